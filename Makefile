@@ -17,7 +17,7 @@ setup: .venv/bin/pytest ## virtual environment with everything the tests need
 test: setup ## what CI runs, a few minutes
 	$(BIN)/pytest -n 2
 
-nightly: setup ## the full product of configurations, every float32 value: some three hours of two cores; goes on where it was interrupted
+nightly: setup ## a third of the full product of configurations, others each night, THIRD=all: all of it, in hours; goes on where it was interrupted
 	$(BIN)/doit --continue -n 2 -P thread nightly
 
 lint: setup ## style

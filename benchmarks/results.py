@@ -96,7 +96,7 @@ def subspaces() -> list[Spec]:
     pairs = [{"subspace": {"update": update, "budget": budget}} for update in UPDATES for budget in BUDGETS]
     # rls needs the exact budget
     found = [WIDTH | follows | pair for pair in pairs if pair["subspace"] != {"update": "rls", "budget": "drop"}]
-    return specs([*found, WIDTH | follows | {"label": {"outputs": 1}, "novelty": {}}])
+    return specs([*found, WIDTH | follows | {"label": {"outputs": 1}}])
 
 
 def default() -> list[Spec]:
@@ -129,10 +129,6 @@ def alarms() -> list[Spec]:
     return specs([{"novelty": {}}])
 
 
-def monitors() -> list[Spec]:
-    return specs([{"novelty": {}}, {"novelty": {}, "reduction": {}}])
-
-
 def whole() -> list[Spec]:
     """Models of whole numbers."""
     frozen = {"precision": "int16", "learning": {"rule": "frozen"}, "expansion": WEIGHTED}
@@ -155,6 +151,12 @@ def whole_waves() -> list[Spec]:
     real = rule | staged | {"input": {"dim": 3, "standardise": True, "clip": 3.0}}
     vectors = precision | {"label": {"max_abs": 4.0}, "reduction": {}}
     return specs([precision | rule | staged, precision | CLASSES, vectors, vectors | CLASSES, real])
+
+
+def whole_expansions() -> list[Spec]:
+    """Trained machines of whole numbers that go on learning, by each rule."""
+    whole = {"precision": "int16", "label": {"max_abs": 4.0}, "expansion": WEIGHTED}
+    return specs(WIDTH | whole | {"learning": {"rule": rule}} for rule in EXPANSION_RULES)
 
 
 def signals() -> list[Spec]:
@@ -212,9 +214,9 @@ MODELS = {
         subspaces,
         default,
         alarms,
-        monitors,
         whole,
         whole_waves,
+        whole_expansions,
         signals,
         demo,
         gearbox,
@@ -264,7 +266,7 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.host.alarms.rates",
         ("alarm-rates.csv",),
         "minutes",
-        ("monitors",),
+        ("alarms",),
         ("benchmarks.host.alarms.plants",),
     ),
     "alarm-plan": Result(
@@ -323,6 +325,10 @@ RESULTS: dict[str, Result] = {
         ("alarms",),
         ("benchmarks.host.alarms.plants", "benchmarks.host.alarms.held_plants"),
     ),
+    "alarms-blame-recorded": Result(
+        "-m benchmarks.host.alarms.blame --recorded recordings", ("alarms-blame-recorded.csv",), "minutes", ("alarms",)
+    ),
+    "alarms-fan": Result("-m benchmarks.host.alarms.fan", ("alarms-fan.csv",), "minutes", ("alarms",)),
     "alarms-whole": Result(
         "-m benchmarks.host.alarms.whole_numbers",
         ("alarms-whole.csv",),
@@ -331,6 +337,7 @@ RESULTS: dict[str, Result] = {
         ("benchmarks.host.alarms.plants",),
     ),
     "alarms-ours": Result("-m benchmarks.host.alarms.ours", ("alarms-ours.csv",), "minutes", ("alarms",)),
+    "alarms-lives": Result("-m benchmarks.host.alarms.lives", ("alarms-lives.csv",), "minutes", ("alarms",)),
     # data of others: whoever has them gives their folders
     "alarms-theirs": Result(
         "-m benchmarks.host.alarms.theirs",
@@ -620,6 +627,14 @@ RESULTS: dict[str, Result] = {
             "pykernel.spec.families.int16_errors",
             "pykernel.spec.families.int16_online",
         ),
+        cost=True,
+    ),
+    "whole-expansion": Result(
+        "-m benchmarks.host.whole_expansion",
+        ("whole-expansion.csv",),
+        "minutes",
+        ("expansions", "whole_expansions"),
+        ("pykernel.estimators.trained", "pykernel.training.vectors"),
         cost=True,
     ),
     "whole-subspace": Result("-m benchmarks.host.whole_subspace", ("whole-subspace.csv",), "seconds", ("gearbox",), ()),

@@ -441,8 +441,7 @@ class _OneThread(contextlib.ContextDecorator):
             if not self.inside:
                 # looking for libraries takes milliseconds; new ones come with new modules
                 if self.found is None or self.found[0] != len(sys.modules):
-                    controller = ThreadpoolController()
-                    self.found = len(sys.modules), controller
+                    self.found = len(sys.modules), ThreadpoolController()
                 self.limits = self.found[1].limit(limits=1)
             self.inside += 1
 

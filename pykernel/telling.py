@@ -431,7 +431,7 @@ def finite(value: Any) -> Any:
 def misses(row: Mapping[str, Any]) -> str:
     """What a monitor promises."""
     told = row["learning"]
-    missed = f"misses {rate(told['error'])} ± {rate(told['deviation'])} of such faults"
+    missed = f"misses {rate(told['error'])} ± {rate(told['within'])} of such faults"
     return (
         f"{row['model']}, {missed}, {rate(told['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
     )
@@ -451,13 +451,13 @@ def faults_told(found: Mapping[str, Any]) -> str:
     """Which faults a monitor is judged by."""
     (least, most), (short, long) = found["sizes"], found["rows"]
     return (
-        f"{found['kinds']} kinds, {short} to {long} rows long, {least:g} to {most:g} times as large as the part of a sensor that the others "
-        "do not explain"
+        f"{found['kinds']} kinds: {', '.join(found['manners'])}; {short} to {long} rows long, {least:g} to {most:g} times as large as the "
+        "part of a sensor that the others do not explain"
     )
 
 
 def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
-    """Of which kinds a monitor misses faults, what is missed most first."""
+    """Of which kinds or manners a monitor misses faults, what is missed most first."""
     kinds = sorted(
         ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
     )
@@ -468,8 +468,13 @@ def against_monitors(found: Mapping[str, Any]) -> str:
     """How a monitor compares with simple ones."""
     if found["winner"] is None:
         return f"{found['simple']}, {byte_count(found['bytes'])}, sees as many: a few lines of C do"
-    misses = f"{found['simple']} misses {rate(found['error'])}"
-    return f"{misses}, with {rate(found['other_rows'])} of the other rows in alarm"
+    misses = f"{found['simple']} misses {rate(found['error'])} at equally many false rows"
+    if found["winner"] == "model":
+        return misses
+    return (
+        f"{misses}, the model {rate(found['missed'])}: take {found['simple']}, {byte_count(found['bytes'])}, and an alarm "
+        f"above {number(found['above'])}"
+    )
 
 
 def of_simple(found: Mapping[str, Any] | None) -> str:
@@ -510,7 +515,7 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
         sizes = f"{byte_count(winner['bytes'])} in place of {byte_count(found['bytes'])}"
         parts.append(f"{found['model']} has {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}")
     if not 0.99 * winner["promise"]["error"] <= found["own"] <= 1.01 * winner["promise"]["error"]:
-        what = "faults" if "other_rows" in winner["promise"] else f"{unit_of(report)}s"
+        what = "rows and faults" if "other_rows" in winner["promise"] else f"{unit_of(report)}s"
         parts.append(f"{shown(found['own'])} in the table is of the {what} that chose it, the promise of others")
     return "; ".join(parts)
 

@@ -17,7 +17,7 @@ from pykernel.host.identity import identity
 from pykernel.host.model import HostModel
 from pykernel.host.samples import read_rows
 from pykernel.rows.recordings import recordings_of
-from pykernel.spec.model import make_spec
+from pykernel.spec.model import load_spec, make_spec
 from pykernel.training.selection import GroupFolds, stratified_folds
 from pykernel.training.targets import Targets
 from pykernel.tuning.data import Devices, Table, parts_of
@@ -496,13 +496,36 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
     write(logs / "n4.csv", table(4, 12))
     code, _out, err = run(*"plan logs --label y -o o3".split())
     assert code == 2 and "logs/n4.csv: has 12 rows; a plan needs 20 or more of each device" in err
+    signal = 'name = "s"\n[signal]\nchannels = ["a"]\nwindow = 8\nfeatures = ["mean"]\n[label]\ncolumn = "y"\n'
     Path("signal.toml").write_text(
-        'name = "s"\n[signal]\nchannels = ["a"]\nwindow = 8\nfeatures = ["mean"]\n[label]\ncolumn = "y"\n'
+        f'precision = "int16"\n{signal}'.replace("window", "max_abs = 8\nwindow") + "max_abs = 8\n"
     )
     code, _out, err = run(*"plan logs --spec signal.toml -o o3".split())
-    assert (
-        code == 2 and "[signal] makes steps of one recording's rows; give one file" in err and not Path("o3").exists()
+    assert code == 2 and "the scales of [signal] in int16 are of one recording; give one file" in err
+    assert not Path("o3").exists()
+
+
+@pytest.mark.parametrize("kind", ['[label]\ncolumn = "y"\n', "[novelty]\nwarmup = 100\n"])
+def test_several_machines_with_a_signal_are_planned_together(tmp_path, kind):
+    """Each machine's steps are those of its own rows: no window spans two."""
+    for i in range(3):
+        write(tmp_path / f"m{i}.csv", table(i, 4010))
+    spec = f'name = "s"\n[signal]\nchannels = ["a", "b"]\nwindow = 8\nfeatures = ["mean", "rms"]\n{kind}'
+    (tmp_path / "signal.toml").write_text(spec)
+    only = "knlms" if "label" in kind else "gmm"
+    found = pykernel.plan(
+        sorted(tmp_path.glob("*.csv")),
+        spec=load_spec(tmp_path / "signal.toml"),
+        only=only,
+        trials=2,
+        jobs=1,
+        output=tmp_path / "out",
     )
+    report = found.report
+    assert (report["rows"], report["device_count"], report["raw_rows"]["rows"]) == (3 * 501, 3, 3 * 4010)
+    assert found.spec.signal is not None and found.spec.dim == 4
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "mean a" in page and "rms b" in page and "input 0" not in page
 
 
 def test_an_interval_over_devices_holds_for_other_devices():

@@ -12,7 +12,6 @@ from tests.support import ROOT
 dumped = functools.cache(lambda text: ast.dump(ast.parse(text)))
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("number", range(1, len(FAULTS) + 1))
 def test_a_fault_is_there_once_and_still_parses(number):
     fault = FAULTS[number - 1]

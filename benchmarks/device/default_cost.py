@@ -25,7 +25,7 @@ LIMITED = {f"target of {size} bytes": {"ram": size} for size in (512, 1024, 4096
 SHOWN = (
     *("no rule, a number", *(f"no rule, a number, {limit}" for limit in LIMITED), "no rule, a number, 32 vectors"),
     *("no rule, three classes", "no rule, three classes, target of 512 bytes"),
-    *("no rule, alarms", "no rule, alarms, 32 vectors", "krls-t"),
+    *("no rule, alarms", "krls-t"),
 )
 """On the page; also built with -Os."""
 COUNTS = {"predict_mean": "predict", "update_mean": "update, mean", "update_max": "update, most seen"}
@@ -69,7 +69,6 @@ MODELS: dict[str, dict[str, Any]] = {
     "no rule, six classes, eight inputs": dict(completed(BASE | WIDER)),
     "no rule, three classes, 32 vectors": dict(completed(CLASSES | STORED)),
     "no rule, alarms": dict(completed(BASE | {"novelty": {}})),
-    "no rule, alarms, 32 vectors": dict(completed(BASE | STORED | {"novelty": {}})),
     **{
         f"no rule, a number, {n} vectors": dict(completed(NUMBER | {"reduction": {"n_max": n}}))
         for n in (8, 16, 32, 64)

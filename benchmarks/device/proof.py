@@ -110,7 +110,12 @@ SMALL: dict[str, dict[str, Any]] = {
     "int16 qklms": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "qklms"}, "reduction": {"n_max": 4}},
     "int16 nlms": WHOLE | {"learning": {"rule": "nlms"}},
     "int16 default": WHOLE,
+    "int16 spectrum-nlms": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-nlms", "features": 4}},
     "int16 frozen": FROZEN | {"precision": "int16"},
+    **{
+        f"int16 {rule}": FROZEN | {"precision": "int16", "label": {"max_abs": 4.0}, "learning": {"rule": rule}}
+        for rule in ("expansion-nlms", "expansion-rls")
+    },
     "int16 stages": WHOLE
     | {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"n_max": 4}}
     | STAGES,

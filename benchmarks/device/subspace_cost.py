@@ -13,7 +13,7 @@ that there are exchanges; state and RAM are those without fading (with it, 4 N b
 Sizes: (N, D, r) of (32, 8, 4), (64, 16, 8) and (128, 16, 16), beside what an earlier study counted for its layout (N + 1
 rows, full r x r matrices, P packed): 4 ((N + 1)(D + r + 2) + 2 r^2 + 2 r) bytes for the drop budget, N (N + 1) / 2 numbers
 more with the exact one.  Then N from 16 to 128 at D = 8, r = 4, and r from 2 to 16 at N = 64, D = 8, for the exponents.
-"with head and alarms": ridge regression of one label on the features, and [novelty].  Of the updates, all are counted on the
+"with head": ridge regression of one label on the features.  Of the updates, all are counted on the
 first target, and on others the default one, with both budgets.
 """
 
@@ -49,7 +49,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "exact, hybrid": {"update": "hybrid"},
     "exact, nonparametric": {"update": "nonparametric"},
 }
-FULL = "exact, with head and alarms"
+FULL = "exact, with head"
 FADING = 0.98
 """Of the models that are counted, so that vectors are exchanged."""
 LEAST, MOST, INSTRUCTIONS, AHEAD = 6, 60, 30_000_000, 3000
@@ -62,7 +62,7 @@ COLUMNS = (
 def variant_spec(variant: str, n: int, dim: int, rank: int, fading: float = 1.0) -> Spec:
     more: dict[str, Any] = dict(VARIANTS.get(variant, {}))
     if variant == FULL:
-        more |= {"label": {"column": "y", "max_abs": 10.0}, "novelty": {"false_alarm_rate": 0.01, "warmup": 100}}
+        more |= {"label": {"column": "y", "max_abs": 10.0}}
     return spec_of(dim, n, rank, 1 / (2 * dim), fading=fading, **more)
 
 

@@ -112,8 +112,8 @@ def predicting_flash(spec: Spec) -> int:
     """Bytes of a program that only predicts, for a Cortex-M0+."""
     project, name = build(spec), spec.name
     with tempfile.TemporaryDirectory() as folder:
-        for path in (f"src/{name}.c", f"src/{name}.h"):
-            (Path(folder) / Path(path).name).write_text(project.files[path])
+        for file, text in project.sources.items():
+            (Path(folder) / file).write_text(text)
         numbers = "int16_t" if spec.real.is_int16 else "float"
         answer = "int32_t" if spec.real.is_int16 else "float"
         (Path(folder) / "main.c").write_text(
@@ -199,7 +199,7 @@ def small(precision: str) -> Spec:
     label: dict[str, Any] = {"max_abs": 4.0}
     if precision == "float32":
         content["input"] |= {"standardise": True}
-        content |= {"linear": {}, "kernel": {"sigma": width(4)}, "learning": {"rule": "spectrum-nlms"}}
+        content |= {"linear": {"eta": 0.005}, "kernel": {"sigma": 1.4 * width(4)}, "learning": {"rule": "spectrum-ekf"}}
         label |= {"center": True, "gain": True}
     return make_spec(content | {"label": label})
 

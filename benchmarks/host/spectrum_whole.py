@@ -3,7 +3,7 @@
     python -m benchmarks.host.spectrum_whole           # docs/data/spectrum-whole.csv, and the tables of docs/spectrum.md
     python -m benchmarks.host.spectrum_whole --show    # only the tables of the file
 
-Of classes: what a spec without a rule gets, and one without a rule but with a budget.
+`spectrum-ekf`: what a spec without a rule gets; of classes, what it gets, and one without a rule but with a budget.
 
 error: root mean square over the second half of each stream of benchmarks/host/first_streams.py, over that of the best simple
 predictor; of classes, the part that is wrong, at least half of a row.  Models have the stages of the default of whole numbers: label's mean, linear part, gain.  Inputs have known centers.
@@ -28,13 +28,15 @@ from benchmarks.host.first_streams import CLASS_VARIANTS, CLASSES, REGRESSION, s
 from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.defaults import groups, width
+from pykernel.spec.defaults import width
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 
 RESULTS = DATA / "spectrum-whole.csv"
 VARIANTS = ("as is", "noise")
 STAGES: dict[str, Any] = {"label": {"center": True, "gain": True}, "linear": {}}
+RATED = {"learning": {"eta": 0.4}}
+"""A spec of numbers with a learning rate gets spectrum-nlms, with its own default here."""
 ROOM = 1.001
 """Ranges are so much larger than what comes: no sample is refused."""
 WEIGHT_MOST = 16.0
@@ -46,6 +48,7 @@ BITS: dict[str, dict[str, int]] = {
     "weights of 12 bits": {"weights": 12},
     "weights of 8 bits": {"weights": 8},
 }
+FILTER = "`spectrum-ekf`, int16"
 WHOLE = "`spectrum-nlms`, int16"
 QKLMS = "`qklms` with 32 vectors, int16"
 REAL = "`spectrum-nlms`, float32"
@@ -76,9 +79,7 @@ def spec_of(
     if staged:
         content |= {"label": content["label"] | STAGES["label"], "linear": STAGES["linear"]}
     if rule == "qklms":
-        return make_spec(
-            content | {"kernel": {"sigma": 0.5 * groups("monitor", int16=False)[-1][0].sigma(dim)}, "reduction": {}}
-        )
+        return make_spec(content | {"kernel": {"sigma": 0.5 * float(f"{math.sqrt(dim):.4g}")}, "reduction": {}})
     return make_spec(content | {"learning": {"rule": rule}})
 
 
@@ -132,11 +133,12 @@ def models(x: np.ndarray, y: np.ndarray) -> dict[str, Answers]:
     def centered(spec: Spec) -> Answers:
         return lambda x, y: of(spec)(x / deviation, y - y.mean()) + y.mean()
 
-    ranged = default_of(reach, {"max_abs": label})
+    ranged = default_of(reach, {"max_abs": label}, **RATED)
     ones = np.ones(len(reach))
     own = reach / deviation
     return {
         QKLMS: of(default_of(reach, {"max_abs": label}, reduction={})),
+        FILTER: of(default_of(reach, {"max_abs": label})),
         WHOLE: of(ranged),
         **{name: fewer(ranged, bits) for name, bits in BITS.items()},
         QKLMS + GIVEN: of(spec_of("qklms", "int16", reach, 1 / deviation, label)),
@@ -167,7 +169,8 @@ def costs() -> tuple[dict[str, Cost], dict[str, Cost]]:
     """By model: of numbers, of three classes."""
     rng, reach, label = np.random.default_rng(1), np.full(3, 3.0), {"max_abs": 4.0}
     y, classes = np.clip(rng.normal(size=400), -4, 4), rng.integers(0, 3, 400)
-    numbers = {QKLMS: default_of(reach, label, reduction={}), WHOLE: default_of(reach, label)}
+    numbers = {QKLMS: default_of(reach, label, reduction={}), FILTER: default_of(reach, label)}
+    numbers[WHOLE] = default_of(reach, label, **RATED)
     numbers[REAL] = spec_of("spectrum-nlms", "float32", reach, None, 4.0)
     kinds = {name: cost(spec, classes.astype(np.int32)) for name, spec in of_classes(reach, 3).items()}
     return {name: cost(spec, y) for name, spec in numbers.items()}, kinds

@@ -37,7 +37,6 @@ def spec_of(
     precision: str = "float32",
     ald_threshold: float | None = None,
     label: Mapping[str, Any] | None = None,
-    novelty: Mapping[str, Any] | None = None,
     learning: Mapping[str, Any] | None = None,
     **subspace: Any,
 ) -> Spec:
@@ -56,7 +55,6 @@ def spec_of(
         "subspace": {"shrinkage": SHRINKAGE, **subspace},
     }
     content |= {} if label is None else {"label": dict(label)}
-    content |= {} if novelty is None else {"novelty": dict(novelty)}
     return make_spec(content)
 
 

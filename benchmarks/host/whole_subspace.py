@@ -7,7 +7,7 @@ their state is rounded to so many bits: each field has one scale, a power of two
 run takes one bit less than all.  That is kinder than real whole numbers, which round within an update, too.
 
 Told are the largest difference of the novelty from that of float64, in parts of its deviation, and how many samples are on the
-other side of the alarm's threshold.
+other side of a threshold, which one in a hundred samples of the second half exceeds.
 
 Writes whole-subspace.csv to the output folder and the table into docs/whole-numbers.md.
 """
@@ -42,7 +42,6 @@ GEARBOX: dict[str, Any] = {
     "learning": {"rule": "okfeb", "features": 12},
     "reduction": {"n_max": 48},
     "subspace": {"shrinkage": 0.1, "censoring": 0.8, "fading": 0.9995},
-    "novelty": {"false_alarm_rate": 3e-4, "smoothing": 0.2, "warmup": 4000, "relearn_after": 300},
 }
 BITS = (32, 24, 20, 16, 12)
 ROWS = 4000
@@ -94,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         novelties[t] = exact.novelty(row[None])[0]
         exact.update(row[None])
         for name in fields:
-            largest[name] = max(largest[name], float(np.abs(exact.memory.field(name)).max()))
+            largest[name] = max(largest[name], float(np.abs(exact.memory.field(name)).max(initial=0.0)))
     rows: list[dict[str, object]] = []
     half, deviation = len(x) // 2, float(np.std(novelties[len(x) // 2 :]))
     threshold = float(np.quantile(novelties[half:], 0.99))

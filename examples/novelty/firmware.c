@@ -31,13 +31,18 @@ static void report(int row)
     float state[3];           /* level, threshold, number of rows since the alarm began */
     float parts[MONITOR_DIM]; /* each sensor's share in the alarm, together about 1 */
     const int32_t kind = monitor_blame(&model, parts);
-    int most = 0;
+    int most = 0, second = 0; /* the second is told if it has at least half: sensors that determine each other share */
     for (int j = 1; j < MONITOR_DIM; j++) {
-        most = parts[j] > parts[most] ? j : most;
+        if (parts[j] > parts[most]) {
+            second = most;
+            most = j;
+        } else if (second == most || parts[j] > parts[second]) {
+            second = j;
+        }
     }
     (void)monitor_alarm(&model, state);
-    printf("%d,%d,%.9g,%.9g,%s,%s,%.9g\n", row, (int)state[2], (double)state[0], (double)state[1], kind_of(kind),
-           sensors[most], (double)parts[most]);
+    printf("%d,%d,%.9g,%.9g,%s,%s,%.9g,%s\n", row, (int)state[2], (double)state[0], (double)state[1], kind_of(kind),
+           sensors[most], (double)parts[most], parts[second] >= parts[most] / 2 ? sensors[second] : "");
 }
 
 int main(void)

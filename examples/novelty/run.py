@@ -166,9 +166,11 @@ def said(course: Course) -> list[list[str]]:
     """The lines that the firmware should print."""
     found = []
     for t in np.flatnonzero(course.alarms):
-        (level, threshold, since), most = course.states[t], int(np.argmax(course.shares[t]))
+        (level, threshold, since), shares = course.states[t], course.shares[t]
+        most, second = np.argsort(-shares, kind="stable")[:2]
         told = [str(t), str(int(since)), f"{level:.9g}", f"{threshold:.9g}", kind_of(course.kinds[t])]
-        found.append([*told, SENSORS[most], f"{course.shares[t, most]:.9g}"])
+        other = SENSORS[second] if shares[second] >= shares[most] / 2 else ""
+        found.append([*told, SENSORS[most], f"{shares[most]:.9g}", other])
     return found
 
 

@@ -261,16 +261,7 @@ def bearing() -> Rows:
     spec = spec_of("bearing")
     assert spec.novelty is not None
     part = spec.novelty.smoothing
-    found = recorded_features(spec)
-    mean, deviation = found[NORMAL[0]].mean(0), found[NORMAL[0]].std(0)
-    assert np.allclose(spec.input.center, mean, atol=0.02) and np.allclose(
-        spec.input.scale, 0.15 / deviation, rtol=0.05
-    )
-    rows = [verdict("model", *monitored(spec))]
-    # with the same alarms, but all else is left to the program: inputs in running deviations, and the width that goes with them
-    bare: dict[str, Any] = dict.fromkeys(("input", "kernel", "learning", "reduction", "subspace"))
-    plain = spec_of("bearing", **bare, novelty={"relearn_after": 10_000})  # the most that rule gmm takes
-    rows.append(verdict("the spec without scale, width and rule", *monitored(plain)))
+    found, rows = recorded_features(spec), [verdict("model", *monitored(spec))]
     for name, score in simple_scores(np.concatenate([found[each] for each in NORMAL[:2]])).items():
         d = spec.dim
         rows.append(compared(name, found, score, 4 * (2 * d if "max" in name else d + d * (d + 1) // 2), part))

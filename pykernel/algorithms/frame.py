@@ -34,9 +34,9 @@ from pykernel.algorithms.hooks import (
     intact,
     keeps,
     learn,
+    miss_row,
     remembered,
     stand_by,
-    took,
 )
 from pykernel.algorithms.inputs import acceptable
 from pykernel.algorithms.interval import (
@@ -337,13 +337,13 @@ def take(m: Framed, x: Real[DIM]) -> Index:
             gain = try_otherwise(m, x)
             status = follow(m, m.x)
             # what the rule refuses changes nothing
-            if took(m, status):
+            if status >= 0:
                 gather_evidence(m, x, gain)
         else:
             status = follow(m, m.x)
     else:
         status = follow(m, x)
-    if took(m, status):
+    if status >= 0:
         if m.mixes:
             instruct(m, x, m.label)
         settle_inputs(m, x)
@@ -527,7 +527,7 @@ def update_alone(m: Framed, x: Real[DIM]) -> Index:
     """
     refused = refusal(m, x)
     if refused < 0:
-        return refused
+        return miss_row(m, refused)
     return take(m, x)
 
 

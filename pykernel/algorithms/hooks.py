@@ -55,6 +55,12 @@ def stand_by(m: Framed, x: Real[DIM]) -> Index:
 
 
 @placeholder
+def miss_row(m: Framed, refused: Index) -> Index:
+    """A sample without a label was refused: what is said of it.  The model does not change."""
+    return refused
+
+
+@placeholder
 def keeps(m: Framed) -> Bool:
     """Whether the rule's learning could have led to its numbers, beyond the ranges that they declare."""
     return True
@@ -70,12 +76,6 @@ def intact(m: Framed) -> Bool:
 def blank(m: Framed) -> Bool:
     """Whether the rule has learned nothing yet."""
     return True
-
-
-@placeholder
-def took(m: Framed, status: Index) -> Bool:
-    """Whether the statistics of the inputs learn the sample, too."""
-    return status >= 0
 
 
 @placeholder

@@ -457,15 +457,15 @@ def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, wid
 
 
 @kernel
-def whiten(r: Real[...], z: Real[...], first: Index, n: Index, width: Index, most: Real) -> None:
+def whiten(r: Real[...], z: Real[...], first: Index, n: Index, most: Real) -> None:
     """Replace z by R'^-1 z; no result exceeds the most.  Before ``first``, z must be zero.  O(n^2 / 2)."""
-    row = upper_row_of(first, width)
+    row = upper_row_of(first, n)
     for i in range(first, n):
         value = bounded(z[i] / r[row], most)
         z[i] = value
         for j in range(i + 1, n):
             z[j] = z[j] - r[row + j - i] * value
-        row = row + width - i
+        row = row + n - i
 
 
 @kernel

@@ -23,8 +23,9 @@ RAISED: dict[str, Revision] = {
     # then rotations of three products
     "okfeb": Revision(bits=6, meaning=2),
     # the same; the largest surprise makes the level; blame by what a sensor explains; what acknowledge and reject do; kinds that
-    # thin evidence does not name; then deviations below 2^-40
-    "gmm": Revision(bits=3, meaning=2),
+    # thin evidence does not name; then deviations below 2^-40; then monitors that arm, and the newest regime; then what a sensor explains is
+    # one scalar product
+    "gmm": Revision(bits=5, meaning=3),
     # triangles, with vectors in the order in which they came; mean and covariance of krls-t and ald-krls where the prior is I; rls and
     # quadratic-rls from the first sample on; then rotations of three products, and of an odd number of rows the first one alone
     **dict.fromkeys(("sw-krls", "ald-krls", "rls", "quadratic-rls", "rff-rls"), Revision(bits=3)),
@@ -34,7 +35,7 @@ RAISED: dict[str, Revision] = {
     # the linear expert of [mixture] forgets no further than to what it knew before the first label; then mean squares in smaller units,
     # and inputs whose deviation is below 2^-40; then labels that come late, and the expert's own limit of its labels; then a count of the gain alone
     "stages": Revision(bits=5, meaning=4),
-    "stages int16": Revision(bits=2, meaning=2),  # labels that come late
+    "stages int16": Revision(bits=3, meaning=2),  # labels that come late; then the first label is its mean
     "nystrom-rls": Revision(bits=2),  # freeze
     # two rows of a matrix in a turn; of an odd number the first one alone; then the unit and the mean square in smaller units;
     # then first frequencies that are not drawn

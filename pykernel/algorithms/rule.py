@@ -25,8 +25,9 @@ from pykernel.algorithms.frame import (
     update_class,
     update_many,
     valid,
+    whole_chances,
 )
-from pykernel.algorithms.hooks import FrameConfig
+from pykernel.algorithms.hooks import FrameConfig, miss_row
 from pykernel.algorithms.inputs import InputConfig
 from pykernel.algorithms.interval import Interval, IntervalConfig, IntervalWork
 from pykernel.algorithms.pending import Pending, PendingWork
@@ -111,8 +112,9 @@ def programs(rule: Rule) -> Programs:
 def _program(rule: Rule, kind: LabelKind) -> Program:
     own = {key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()}
     memory, work, configs = ([rule.stand_ins.get(part, part) for part in parts] for parts in FRAME)
-    # integers have no intervals, and no probabilities
-    first, *classes = questions(kind, None if rule.stand_ins else lambda c: c.votes or rule.calibrated(c))
+    # integers have no intervals, and probabilities only where a rule brings them
+    uncertain = rule.stand_ins and whole_chances not in rule.hooks
+    first, *classes = questions(kind, None if uncertain else lambda c: c.votes or rule.calibrated(c))
     asked = [] if kind == "none" else [first]
     if kind in ("real", "reals") and not rule.stand_ins:
         asked.append(Entry("interval", interval, "question", lambda c: c.covers))
@@ -133,6 +135,7 @@ def _program(rule: Rule, kind: LabelKind) -> Program:
             *((Entry("restart", restart, "action"),) if rule.restarts else ()),
         ),
         valid=valid,
+        missed=miss_row if kind == "none" else None,
         alarms=rule.alarms,
         between=rule.between,
         budget=rule.budget,

@@ -307,9 +307,11 @@ def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
         s = noise(m)
     for block in range(len(m.covariance)):
         more = spread(m, o, block, x)
+        # only a memory that was overwritten holds such a P: downdate() finds the diagonal, and the block begins anew
         if not (more >= real(0)):
-            renew(m, block)
-            more = spread(m, o, block, x)
+            m.covariance[block, 0] = -m.prior[0]
+            zero(m.g[block], len(m.prior))
+            more = real(0)
         s += more
     inverse = real(1) / s
     for block in range(len(m.covariance)):

@@ -85,8 +85,7 @@ class Basis:
         return f"<Basis: {size} by {self.method}, {left}, stopped: {self.stopped}>"
 
     def _repr_html_(self) -> str:
-        page = basis_chosen(self.method, self.reason, self.trace, self.exact, self.evaluations)
-        return page._repr_html_()
+        return basis_chosen(self.method, self.reason, self.trace, self.exact, self.evaluations)._repr_html_()
 
     def features(self, x: Any) -> np.ndarray:
         """z(x) = L^-1 k_S(x), (rows, n), of x (rows, D): an array, or what ``as_rows`` takes.  O(n D + n^2) a row.
@@ -225,15 +224,11 @@ def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
     return sums
 
 
-def with_trace(basis: Basis, sums: np.ndarray, exact: bool) -> Basis:
-    """The basis with the trace that ``residual_sums`` give.  exact: whether they are over all rows."""
+def measured(basis: Basis, rows: Rows, exact: bool) -> Basis:
+    """The basis with its trace measured on these rows.  exact: whether they are all rows.  O(l n (D + n))."""
+    sums = residual_sums(rows, basis)
     trace = np.minimum.accumulate(sums / sums[0]) if sums[0] > 0 else np.zeros(len(sums))
     return replace(basis, trace=trace, exact=exact)
-
-
-def measured(basis: Basis, rows: Rows, exact: bool) -> Basis:
-    """The basis with its trace measured on these rows.  O(l n (D + n))."""
-    return with_trace(basis, residual_sums(rows, basis), exact)
 
 
 def left_out(diagonal: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -119,8 +119,7 @@ class Sgma(Selector):
             tried = drawn(self.generator, alive, self.candidates)
             if (self.view, self.rule) == ("kronecker", "4.2"):  # all gains are 1
                 tried = tried[:1]
-            values = self.parts.columns(tried)
-            j, column = self._among(residual, tried, values)
+            j, column = self._among(residual, tried, self.parts.columns(tried))
             r = int(tried[j])
         column[r] = residual.left[r]
         n = residual.n
@@ -366,7 +365,6 @@ class Exhaustive(Selector):
     def _winner(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
         """The best row, its column of K, and K q if it was computed to check the row's score."""
         scores = np.divide(self.f, self.g, out=np.full(len(self.f), -np.inf), where=alive)
-        n = residual.n
         while True:
             r = first_of_largest(scores)
             values = self.parts.columns(np.array([r]))[0]
@@ -374,7 +372,7 @@ class Exhaustive(Selector):
                 column, shadow = residual.column(values, r), None
                 f, g = float(column @ column), float(residual.left[r])
             else:
-                left = _orthogonal(values[None], self.orthonormal[:n])[0]
+                left = _orthogonal(values[None], self.orthonormal[: residual.n])[0]
                 g = float(left @ left)
                 image = self.parts.times(left)
                 f, shadow = float(image @ image), image / math.sqrt(g)

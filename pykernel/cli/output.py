@@ -157,8 +157,7 @@ def show_document(document: Document, verdict: bool = True) -> None:
                 lines += [part.text] if part.text else []
             elif isinstance(part, Table) and part.rows:
                 show_lines(lines)
-                title = part.title or section.title
-                show_table(title, part.columns, part.rows, part.words, part.strong, part.spare)
+                show_table(part.title or section.title, part.columns, part.rows, part.words, part.strong, part.spare)
     end = [document.verdict] if verdict and document.verdict else []
     if document.next:
         end += [*[""] * len(end), "next:", *(f"  {line}" for line in document.next)]

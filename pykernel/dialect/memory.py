@@ -327,15 +327,15 @@ class Memory:
             for name in struct.fields:
                 self.field(name)[...] = 0
 
-    def copy_from(self, other: Memory) -> None:
-        for struct in self.structs:
+    def copy_from(self, other: Memory, structs: Iterable[type[Struct]] | None = None) -> None:
+        """Take the numbers of another memory; structs: of these only."""
+        for struct in self.structs if structs is None else structs:
             for name in struct.fields:
                 self.field(name)[...] = other.field(name)
 
     def __getstate__(self) -> dict[str, Any]:
         fields = {name: np.array(self.field(name)) for struct in self.structs for name in struct.fields}
-        drop = list(self._aside)
-        return {"init": (self.structs, self.precision.name, self.capacities, drop), "fields": fields}
+        return {"init": (self.structs, self.precision.name, self.capacities, list(self._aside)), "fields": fields}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         structs, precision, capacities, drop = state["init"]

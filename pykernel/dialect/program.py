@@ -117,10 +117,12 @@ class Settings:
 
     def replace(self, **values: Any) -> Settings:
         """A copy of the settings in which the given fields have other values."""
-        views = {}
-        for config, own in self.views.items():
-            views[config] = own._replace(**{name: value for name, value in values.items() if name in config.fields})
-        return Settings(views)
+        return Settings(
+            {
+                config: own._replace(**{name: value for name, value in values.items() if name in config.fields})
+                for config, own in self.views.items()
+            }
+        )
 
 
 def _merged(kinds: Sequence[type[IntEnum]]) -> type[IntEnum]:
@@ -164,11 +166,11 @@ class Program:
     valid: a kernel (…) -> Bool: whether learning could have produced the memory's contents.  A restored state is
         untrusted.  The kernel must accept every state that the update leaves, and refuse every state from which the
         update could not continue.  Only for programs with a persistent struct.
+    missed: a kernel (.., refused: Index) -> Index: what is said of a sample that something around the program refused.
     labels: the kind of label that the answers predict, for a program without an update.
     statuses: the enumerations whose members the program's kernels return.
     alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm,
-        which writes a level, the threshold above which there is an alarm, and the number of rows since it began, 0 if there is none.  A model without this reading raises no
-        alarm.
+        which writes a level, the threshold above which there is an alarm, and the number of rows since it began, 0 if there is none.
     between: actions that a check calls between the parts of its stream, in this order.
     budget: how a state is moved into more or less room; None if it cannot be moved.
     stand_ins: what stands in all kernels for other kernels, types and words, see ``substitute``.
@@ -181,6 +183,7 @@ class Program:
     statuses: tuple[type[IntEnum], ...]
     entries: tuple[Entry, ...]
     valid: Kernel | None = None
+    missed: Kernel | None = None
     labels: LabelKind | None = None
     alarms: tuple[IntEnum, ...] = ()
     between: tuple[str, ...] = ()
@@ -205,6 +208,7 @@ class Program:
             own, budget = functools.partial(substitute, stand_ins=stand_ins), self.budget
             object.__setattr__(self, "entries", tuple(replace(each, kernel=own(each.kernel)) for each in self.entries))
             object.__setattr__(self, "valid", self.valid and own(self.valid))
+            object.__setattr__(self, "missed", self.missed and own(self.missed))
             if budget is not None and budget.remove is not None:
                 remove = replace(budget.remove, kernel=own(budget.remove.kernel))
                 object.__setattr__(self, "budget", replace(budget, remove=remove))
@@ -352,10 +356,6 @@ class Program:
 
     def entries_for(self, config: Any) -> list[Entry]:
         return [entry for entry in self.entries if entry.when(config)]
-
-    def raises_alarms(self, config: Any) -> bool:
-        """Whether a model's updates raise alarms."""
-        return bool(self.alarms) and any(entry.name == "alarm" for entry in self.entries_for(config))
 
     def memory(self, precision: Precision, capacities: dict[str, int], drop: Iterable[str] = ()) -> Memory:
         return Memory(self.structs, precision, capacities, drop)

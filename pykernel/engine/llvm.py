@@ -115,8 +115,7 @@ def compiled(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) 
     folder = cache_folder(
         "engine", hashlib.sha256("".join([*MAKERS.values(), sources_digest(roots)]).encode()).hexdigest()[:20]
     )
-    module = _module(folder, roots, choices, precision)
-    return Code(module, folder, roots)
+    return Code(_module(folder, roots, choices, precision), folder, roots)
 
 
 def _module(

@@ -399,7 +399,7 @@ class Streaming(KernelEstimator):
             limits = product_limit(content["kernel"], X.shape[1], content["precision"])
         content["input"] = self._input_section(self._columns) | limits | content.get("input", {})
         if label is not None:
-            content["label"] = label | content.get("label", {})
+            content["label"] = content.get("label", {}) | label
         self.spec_ = self._made({"name": "model", **content}, getattr(values.get("kernel"), "custom", None))
         self.model_ = HostModel(self.spec_)
         self.status_counts_ = {status.name: 0 for status in self.spec_.program.status}

@@ -279,8 +279,7 @@ class KernelMachine(Expansion):
         if not self._settled(kernel, widths, ridges):
             self._choose(kernel, reduced.select_reduced, X, targets, widths, ridges, basis=given, **options)
         with working("training" if self.progress else None):
-            chosen = options if isinstance(given, int) else {}
-            basis = reduced.chosen_basis(X, self._mercer_kernel, given, chosen)
+            basis = reduced.chosen_basis(X, self._mercer_kernel, given, options if isinstance(given, int) else {})
             machine = reduced.ReducedProblem(self._model, basis, X, targets)
             self.basis_, self.reduced_ = basis.vectors.copy(), machine.solve(self.ridge_)
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]

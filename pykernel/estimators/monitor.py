@@ -58,13 +58,13 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     level_, threshold_ : float
         Smoothed novelty after the last row, and the limit above which there is an alarm.
     since_ : int
-        Number of rows since the present alarm began; 0 if there is none.
+        Number of rows since the alarm began that the latest row is in; 0 if it is in none.
     blame_ : ndarray of shape (n_features,)
         Each sensor's share in the present alarm, or in the last one.
     kind_ : str
         What is wrong: jump, drift, stuck or noise of a sensor, a new regime, or unknown; empty without an alarm.
     regimes_ : ndarray of shape (components,)
-        Part of the latest rows that each regime has; 0 for a rejected one, and where there is none yet.
+        Part of the latest rows that each regime has; -1 for a rejected one, 0 where there is none yet.
     offset_ : float
         Minus the threshold as it is now, also in the warm-up, in which the device raises no alarm; minus the largest score
         before a quarter of it.
@@ -73,8 +73,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     model_ : HostModel
         The learned state, ``model_.memory``, and the functions that work on it.
     status_counts_ : dict of str to int
-        What became of each row since the start, by the name of the status: DONE, BORN (a regime more), STRANGE (of no known
-        regime), NOVEL and HELD (alarms), REFUSED_INPUT.
+        What became of each row since the start, by the name of the status: WARMING (no alarms yet), UNARMED (what repeats still becomes
+        normal), DONE, BORN (a regime more), STRANGE (of no known regime), NOVEL, HELD and ABSENT (alarms), REFUSED_INPUT.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -285,6 +285,16 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
             False if there is nothing new, or if all regimes but one are rejected ones already, so that nothing changed.
         """
         return self._decided("reject")
+
+    def unlearn(self) -> bool:
+        """Take back the newest regime: what the last alarm taught, or what was acknowledged or rejected last.
+
+        Returns
+        -------
+        changed : bool
+            False if there is none since the warm-up, or if no normal regime would be left, so that nothing changed.
+        """
+        return self._decided("unlearn")
 
     def _decided(self, action: str) -> bool:
         check_is_fitted(self)

@@ -82,10 +82,10 @@ ANSWERS = {
     "class_weight": Parameter(
         "label",
         "weights",
-        kind=str | Sequence[float] | None,
-        text="""{"balanced"} or sequence of float
-        ``predict`` names the class of the largest probability times weight: a number for each of ``classes_``, or 1 / sqrt of its part
-        of the labels. Probabilities stay what they are. For models that know them: without a rule. None: all alike.""",
+        kind=str | Sequence[float] | Mapping[Any, float] | None,
+        text="""{"balanced"}, dict or sequence of float
+        ``predict`` names the class of the largest probability times weight: class -> number (1 if it is not there), a number for each of
+        ``classes_``, or 1 / sqrt of its part of the labels. Probabilities stay what they are. For models that know them: without a rule. None: all alike.""",
     ),
 }
 """Parameters of what is answered: of numbers intervals, of classes weights."""
@@ -563,8 +563,15 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
 
     def _label(self, y: np.ndarray, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         classes = self._classes_of(y)
-        about = {"classes_": classes, "_positions": {name: position for position, name in enumerate(classes.tolist())}}
-        return label_section(self._columns, names, classes=classes.tolist()), about
+        positions = {name: position for position, name in enumerate(classes.tolist())}
+        section = label_section(self._columns, names, classes=classes.tolist())
+        if isinstance(weights := self._given().get("class_weight"), Mapping):
+            strange = [name for name in weights if name not in positions]
+            self._where.need(
+                not strange, f"class_weight holds {strange[:1]}, which is none of the classes, {classes.tolist()}"
+            )
+            section["weights"] = [float(weights.get(name, 1.0)) for name in classes.tolist()]
+        return section, {"classes_": classes, "_positions": positions}
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
         """The index of each sample's class in ``classes_``."""

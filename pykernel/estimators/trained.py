@@ -502,8 +502,7 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         counts = np.ones(len(rows)) if weights is None else weights / weights.max()
         classes, positions = self._classes_of(y[used]), np.unique(y[used], return_inverse=True)[1]
         coded = Targets.of_classes(positions, len(classes), "signs")
-        targets = vectors.class_targets(positions, len(classes))
-        found, linear = self._train(rows, targets, coded, counts, "classes")
+        found, linear = self._train(rows, vectors.class_targets(positions, len(classes)), coded, counts, "classes")
         at = found.places
         self.alpha_, self.bias_ = found.found.weights, found.found.bias
         self.classes_ = classes

@@ -21,6 +21,7 @@ from pykernel.language.primitives import C_TYPES
 
 SNAPSHOT_CALLS = ("save", "load", "store", "restore", "wipe")
 """What NAME_snapshot.c defines."""
+COUNTED = "void counted(int32_t rows, const float *values, int16_t *x)"
 
 
 class CModel:
@@ -121,6 +122,21 @@ class CModel:
             statuses[t] = self.call(name, self._numbers(row), *told)
         return statuses
 
+    def counts(self, values: np.ndarray) -> np.ndarray:
+        """What NAME_counts makes of floats, (rows, numbers of a sample), in a file of the user's, where the compiler may fuse."""
+        name, (rows, width), made = self.spec.name, values.shape, np.zeros(values.shape, np.int16)
+        each = f"for (int32_t i = 0; i < rows; i++) {{ {name}_counts(values + (i * {width}), x + (i * {width})); }}"
+        text = f'#include "{name}_counts.h"\n{COUNTED};\n{COUNTED}\n{{\n{each}\n}}\n'
+        source, library = self.library.with_name("counts.c"), self.library.with_name("counts.so")
+        compile_c(
+            self.compiler,
+            write_sources(source.parent, {source.name: text}),
+            library,
+            (*self.flags, "-ffp-contract=fast"),
+        )
+        self._ffi.dlopen(str(library)).counted(rows, self._numbers(values), self._numbers(made))
+        return made
+
     def read(self, name: str) -> tuple[np.ndarray, int]:
         """What NAME_<name> writes, (values,), and its status, as HostModel.read."""
         values = self.spec.program.reading(name, self.memory)
@@ -134,6 +150,7 @@ def _declarations(project: Project) -> str:
     main = real if program.answer.scalar is Real else "int32_t"
     asked = {q: real if kind.scalar is Real else "int32_t" for q, kind in program.questions.items()}
     lines = [
+        f"{COUNTED};",
         f"typedef struct {name}_s {name}_t;",
         f"typedef int32_t (*{name}_write_fn)(void *, int32_t, uint32_t, const uint8_t *, uint32_t);",
         f"typedef int32_t (*{name}_read_fn)(void *, int32_t, uint32_t, uint8_t *, uint32_t);",

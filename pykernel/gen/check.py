@@ -21,7 +21,7 @@ from pykernel.gen.binding import CModel
 from pykernel.gen.compilers import LEVELS, Compiler, compile_c, compiler, find_compilers, takes, write_sources
 from pykernel.gen.context import BROKEN_BUILD
 from pykernel.gen.project import Project, build, state_hash
-from pykernel.gen.streams import stream_of
+from pykernel.gen.streams import near_halves, stream_of
 from pykernel.host.model import HostModel
 from pykernel.parallel import Threads, go_on
 from pykernel.progress import told_late
@@ -189,9 +189,7 @@ class Host(HostModel):
     def __init__(self, project: Project, start: Memory | None, engine: Engine) -> None:
         super().__init__(project.spec, project.drop, engine, raw=True)
         if start is not None:
-            for struct in self.spec.program.persistent:
-                for name in struct.fields:
-                    self.memory.field(name)[...] = start.field(name)
+            self.memory.copy_from(start, self.spec.program.persistent)
         self._start = bytes(self.memory.bytes)
 
     def call(self, name: str, *args: Any) -> Any:
@@ -362,7 +360,14 @@ class Reference:
             device = make()
         except CheckFailed as error:
             return row | {"equal": False, "first_difference": str(error)}
-        return row | self.verdict(device)
+        return row | self.verdict(device) | (self._header(device) if self.spec.program.is_int16 else {})
+
+    def _header(self, device: CModel) -> dict[str, Any]:
+        """Whether the header that makes counts of a user's floats makes the host's, also of those near to the middle of two counts."""
+        values = near_halves(self.spec)
+        different = self.spec.raw_inputs(values) != device.counts(values)
+        told = f"{self.spec.name}_counts.h: other counts than on the host for {values[different][:3].tolist()}"
+        return {"equal": False, "first_difference": told} if different.any() else {}
 
     def witness(self, engine: Engine, say: Progress, tell: Tell = lambda text: None) -> dict[str, Any]:
         """The report's row for another engine: whether it computes the same as this one."""
@@ -476,7 +481,7 @@ def differing_fields(
             yield f"{slot.name}{place} is {a[at]!r} {where[0]}, {b[at]!r} {where[1]}"
 
 
-def section_bytes(sources: Sequence[Path], c: Compiler, extra: Sequence[str] = ()) -> dict[str, int]:
+def section_bytes(sources: Sequence[Path], c: Compiler) -> dict[str, int]:
     """Bytes of code and of constants at -Os, for this machine's processor; empty if object files are not ELF."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
@@ -485,7 +490,7 @@ def section_bytes(sources: Sequence[Path], c: Compiler, extra: Sequence[str] = (
     sizes = dict.fromkeys(names, 0)
     for source in sources:
         target = source.with_suffix(".o")
-        compile_c(c, [source], target, (*extra, "-Os"), ("-c",))
+        compile_c(c, [source], target, ("-Os",), ("-c",))
         try:
             with target.open("rb") as file:
                 sections = [(s.name, s["sh_size"]) for s in ELFFile(file).iter_sections()]

@@ -16,7 +16,7 @@ from pykernel.host.snapshot import HEADER, TRAILER
 from pykernel.language.c_text import comment, comment_block, number, rows_of
 from pykernel.language.calls import in_cpp, shared_calls
 from pykernel.language.ir import Element, Field, For, Functions, Local, Member, Row, walk
-from pykernel.language.primitives import primitive
+from pykernel.language.primitives import primitive, runtime_text
 from pykernel.language.print_c import Printer
 from pykernel.language.read import member_comments
 from pykernel.progress import told_late
@@ -110,6 +110,7 @@ def of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "annotated": printer.annotated,
         "marks": primitive("marks.h", spec.name),
         "guard_code": _guard(printer),
+        "float_code": [part.splitlines() for part in runtime_text("float_armv6m.S").split("\n\n")],
         "few": [name for name in _filled(functions) if spec.capacities[name] <= FEW],
         "capacity_docs": {name: known.doc for name, known in extents().items()},
         "shown": _used_capacities(spec, code),
@@ -142,6 +143,8 @@ def of_memory(spec: Spec, code: ModelCode, memory: Memory | None) -> dict[str, A
         "persists": bool(program.persistent),
         "clear": "reset" if program.persistent else "init",
         "slots": code.slots,
+        # in a struct, some CPUs align numbers of 8 bytes as those of 4
+        "widest": f"int{8 * min(4, max(slot.array.scalar.dtype(spec.real).itemsize for slot in code.layout.slots))}_t",
         "state_bytes": state_bytes,
         "ram_bytes": code.layout.nbytes,
         "const_bytes": sum(table["bytes"] for table in (*code.tables, *learned)),
@@ -255,8 +258,10 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
     elif _ranged(spec):
         lines[0] = f"{what}; each a `{real}`, in the ranges below."
         names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
-        for name, low, high in zip(names, *spec.input_ranges, strict=True):
-            lines.append(f"  - {quoted_name(name)}: from {low:.6g} to {high:.6g}")
+        lines += [
+            f"  - {quoted_name(name)}: from {low:.6g} to {high:.6g}"
+            for name, low, high in zip(names, *spec.input_ranges, strict=True)
+        ]
     if signal is None and not spec.program.is_int16 and spec.standardises:
         lines[0] += " The model standardises them."
     if spec.completes:
@@ -299,7 +304,6 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
     if program.learns:
         lines.append(shown("status", "status", True, False) | {"wide": "%d"})
     verb = "Predicts" if main == "predict" else f"Asks for the {main}"
-    alarms = program.alarms if program.raises_alarms(spec.config) else ()
     return {
         "answer": answer,
         "answer_type": asked["type"],
@@ -315,17 +319,18 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         "shown": lines,
         "printed": ", ".join(line["printed"] for line in lines),
         "does": f"{verb}, then learns," if program.learns else verb,
-        "alarm": " || ".join(f"status == {macro}_{status.name}" for status in alarms),
+        "alarm": " || ".join(f"status == {macro}_{status.name}" for status in program.alarms),
     }
 
 
 def _int16(spec: Any) -> dict[str, Any]:
     """What users of a model of integers need to know: the scales, and the error bounds."""
-    rates = [number(rate, FLOAT32) for rate in spec.counts_per_unit]
     shift = spec.label_shift
     made = {
-        "per_unit": rates[:1] if len(set(rates)) == 1 else rates,
+        "per_unit": _alike(spec.counts_per_unit),
+        "offset": _alike(spec.offsets) if spec.offsets.any() else [],
         "inputs": spec.counts_told(),
+        "label_offset": repr(spec.label_offset) if spec.label_offset else "",
         "label_scale": str(2**shift) if 0 <= shift < 31 else f"{2.0**shift!r}",
         # scales of answers whose unit is not the labels' unit
         "scales": [
@@ -344,6 +349,11 @@ def _int16(spec: Any) -> dict[str, Any]:
         if spec.signal is None:
             made["rounded_bound"] = float(spec.family.error_bound(spec, ROUNDED).max())
     return made
+
+
+def _alike(values: np.ndarray) -> list[str]:
+    """Numbers in float32 as C; one number if all are equal."""
+    return [number(value, FLOAT32) for value in (values[:1] if (values == values[0]).all() else values)]
 
 
 def _clamps(signal: SignalSection) -> list[str]:

@@ -147,7 +147,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         "main": f"{name}_{program.asks}(&model, {'' if program.reads else 'x, '}{room(program.answer)})",
         "forecast": f"{name}_{forecast}(&model, {'' if program.reads else 'x, '}{room(program.written(forecast))})",
         "push": f"{name}_{named['gather']}(&model, x)" if late else None,
-        "alarm": f"{name}_alarm(&model, values)" if program.raises_alarms(spec.config) else None,
+        "alarm": f"{name}_alarm(&model, values)" if program.alarms else None,
         "reads": program.reads,
         "sample": program.sample_size,
         "run": RUN,

@@ -217,6 +217,7 @@ def _sources(context: Mapping[str, Any]) -> dict[str, str]:
         "src/{name}.h": "model.h",
         "src/{name}.c": "model.c",
         **({"src/{name}_counts.h": "counts.h"} if context["int16"] else {}),
+        **({"src/{name}_float.h": "float.h"} if context["real"] == "float" else {}),
         **({"src/{name}_snapshot.c": "snapshot.c"} if "snapshot" in context else {}),
         **({"src/{name}_model.c": "model_values.c"} if context["learned"] else {}),
         "src/{name}.hpp": "model.hpp",

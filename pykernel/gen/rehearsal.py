@@ -88,7 +88,7 @@ class Sequence:
     steps: number of samples that the rule sees.  stride: raw samples for each step.
     centers: (rows, numbers of a sample).  sizes: twice the largest distances from a center.
     halvings: how often ``sizes`` is halved for a usual sample; label_halvings: the same for ``label_size``.
-    moved: the first step from which on all samples are around the last center.
+    moved, back: the steps from which on all samples are around the last center, and around the others again.
     """
 
     steps: int
@@ -99,6 +99,7 @@ class Sequence:
     label_size: Any
     label_halvings: int
     moved: int
+    back: int
 
     @property
     def samples(self) -> int:
@@ -157,6 +158,12 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
     begun = actions | of("visit", "reading")  # what was trained does not know the sample yet
     events = [(0, begun), (plan.steps // 2, begun), (plan.steps - 1, begun)]
     events.append((plan.turned, actions & (actions - 1)))  # the first action takes what others need
+    answers = [1 << i for i, entry in enumerate(entries) if entry.answers]
+    if answers:
+        # an outlying row is rejected, comes again, and is accepted; others become normal until there is no room
+        first = -(-plan.back // KINDS) * KINDS
+        events += [(first + Kind.OUTLYING, calls) for calls in (of("update"), answers[1])]
+        events += [(step, answers[0]) for step in range(first + Kind.READ, plan.steps, KINDS)]
     if of("promise"):
         # the last samples: two labels that come, one of an input that is refused, and two that never come, of which an input may be refused
         last = -(-plan.moved // KINDS) * KINDS
@@ -191,7 +198,7 @@ def sequence(spec: Spec) -> Sequence:
     halvings = min(10, max(0, round(math.log2(float(np.max(largest / usual))))))
     label = min(16.0, 2 * spec.label_max_abs) if spec.program.label_kind in ("real", "reals") else 1.0
     label_halvings = max(0, round(math.log2(label)))
-    steps, tail = _steps(spec)
+    steps, tail, answered = _steps(spec)
     if spec.program.is_int16:
         centers = np.clip(spec.raw_inputs(centers).astype(np.int32), -32000, 32000)
         rates = np.asarray(spec.counts_per_unit, float)
@@ -202,7 +209,7 @@ def sequence(spec: Spec) -> Sequence:
         with np.errstate(over="ignore"):
             centers, sizes = centers.astype(real.dtype), largest.astype(real.dtype)
         size = real.real(label)
-    return Sequence(steps, spec.stride, centers, sizes, halvings, size, label_halvings, steps - tail)
+    return Sequence(steps, spec.stride, centers, sizes, halvings, size, label_halvings, steps - tail, steps - answered)
 
 
 def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -228,17 +235,28 @@ def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rows, np.minimum(2.0**FAR * usual, 2 * most), usual
 
 
-def _steps(spec: Spec) -> tuple[int, int]:
-    """How many samples the rule sees, and how many of these, at the end, are around the last center."""
+def _steps(spec: Spec) -> tuple[int, int, int]:
+    """How many samples the rule sees; how many of them, at the end, begin around the last center; and with how many of these the
+    alarms are answered."""
     config = spec.config
-    held = getattr(config, "relearn_after", 0) * 5 // 4 + 3 * KINDS
     waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)
     most = max(2 * KINDS, REHEARSAL_LIMIT // (2 * spec.numbers))
-    tail = min(held, most)
+    components = getattr(spec.learning, "components", 0)
+    answered = (min(8, components) + 3) * KINDS if components else 0
+    # an alarm that lasts beyond the limit, such as one for ever, is not rehearsed to its end
+    lasting = getattr(config, "relearn_after", 0) * 5 // 4
+    tail = min(3 * KINDS + (lasting if lasting <= most else 0) + answered, most)
     rehearsed = getattr(config, "rehearsed", 0)
     if spec.program.trainings and (rows := getattr(spec.learning, "samples", None)):  # they are collected first
         rehearsed = affordable(rows + KINDS, lambda m: 4 * min(m, rows) ** 3)
-    return max(2 * KINDS, rehearsed + min(waits, most) + KINDS) + tail, tail
+    return max(2 * KINDS, rehearsed + min(waits, most) + KINDS) + tail, tail, answered
+
+
+def armed(spec: Spec, layout: Layout) -> list[tuple[str, int]]:
+    """Counts of rows until a monitor is armed, and their ends.  The self-test, which must be short, sets them with ``moved``."""
+    ranges = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
+    counts = [slot.name for slot in layout.slots if slot.name in ranges and ranges[slot.name].most == "commissioning"]
+    return [(name, spec.config.commissioning) for name in counts]
 
 
 # ------------------------------------------------------------------------------------------------------- on the host
@@ -318,8 +336,10 @@ class _Run:
             if kind == Kind.REPEATED or n == 1:
                 self.seed = last
             last = self.seed
-            self.sample(kind, n >= plan.moved)
+            self.sample(kind, plan.moved <= n < plan.back)
             if t % plan.stride == 0:
+                for name, end in armed(self.spec, self.layout) if n == plan.moved else ():
+                    self.model.memory.field(name)[:] = end
                 for at, called in calls.events:
                     if at == n:
                         self.call(called)
@@ -474,7 +494,7 @@ def _of_samples(spec: Spec, printer: Printer, plan: Sequence) -> dict[str, Any]:
     return {
         "stride": plan.stride,
         "samples": plan.samples,
-        "moved": plan.moved,
+        "moved": f"n >= {plan.moved}" if plan.back == plan.steps else f"(n >= {plan.moved}) && (n < {plan.back})",
         "rows": len(plan.centers),
         "width": width,
         "number": printer.type(Index) if int16 else printer.real,
@@ -523,6 +543,8 @@ def _of_calls(
         "told": 4 + answer_bytes(spec),
         "asked": ", ".join(f"0x{mask:X}" for mask in calls.kinds),
         "events": calls.events,
+        "armed": armed(spec, layout),
+        "begins": plan.moved,
         "guards": [(slot.name, slot.array.scalar.dtype(spec.real).itemsize - 1, mask) for slot, mask in calls.guards],
         "place": unsigned(layout.nbytes),
         "struck": calls.struck,

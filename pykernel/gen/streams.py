@@ -33,7 +33,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     if labels.shape:
         directions = own.normal(size=(dim, *labels.shape)) / spec.length_scale
         y = y[:, None] * own.uniform(-1, 1, labels.shape) + 0.5 * np.sin(x @ directions)
-    y *= min(1.0, spec.label.max_abs / 4)
+    y = y * min(1.0, spec.label.max_abs / 4) + spec.label_offset
     kind, when = rng.random(samples), np.arange(samples) / samples
     # other scales come late only: an isolated vector or a huge multiplier stays in the model, and later samples then
     # reach fewer paths
@@ -104,7 +104,7 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
     positions = _classes(y, len(spec.label.classes or ()), rng)
     if labels.shape:
         y = y[:, None] * rng.uniform(-1, 1, labels.shape)
-    y *= min(1.0, spec.label.max_abs / 4)
+    y = y * min(1.0, spec.label.max_abs / 4) + spec.label_offset
     with np.errstate(over="ignore"):
         x, y = x.astype(dtype), y.astype(dtype)
     few = max(1, samples // 500)
@@ -128,14 +128,52 @@ def _classes(y: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
 def stream_of(
     spec: Spec, samples: int, seed: int, stream: tuple[np.ndarray, np.ndarray] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The stream of a check: the one that was given, else a mixed one.  Raises UserError if it would be empty."""
+    """The stream of a check: the one that was given, else a mixed one.  Raises UserError if it would be empty.
+
+    A monitor whose alarms are answered sees a machine in four fifths of it: else it hardly alarms, and no states are born and merged.
+    """
     if samples < 1:
         raise UserError(f"samples is {samples}; at least one is needed")
-    return (
-        mixed_stream(spec, samples, seed)
-        if stream is None
-        else as_taken(spec, *(stream if isinstance(stream, tuple) else (stream, None)))
+    if stream is not None:
+        return as_taken(spec, *(stream if isinstance(stream, tuple) else (stream, None)))
+    x, y = mixed_stream(spec, samples, seed)
+    if any(entry.answers for entry in spec.program.entries) and spec.signal is None:
+        part = x[: -(-samples * 4 // 5)]
+        part[:] = np.where(np.isfinite(part), machine_rows(spec, len(part), seed), part)
+    return x, y
+
+
+def near_halves(spec: Any, rows: int = 4096) -> np.ndarray:
+    """Floats for NAME_counts, (rows, numbers of a sample): counts of all sizes, the middles between two, and their neighbours."""
+    rng, shape = np.random.default_rng(0), (rows, len(spec.counts_per_unit))
+    counts = (np.rint(2.0 ** rng.uniform(0, 15.01, shape)) - rng.choice([0.5, 1], shape)) * rng.choice([-1, 1], shape)
+    counts[5:20] = np.nextafter(np.float32(0.5), np.float32(0))  # with one half more, float32 rounds it to 1
+    found = (counts / spec.counts_per_unit + spec.offsets).astype(np.float32)
+    found = np.nextafter(
+        found, rng.choice(np.array([-np.inf, np.inf], np.float32), shape), where=rng.random(shape) < 0.6, out=found
     )
+    found[:5] = np.array([0, np.nan, np.inf, -np.inf, 3e38], np.float32)[:, None]
+    return found
+
+
+def machine_rows(spec: Spec, count: int, seed: int) -> np.ndarray:
+    """Rows of a machine that changes often between more states than the monitor has room for, in small and large units.  Some of its
+    sensors fail: one repeats its value, or is somewhere else."""
+    rng, dim = np.random.default_rng([seed, 4]), spec.dim
+    states = 1 + 2 * max(size for name, size in spec.capacities.items() if name not in ("DIM", "OUTPUTS"))
+    middles, mixing = 8 * rng.normal(size=(states, dim)), 0.3 * rng.normal(size=(states, dim, dim))
+    runs = list[np.ndarray]()
+    while sum(map(len, runs)) < count:
+        state, sensor, fault = rng.integers(states), rng.integers(dim), rng.random()
+        run = rng.normal(size=(int(rng.integers(5, 120)), dim)) @ mixing[state] + middles[state]
+        if fault < 0.1:
+            run[:, sensor] = run[0, sensor]
+        elif fault < 0.2:
+            run[:, sensor] += 30 * rng.normal()
+        elif fault < 0.3:
+            run *= 10.0 ** rng.uniform(-15, 4)
+        runs.append(run)
+    return spec.unscaled(np.concatenate(runs)[:count] * min(1.0, spec.input_max_abs / 64))
 
 
 def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -273,9 +273,8 @@ class _Adviser:
         squares = self.simulation.errors.squares(BLOCKS, self.half)
         if len(squares) < BLOCKS // 2:
             return
-        names = self.simulation.errors.names
         apart = {}
-        for i, name in enumerate(names[1:], 1):
+        for i, name in enumerate(self.simulation.errors.names[1:], 1):
             if self.errors[name] is None or not self.now > WORSE * self.errors[name]:
                 continue
             differences = squares[:, 0] - squares[:, i]

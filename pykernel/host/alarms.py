@@ -19,7 +19,8 @@ class Alarms:
     """The alarms that a model raised.
 
     A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm are one alarm, with the
-    gaps over which the model's count of the alarm's rows goes on.  Refused samples between them are ignored.
+    gaps over which the model's count of the alarm's rows goes on.  Refused samples between them are ignored; many in a row
+    are an alarm of their own.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -29,6 +30,7 @@ class Alarms:
         self.samples = self.count = 0  # number of samples in alarm; number of alarms
         self.listed: list[dict[str, Any]] = []  # the first ALARMS alarms
         self._taken, self._last = 0, -1  # number of samples that were not refused; index of the last one in alarm
+        self._row, self._gone = -1, False  # the last row in alarm; whether because rows were refused
 
     def take(self, rows: np.ndarray, statuses: np.ndarray, states: np.ndarray, blame: np.ndarray) -> np.ndarray:
         """Take the next samples: their rows, statuses, states and blame, as in ``Steps``.
@@ -38,13 +40,14 @@ class Alarms:
         alarmed, order = np.isin(statuses, self.statuses), self._taken + np.cumsum(statuses >= 0)
         which = np.zeros(len(rows), int)
         for i in np.flatnonzero(alarmed):
-            if order[i] != self._last + 1 and not states[i, 2] > 1:
+            gone = bool(statuses[i] < 0)
+            goes_on = rows[i] == self._row + 1 if gone else order[i] == self._last + 1 or states[i, 2] > 1
+            if gone != self._gone or not goes_on:
                 self.count += 1
-            which[i], self._last = self.count, int(order[i])
+            which[i], self._last, self._row, self._gone = self.count, int(order[i]), int(rows[i]), gone
             if self.count <= ALARMS:
-                self._list(int(rows[i]), *map(float, states[i, :2]))
-                if blame.shape[1]:
-                    self._tell(blame[i])
+                self._list(int(rows[i]), np.inf if gone else float(states[i, 0]), float(states[i, 1]))
+                self._tell(blame[i])
         self.samples += int(alarmed.sum())
         self._taken += int((statuses >= 0).sum())
         return which
@@ -59,11 +62,12 @@ class Alarms:
             latest |= {"level": level, "threshold": threshold}
 
     def _tell(self, blame: np.ndarray) -> None:
-        """Note what the alarm is about: the most blamed input, its share and the kind, latest.  A kind is not forgotten if the
-        model's count of the alarm's rows begins anew.
+        """Note what the alarm is about: the most blamed input, its share, the kind, and the second input or None, latest.  A kind is not
+        forgotten if the model's count of the alarm's rows begins anew.
         """
-        input, share, kind = blame.tolist()
+        input, share, kind, second = blame.tolist()
         told = {"input": self.inputs[int(input)], "share": share, "kind": self.kinds[int(kind)]}
+        told["second"] = self.inputs[int(second)] if second == second else None
         if told["kind"] != UNTOLD or self.listed[-1].get("kind", UNTOLD) == UNTOLD:
             self.listed[-1] |= told
 

@@ -59,5 +59,4 @@ def running_mean(y: np.ndarray) -> np.ndarray:
 
 def mean_error(forecasts: np.ndarray, y: np.ndarray) -> float:
     """Mean absolute error over the second half, where every predictor has seen enough."""
-    half = len(y) // 2
-    return float(np.abs(forecasts - y)[half:].mean())
+    return float(np.abs(forecasts - y)[len(y) // 2 :].mean())

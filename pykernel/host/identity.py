@@ -93,6 +93,8 @@ def identity(spec: Spec) -> Identity:
         for slot in layout.slots
         if slot.struct and slot.offset < program.hashed_bytes(layout)
     }
+    zero = np.append(getattr(spec, "offsets", ()), spec.label_offset)
+    meaning |= {"what is 0 in counts": _exact(zero)} if zero.any() else {}
     if spec.custom is not None:
         meaning["custom kernel"] = hashlib.sha256(spec.custom.source).hexdigest()
 

@@ -89,9 +89,7 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
     else:
         model = (add_sums if way == "sums" else mean_weights)(spec.inner, into.inner, devices)
     outer = HostModel(into)
-    for struct in into.inner.program.persistent:
-        for name in struct.fields:
-            outer.memory.field(name)[...] = model.memory.field(name)
+    outer.memory.copy_from(model.memory, into.inner.program.persistent)
     return Merged(into, snapshot.as_file(outer), way, foretold, left)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +44,7 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
     require_meaning(old, new, where)
     memory, removed = found.memory, 0
     if budget is not None:
-        room = new.capacities[budget.capacity]
-        memory, removed = _reduced(old, found.memory, room, where, engine)
+        memory, removed = _reduced(old, found.memory, new.capacities[budget.capacity], where, engine)
     model = HostModel(new, engine=engine)
     for struct in new.program.persistent:
         for name in struct.fields:
@@ -92,21 +91,17 @@ def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
     return {name: fact for name, fact in facts.items() if name not in fields} | {name: "" for name in fields}
 
 
-def require_meaning(old: Spec, new: Spec, where: str, beside: Collection[str] = ()) -> None:
+def require_meaning(old: Spec, new: Spec, where: str) -> None:
     """Refuse a spec in which the numbers of a state would have another meaning, but for the room for vectors.
 
-    The message names the responsible keys.  where: how the message names the state.  beside: facts that may differ, too.  Raises
-    UserError.
+    The message names the responsible keys.  where: how the message names the state.  Raises UserError.
     """
     require_order(old.names, new.names, where, new.name)
     budget = old.program.budget if new.program.budget is not None else None
     capacity = budget.capacity if budget is not None else ""
 
-    def meaning(spec: Spec) -> dict[str, str]:
-        return {name: fact for name, fact in _meaning(spec, capacity).items() if name not in beside}
-
-    mine, its = meaning(old), meaning(new)
-    if mine == its:
+    mine = _meaning(old, capacity)
+    if mine == _meaning(new, capacity):
         return
     content = tomllib.loads(old.to_toml(complete=True))
     blamed = []
@@ -114,7 +109,7 @@ def require_meaning(old: Spec, new: Spec, where: str, beside: Collection[str] = 
         section, _, name = key.strip("[").rpartition("] ")
         changed = content | ({section: content.get(section, {}) | {name: after}} if section else {name: after})
         try:
-            tried: Mapping[str, str] | None = meaning(make_spec(changed, custom=old.custom))
+            tried: Mapping[str, str] | None = _meaning(make_spec(changed, custom=old.custom), capacity)
         except UserError:
             tried = None  # this key does not fit with the other keys
         if tried != mine:

@@ -209,7 +209,7 @@ class HostModel:
 
         states: the alarm's level, its threshold and the rows since it began, after each row, (samples, 3).  Raises UserError if there are no alarms.
         """
-        if not self.spec.program.raises_alarms(self.config):
+        if not self.spec.program.alarms:
             raise UserError(f"{self.spec.name} raises no alarms")
         return self._prequential(x, y, first, delay, question or self.spec.program.asks, True)
 

@@ -8,11 +8,42 @@ import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.host.advice import Trial
+from pykernel.host.alarms import Alarms
+from pykernel.host.model import HostModel
 from pykernel.host.run import Run, Steps, answer_names
 from pykernel.host.samples import as_table
 from pykernel.host.scores import Course
-from pykernel.host.simple import Distances, SeenAlarms, simple_bytes
 from pykernel.spec.model import Spec
+
+BEGINNING = 20_000
+"""Most rows of a beginning that are judged by those after it."""
+BLOCKS, LEAST_BLOCK = 20, 10
+"""Into so many parts it is cut, and least rows of one."""
+MOSTLY, OFTEN = 0.5, 5
+"""A block is unlike the rows after it if this part of it is in alarm: a fault, or a state that does not come again.  Faults are scattered over
+the beginning if the median block has more than so many times the wanted rate."""
+
+
+def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
+    """What of the rows in which a monitor is not armed is unlike those after them, by which another one, that is frozen then, judges them.
+
+    x: (rows, D), of which a third is the beginning.  Returns its ``rows``; ``unlike``, the first and the last of its rows where
+    most are in alarm; and ``scattered``, the part of rows in alarm elsewhere, 0 if it is a usual one.
+    """
+    begin, model = len(x) // 3, HostModel(spec)
+    model.update(x[begin:])
+    model.freeze()
+    statuses = model.update(x[:begin])
+    alarmed = np.isin(statuses, spec.program.alarms) & (statuses >= 0)
+    ends = np.linspace(0, begin, BLOCKS + 1).astype(int)
+    shares = np.add.reduceat(alarmed, ends[:-1]) / np.diff(ends)
+    changes = np.flatnonzero(np.diff(np.concatenate([[0], shares > MOSTLY, [0]]).astype(int)))
+    usual = float(np.median(shares))
+    return {
+        "rows": begin,
+        "unlike": [[int(ends[a]), int(ends[b]) - 1] for a, b in changes.reshape(-1, 2)],
+        "scattered": usual if OFTEN * spec.novelty.false_alarm_rate < usual <= MOSTLY else 0.0,
+    }
 
 
 class Monitoring(Run):
@@ -26,35 +57,68 @@ class Monitoring(Run):
         if spec.program.label_kind != "none":
             raise UserError(f"{spec.name} learns from labels; simulate it with them")
         super().__init__(spec, refresh_every=refresh_every)
+        self.alarms = Alarms(spec) if spec.program.alarms else None
+        # what stands behind an alarm is read row by row: by a twin, since the model runs many rows at once
+        self._twin, self._kind = HostModel(spec), 0
         self.course = Course(answer_names(spec))
         self._answers = np.zeros((0, len(self.course.names)))
-        self.simple = Distances(spec.dim, spec.completes)
-        self.seen = SeenAlarms(self.simple.names)
-        self.warm = spec.novelty.warmup if self.alarms is not None and spec.has("novelty", "warmup") else 0
+        self.warm = spec.novelty.warmup if self.alarms is not None else 0
         """The number of samples before the first one that can be in alarm."""
-        self._distances = np.zeros((0, len(self.simple.names)))
+        self.judged = self.in_alarm = 0  # samples after the warm-up that were not refused; those of them in alarm
+        self._first = list[np.ndarray]()
+        self._keeps = 3 * min(self.warm + spec.novelty.commissioning, BEGINNING) if self.warm else 0
+        self.born = list[int]()  # rows after the warm-up with which a state became normal
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         self._answers = np.where(self._missing(asked)[:, None], np.nan, as_table(asked).astype(np.float64))
-        if self.alarms is not None:
-            self._distances = self.simple.step(np.where(self._missing(asked)[:, None], np.nan, x))
+        if self.rows < self._keeps:
+            self._first.append(x[: self._keeps - self.rows])
 
     def went_on(self) -> None:
         """Note what the model has seen of its warm-up, too."""
         super().went_on()
-        for slot in self.model.memory.layout.slots:
-            if slot.name in ("watched", "seen"):
-                self.warm = max(0, self.warm - int(self.model.memory.field(slot.name)[0]))
-
-    def _follow(self, steps: Steps) -> np.ndarray:
-        which, states = super()._follow(steps), np.full((len(steps.statuses), 2), np.nan)
         if self.alarms is not None:
+            self.warm, self._keeps = max(0, self.warm - int(self.model.memory.field("watched")[0])), 0
+
+    def _taken(
+        self, x: np.ndarray, y: np.ndarray, waiting: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        if self.alarms is None:
+            return super()._taken(x, y, waiting)
+        self._twin.memory.copy_from(self.model.memory)
+        predictions, states, statuses = self.model.prequential_alarms(x)
+        return predictions, statuses, states, self._blamed(x, statuses)
+
+    def _blamed(self, x: np.ndarray, statuses: np.ndarray) -> np.ndarray:
+        """What the rows in alarm are about: see ``Steps.blame``.  A twin learns the rows once more, up to each of these.
+
+        An alarm that becomes normal in a row has no kind any more; the row then has the kind of the row before.
+        """
+        found, done = np.full((len(x), 4), np.nan), 0
+        for i in np.flatnonzero(np.isin(statuses, self.spec.program.alarms)).tolist():
+            self._twin.update(x[done : i + 1])
+            done = i + 1
+            if statuses[i] < 0:
+                found[i] = np.argmin(self.spec.accepted(x[i])), 1.0, statuses[i], np.nan
+                continue
+            shares, kind = self._twin.read("blame")
+            culprit, *others = np.argsort(-shares, kind="stable")
+            second = others[0] if others and shares[others[0]] >= shares[culprit] / 2 else np.nan
+            self._kind = kind if kind != self.spec.program.status["DONE"] else self._kind
+            found[i] = culprit, shares[culprit], self._kind, second
+        return found
+
+    def _follow(self, steps: Steps) -> None:
+        which, states = np.zeros(len(steps.statuses), int), np.full((len(steps.statuses), 2), np.nan)
+        if self.alarms is not None:
+            which = self.alarms.take(self.rows + np.arange(len(which)), steps.statuses, steps.states, steps.blame)
             states = steps.states[:, :2]
             taken = np.flatnonzero(steps.statuses >= 0)
             taken = taken[taken >= self.warm - self.rows]
-            self.seen.take(self._distances[taken], which[taken])
+            born = steps.statuses[taken] == self.spec.program.status["BORN"]
+            self.born += (self.rows + taken[born]).tolist()
+            self.judged, self.in_alarm = self.judged + len(taken), self.in_alarm + int((which[taken] > 0).sum())
         self.course.add(self._answers, which > 0, states)
-        return which
 
     def report(self, trial: Trial | None = None) -> dict[str, Any]:
         """The whole run, as plain values.  trial: for a model with labels, as nothing is tried here.
@@ -62,34 +126,28 @@ class Monitoring(Run):
         question: the question that each row was asked.  all, second_half: see ``Course.summary``.
         statuses: the results of updates or, for a model that does not learn, of answers.
         alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up; ``in_alarm``:
-        the part of these in alarm.  ``regimes``: the part of time of each known regime, for a model that has them; and of one that is armed the rows until then, and those
-        in alarm after which another state is normal.
-        ``simple``: for each simple distance, the fraction of the alarms that it would have raised as well with as many
-        rows in alarm, and its bytes.  ``seen_by_chance``: the fraction for rows drawn at random.
+        the part of these in alarm.  ``beginning``: see ``unlike_beginning``.  ``regimes``: the part of time of each known regime;
+        ``became_normal``: the rows after the warm-up with which there was one more; of one that is armed the rows until then, and those in alarm
+        after which another state is normal.
         """
         parts, told = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}, self._told()
         if self.alarms is None:
             parts = {name: {k: v for k, v in part.items() if k != "in_alarm"} for name, part in parts.items()}
         else:
-            sizes, seen = simple_bytes(self.spec), self.seen.report()
-            novelty = self.spec.novelty if self.spec.has("novelty", "false_alarm_rate") else None
-            fixed = getattr(novelty, "threshold", None) is not None
-            rate = None if novelty is None or fixed else novelty.false_alarm_rate
-            judged = int(self.seen.counts[0, 0].sum())
-            told["alarms"] |= {
-                "false_alarm_rate": rate,
-                "judged": judged,
-                "in_alarm": self.seen.in_alarm / judged if judged else None,
-                "seen_by_chance": seen.pop("chance"),
-                "simple": {name: {"seen": part, "bytes": sizes[name]} for name, part in seen.items()},
+            novelty, shares = self.spec.novelty, self.model.read("regimes")[0]
+            told["alarms"] = self.alarms.report(self.model.read("alarm")[0]) | {
+                "false_alarm_rate": novelty.false_alarm_rate,
+                "judged": self.judged,
+                "in_alarm": self.in_alarm / self.judged if self.judged else None,
             }
-        if self.model.exists("regimes"):
-            shares = self.model.read("regimes")[0]
             told["regimes"] = sorted(shares[shares > 0].tolist(), reverse=True)
-            novelty = self.spec.novelty
+            told["became_normal"] = self.born
             if novelty.life != "changing":
                 told["until_armed"] = novelty.commissioning - int(self.model.memory.field("age")[0])
                 told["relearn_after"] = novelty.relearn_after
+        first = np.concatenate([np.zeros((0, self.spec.dim)), *self._first])[: 3 * (self.rows // 3)]
+        if len(first) >= 3 * BLOCKS * LEAST_BLOCK:
+            told["beginning"] = unlike_beginning(self.spec, first)
         return {
             "name": self.spec.name,
             "rows": self.rows,

@@ -19,18 +19,12 @@ def prediction_header(spec: Spec, raw: bool = False) -> str:
     raw ones, whose numbers are then beside them.
     """
     first = ["row", *(["raw_row"] if raw else [])]
-    state = ["level", "threshold", "since"] if spec.program.raises_alarms(spec.config) else []
-    state += ["blamed", "kind"] if state and _blames(spec) else []
     if spec.program.label_kind == "none":
+        state = ["level", "threshold", "since", "blamed", "kind"] if spec.program.alarms else []
         return _csv([[*first, *answer_names(spec), *state, "status"]])
     names = [""] if spec.program.label_kind != "reals" else [f" {name}" for name in spec.label_columns]
     ends = [f"{end}{n}" for end in ("lower", "upper") for n in names] if getattr(spec, "interval", None) else []
-    return _csv([[*first, *(f"prediction{n}" for n in names), *ends, *(f"label{n}" for n in names), *state, "status"]])
-
-
-def _blames(spec: Spec) -> bool:
-    """Whether the model says what an alarm is about."""
-    return any(entry.name == "blame" for entry in spec.program.entries_for(spec.config))
+    return _csv([[*first, *(f"prediction{n}" for n in names), *ends, *(f"label{n}" for n in names), "status"]])
 
 
 def prediction_lines(spec: Spec, steps: Steps, raw: Callable[[int], int | None] | None = None) -> str:
@@ -53,7 +47,7 @@ def prediction_lines(spec: Spec, steps: Steps, raw: Callable[[int], int | None] 
     states = as_table(steps.states).astype(str).T.tolist()
     if steps.blame.shape[1]:
         columns = input_names(spec)
-        told = [(columns[int(j)], names[int(kind)]) if j == j else ("", "") for j, _, kind in steps.blame.tolist()]
+        told = [(columns[int(j)], names[int(kind)]) if j == j else ("", "") for j, _, kind, _ in steps.blame.tolist()]
         states += [list(each) for each in zip(*told, strict=True)]
     ends = texts(steps.ends) if steps.ends.shape[1] else []
     places = [] if raw is None else [map(raw, rows)]

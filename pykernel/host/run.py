@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError, option
-from pykernel.host.alarms import Alarms
 from pykernel.host.model import HostModel
 from pykernel.host.outside import Outside
 from pykernel.host.samples import Batch, as_table, input_names, stand_ins
@@ -33,8 +32,8 @@ class Steps:
     results of the predictions; ``learnt`` is then true for all rows.
     states: for a model that raises alarms, its level, threshold and rows since the alarm began, after each row, (rows, 3); else (rows, 0).
     ends: for a model with intervals, their lower ends, then the upper ones, (rows, 2 labels); else (rows, 0).
-    blame: for a model that says what an alarm is about, the most blamed input, its share and the alarm's kind, NaN for rows
-    that are not in alarm, (rows, 3); else (rows, 0).
+    blame: for a model that raises alarms, the most blamed input, its share, the alarm's kind, and the second input if it
+    has at least half of that share, else NaN; all NaN for rows that are not in alarm, (rows, 4); else (rows, 0).
     """
 
     first_row: int
@@ -83,11 +82,7 @@ class Run:
         self.classes = spec.label.classes or ()
         self._shape = program.label_array(spec.capacities).shape
         self._dtype = spec.label_number
-        self.alarms = Alarms(spec) if program.raises_alarms(spec.config) else None
-        # what stands behind an alarm is read row by row: by a twin, since the model runs many rows at once
-        self._twin = HostModel(spec) if self.alarms is not None and self.model.exists("blame") else None
         self.goes_on = False
-        self._kind = 0
         self.rows = self.unlabelled = self.inputs_refused = 0
         self.missing = np.zeros(spec.dim, np.int64)  # for each input: in how many rows it is missing
         self.outside = Outside(spec)
@@ -106,6 +101,16 @@ class Run:
         x, y: first the rows that still wait for their labels, then these rows.
         """
         raise NotImplementedError
+
+    def _taken(
+        self, x: np.ndarray, y: np.ndarray, waiting: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Ask and learn the next rows: predictions, statuses, states and blame of ``Steps``.  x, y: as of ``_score``."""
+        question, none = self.spec.program.forecasts(self.spec.config), np.zeros((len(x) - waiting, 0))
+        return *self.model.prequential(x, y, waiting, self.delay, question), none, none
+
+    def _follow(self, steps: Steps) -> None:
+        """Record the next steps."""
 
     def _enclosed(self, x: np.ndarray, y: np.ndarray, waiting: int) -> np.ndarray:
         """The intervals of the next rows, before the model learns: see ``Steps.ends``.  x, y: as of ``_score``."""
@@ -206,22 +211,15 @@ class Run:
         """Which labels a model could learn, in y's shape."""
         if self.classes:
             return (y >= 0) & (y < len(self.classes))
-        return np.abs(y) <= self.spec.number.type(self.spec.label.max_abs)
+        return np.asarray(self.spec.within_limit(y))
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Steps:
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
             x, y = x.astype(self.spec.number), y.astype(self._dtype)
         waiting, rows = len(self._waiting_x), len(x)
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
-        question, states = self.spec.program.forecasts(self.spec.config), np.zeros((rows, 0))
-        ends, blame = self._enclosed(all_x, all_y, waiting), np.zeros((rows, 0))
-        if self._twin is not None:
-            self._twin.memory.copy_from(self.model.memory)
-        if self.alarms is None:
-            predictions, statuses = self.model.prequential(all_x, all_y, waiting, self.delay, question)
-        else:
-            predictions, states, statuses = self.model.prequential_alarms(all_x, all_y, waiting, self.delay, question)
-            blame = self._blamed(x, statuses)
+        ends = self._enclosed(all_x, all_y, waiting)
+        predictions, statuses, states, blame = self._taken(all_x, all_y, waiting)
         released, none = self._released(y), min(rows, self.delay - waiting)
         learnt = ~self._missing(released)
         self._score(predictions, released, all_x, all_y)
@@ -244,39 +242,11 @@ class Run:
         self._waiting_x, self._waiting_y = all_x[keep:], all_y[keep:]
         return steps
 
-    def _blamed(self, x: np.ndarray, statuses: np.ndarray) -> np.ndarray:
-        """What the rows in alarm are about: see ``Steps.blame``.  A twin learns the rows once more, up to each of these.
-
-        An alarm that becomes normal in a row has no kind any more; the row then has the kind of the row before.
-        """
-        assert self.alarms is not None
-        if self._twin is None:
-            return np.zeros((len(x), 0))
-        found, done = np.full((len(x), 3), np.nan), 0
-        for i in np.flatnonzero(np.isin(statuses, self.alarms.statuses)).tolist():
-            self._twin.update(x[done : i + 1])
-            done = i + 1
-            shares, kind = self._twin.read("blame")
-            culprit = int(shares.argmax())
-            self._kind = kind if kind != self.spec.program.status["DONE"] else self._kind
-            found[i] = culprit, shares[culprit], self._kind
-        return found
-
-    def _follow(self, steps: Steps) -> np.ndarray:
-        """Record the alarms of the next steps.  Returns the number of the alarm that each row is in, 0 for none, (rows,)."""
-        which = np.zeros(len(steps.statuses), int)
-        if self.alarms is not None:
-            rows, learnt = np.arange(steps.first_row, steps.first_row + len(which)) - self.delay, steps.learnt
-            told = (part[learnt] for part in (rows, steps.statuses, steps.states, steps.blame))
-            which[learnt] = self.alarms.take(*told)
-        return which
-
     def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
         """Count consecutive refusals, and remember the reason for the last one."""
         if not len(statuses):
             return
-        taken = np.flatnonzero(statuses >= 0)
-        borders = np.concatenate([[-1 - self.streak], taken, [len(statuses)]])
+        borders = np.concatenate([[-1 - self.streak], np.flatnonzero(statuses >= 0), [len(statuses)]])
         self.longest_streak = max(self.longest_streak, int(np.diff(borders).max()) - 1)
         self.streak = int(borders[-1] - borders[-2]) - 1
         if self.streak:
@@ -328,7 +298,7 @@ class Run:
         """How many samples were learnt, refused and so on, as plain values."""
         vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
         # rows without an answer that were not to be learned, because they have no label, or it comes later
-        counted = sum(count for status, count in self.statuses.items() if status.name == "REFUSED_INPUT")
+        counted = sum(count for status, count in self.statuses.items() if status.name in ("REFUSED_INPUT", "ABSENT"))
         others = max(0, self.inputs_refused - counted)
         return {
             "inputs_refused": self.inputs_refused,
@@ -336,7 +306,6 @@ class Run:
             "refused": others + sum(count for status, count in self.statuses.items() if status < 0),
             "refused_in_a_row": {"last": self.streak, "longest": self.longest_streak},
             "statuses": {status.name.lower(): count for status, count in self.statuses.items() if count},
-            **({} if self.alarms is None else {"alarms": self.alarms.report(self.model.read("alarm")[0])}),
             **({"vectors": int(self.model.memory.field("n")[0])} if vectors else {}),
         }
 

@@ -1,13 +1,12 @@
 """Simple predictors that every model should beat.
 
 With labels: the last label, the running mean of the labels (for classes, the most frequent one), and a linear model.
-Without labels: the largest |z| of an input, and the Mahalanobis distance.
+Without labels: the largest |z| of an input, and the Mahalanobis distance; in a plan an EWMA chart and a VAR(1), too.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,7 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     if spec.dim > LINEAR_MOST:
         return {}
     label = spec.label
-    numbers: dict[str, Any] = {"outputs": spec.outputs, "max_abs": label.max_abs}
+    numbers: dict[str, Any] = {"outputs": spec.outputs, "max_abs": label.max_abs + abs(spec.label_offset)}
     classes = {"classes": label.classes}
     base: dict[str, Any] = {"name": "linear", "input": {"dim": spec.dim, "max_abs": spec.input_max_abs}}
     stands_in = {"missing": choice(spec)} if spec.completes else {}
@@ -137,7 +136,7 @@ def simple_bytes(spec: Spec) -> dict[str, int]:
     predictors.
     """
     size = 4 if spec.real.is_int16 else spec.real.dtype.itemsize
-    if not spec.program.learns or (spec.label_kind == "none" and not spec.program.raises_alarms(spec.config)):
+    if not spec.program.learns or (spec.label_kind == "none" and not spec.program.alarms):
         return {}
     if spec.label_kind == "none":
         return {name: size * numbers for name, numbers in Distances.numbers(spec.dim).items()}
@@ -212,60 +211,53 @@ class Distances:
         self.mean = self.mean + share * away
 
 
-class SeenAlarms:
-    """How many of a model's alarms a simple distance would have raised as well, in constant memory.
+class Rivals:
+    """What a plan compares monitors with: both distances, an EWMA chart, and the Mahalanobis distance of what a VAR(1) leaves.
 
-    The distance's threshold is chosen so that it has as many rows in alarm as the model.  Distances are counted in
-    steps of 4 %.
+    An EWMA chart (S. W. Roberts, 1959) is here the largest |z| of the inputs' exponentially weighted means.  A VAR(1) is the linear
+    regression of each row on the one before.  Moments are those of ``Distances``, of the means and of the residuals, too.
     """
 
-    STEPS, FROM, TO = 18, -64, 64
-    """Steps for each doubling of a distance; least and largest exponent of 2."""
+    WEIGHT, RIDGE = 0.2, 1e-5
+    """Of a new row in the weighted means; of the regression, in variances."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
-        # rows, and alarms by their largest distance
-        self.counts = np.zeros((2, len(names), self.STEPS * (self.TO - self.FROM)), np.int64)
-        self.in_alarm = 0
-        self.lengths: Counter[int] = Counter()  # of the alarms, in rows
-        self._length = self._number = 0
-        self._largest: np.ndarray | None = None
+    def __init__(self, dim: int, completes: bool = False) -> None:
+        self.own, self.chart, self.left = (Distances(dim, completes) for _ in range(3))
+        self.pairs = Distances(2 * dim)
+        self.mean, self.last = np.full(dim, np.nan), np.full((1, dim), np.nan)
+        self.weights: np.ndarray = np.zeros((dim, dim))
 
-    def take(self, distances: np.ndarray, which: np.ndarray) -> None:
-        """Count the next rows that were not refused: their distances, (rows, predictors), and the number of the alarm that
-        each is in, 0 for none, (rows,).
+    @staticmethod
+    def numbers(dim: int) -> dict[str, int]:
+        """Rival -> how many numbers it keeps.  Of the VAR(1): weights, the inverse of the moments, means and covariances of the residuals,
+        means and variances of the inputs, and the last row.
         """
-        with np.errstate(divide="ignore"):
-            places = np.floor((np.log2(np.nan_to_num(distances, posinf=2.0**60)) - self.FROM) * self.STEPS)
-        places = np.clip(places, 0, self.counts.shape[2] - 1).astype(int)
-        for i in range(len(self.names)):
-            np.add.at(self.counts[0, i], places[:, i], 1)
-        self.in_alarm += int((which > 0).sum())
-        for row in np.flatnonzero(which):
-            if which[row] != self._number:
-                self._end(self.counts, self.lengths)
-                self._largest, self._length, self._number = None, 0, int(which[row])
-            self._largest = places[row] if self._largest is None else np.maximum(self._largest, places[row])
-            self._length += 1
+        found = Distances.numbers(dim) | {"EWMA": 3 * dim}
+        own = (dim + 1) * dim + (dim + 1) * (dim + 2) // 2 + dim + dim * (dim + 1) // 2 + 3 * dim
+        return found | ({"VAR(1)": own} if dim <= LINEAR_MOST else {})
 
-    def _end(self, counts: np.ndarray, lengths: Counter[int]) -> None:
-        if self._largest is not None:
-            counts[1, np.arange(len(self.names)), self._largest] += 1
-            lengths[self._length] += 1
+    def step(self, x: np.ndarray) -> np.ndarray:
+        """Levels of the next rows, (rows, rivals); NaN where a row has a NaN or an infinity."""
+        first = Distances.BLOCK - self.own.rows % Distances.BLOCK
+        return np.concatenate([self._step(part) for part in np.split(x, range(first, len(x), Distances.BLOCK))])
 
-    def report(self) -> dict[str, float | None]:
-        """Predictor -> the fraction of the model's alarms that it would have raised; None if there was no alarm.
-
-        "chance": the fraction for rows that are drawn at random.
-        """
-        counts, lengths = self.counts.copy(), self.lengths.copy()
-        self._end(counts, lengths)
-        part = self.in_alarm / max(1, int(counts[0, 0].sum()))
-        by_chance = sum(count * (1 - (1 - part) ** length) for length, count in lengths.items())
-        found: dict[str, float | None] = {"chance": by_chance / lengths.total() if lengths else None}
-        for i, name in enumerate(self.names):
-            # rows and alarms at this distance or a larger one
-            rows, alarms = np.cumsum(counts[:, i, ::-1], axis=1)
-            most = int(np.searchsorted(rows, self.in_alarm, side="right")) - 1
-            found[name] = float((alarms[most] if most >= 0 else 0) / alarms[-1]) if alarms[-1] else None
-        return found
+    def _step(self, x: np.ndarray) -> np.ndarray:
+        x = np.where(np.isfinite(x), x, np.nan).astype(np.float64)
+        mean = np.where(np.isfinite(self.mean), self.mean, x[0])
+        ages = np.arange(len(x))[:, None] - np.arange(-1, len(x))
+        weights = np.where(ages < 0, 0.0, self.WEIGHT * (1 - self.WEIGHT) ** np.maximum(ages, 0))
+        weights[:, 0] /= self.WEIGHT
+        means = weights @ np.concatenate([mean[None], np.where(np.isfinite(x), x, mean)])
+        self.mean = means[-1]
+        own = self.own.step(x)
+        found = [own, np.where(np.isnan(own[:, :1]), np.nan, self.chart.step(means)[:, :1])]
+        dim = x.shape[1]
+        if dim <= LINEAR_MOST:
+            before = np.concatenate([self.last, x])[:-1]
+            now, then = np.split(self.pairs.mean, 2)
+            found.append(self.left.step(x - now - (before - then) @ self.weights)[:, 1:])
+            self.pairs.step(np.column_stack([x, before]))
+            moments = self.pairs.covariance[dim:]
+            ridge = np.diag(self.RIDGE * np.diag(moments[:, dim:]) + 1e-30)
+            self.weights, self.last = np.linalg.solve(moments[:, dim:] + ridge, moments[:, :dim]), x[-1:]
+        return np.column_stack(found)

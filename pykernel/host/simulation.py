@@ -136,8 +136,7 @@ class Simulation(Run):
         value = np.atleast_1d(y)[i]
         if self.classes:
             return f"{self.labels[0]} is {value}; classes are numbered from 0 to {len(self.classes) - 1}"
-        limit = self.spec.label.max_abs
-        return f"{self.labels[i]} is {value:g} and [label] max_abs is {limit:g}; raise that limit or scale the column"
+        return f"{self.labels[i]} is {value:g} and [label] max_abs is {self.spec.label_limit_told}; raise that limit or scale the column"
 
     def summary(self, errors: Errors, first: int = 0) -> dict[str, Any]:
         """Errors from row ``first`` on: mae and rmse of each predictor, or of classes error_rate."""

@@ -80,8 +80,7 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
     memory = spec.memory(drop)
     memory.copy_from(model.memory)
     state = bytes(memory.bytes[: spec.program.state_bytes(memory.layout)])
-    body = HEADER.pack(MAGIC, VERSION, state_kind, sequence % 2**32, len(state)) + state
-    return _sealed(body)
+    return _sealed(HEADER.pack(MAGIC, VERSION, state_kind, sequence % 2**32, len(state)) + state)
 
 
 def _sealed(body: bytes) -> bytes:
@@ -245,8 +244,7 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
         # not "<": NaN must fail
         if not ((values >= low) & (values <= high)).all():
             return False
-    waiting = program.waiting(kept)
-    if any(memory.field(count)[0] == 0 and memory.field(name).any() for name, count in waiting.items()):
+    if any(memory.field(count)[0] == 0 and memory.field(name).any() for name, count in program.waiting(kept).items()):
         return False
     return bool(make_executor([program.valid], memory, config, engine).call(program.valid))
 

@@ -358,8 +358,7 @@ def _decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machin
 
 def _probes(width: int, most: float) -> np.ndarray:
     """Values of a machine, small ones and large ones, (PROBED, width)."""
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(PROBED, width)) * np.geomspace(0.01, most, PROBED)[:, None]
+    return np.random.default_rng(0).normal(size=(PROBED, width)) * np.geomspace(0.01, most, PROBED)[:, None]
 
 
 def _require_named(after: After, machine: Machine) -> None:

@@ -510,8 +510,7 @@ def joined(machines: Sequence[Machine], where: Place) -> Machine:
     from scipy.linalg import block_diag  # type: ignore[import-untyped]
 
     first = machines[0]
-    functions = sum(len(machine.bias) for machine in machines)
-    require_targets(functions, where)
+    require_targets(sum(len(machine.bias) for machine in machines), where)
     if all(machine.linear for machine in machines):
         machines = [_in_units_of(collapsed(machine), first) for machine in machines]
     where.need(

@@ -293,8 +293,7 @@ class _Typer(Expressions):
         return node.value if isinstance(node, ast.Constant) and type(node.value) is int else 0
 
     def do_If(self, node: ast.If) -> Statement:
-        condition = self.condition(node.test)
-        return If(node.lineno, condition, self.block(node.body), self.block(node.orelse))
+        return If(node.lineno, self.condition(node.test), self.block(node.body), self.block(node.orelse))
 
     def do_Break(self, node: ast.Break | ast.Continue) -> Statement:
         return Leave(node.lineno, type(node).__name__.lower())

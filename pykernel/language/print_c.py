@@ -105,8 +105,8 @@ INTEGER_TYPES = {
 # names that the templates use after the prefix: in lower case for functions and types, in upper case for macros
 GENERATED = frozenset(
     """t s init reset hash selftest trial_t make_up call strike replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
-    STATE_KIND STAMP GENERATOR BROKEN_BUILD UNROLL save load store restore wipe write_fn read_fn header chunk number recognise
-    LOOP TURN MARKS
+    STATE_KIND STAMP GENERATOR BROKEN_BUILD FLASH UNROLL save load store restore wipe write_fn read_fn header chunk number recognise
+    LOOP TURN MARKS INLINE
     scan look LOOKS fetch newest write_all write_buffer PLACE SNAPSHOT_BYTES SNAPSHOT_MISSING SNAPSHOT_FOREIGN SNAPSHOT_BROKEN SNAPSHOT_INVALID SNAPSHOT_FORMAT
     STORAGE_FAILED SNAPSHOT_MAGIC SNAPSHOT_VERSION SNAPSHOT_HEADER SNAPSHOT_CHUNK CRC_OF_ALL""".split()
 )
@@ -136,11 +136,13 @@ class Printer:
     primitives: set[str] = field(default_factory=set)  # runtime_c files that the code needs
     dsp: bool = False  # whether there is a second implementation for CPUs with DSP instructions
     unrolls: bool = False  # whether the code asks the compiler to unroll a loop
+    inlines: bool = False  # whether some functions are inlined only where the code may be long
     marks: bool = False  # whether loops and their iterations are marked
     annotated: bool = False  # whether comments tell a proof what it needs to know, see ``gen.acsl``
     loops: dict[int, int] = field(default_factory=dict)  # ``id`` of a loop's node -> the number of its marks
     known: dict[str, Effects] = field(default_factory=dict)
     lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # of arrays, if annotated
+    in_ram: set[Any] = field(default_factory=lambda: {""})  # tables, and parameters of functions, see ``places``
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
     choices: Mapping[str, Any] = field(default_factory=dict)  # the configuration's, by which sentences are left out
@@ -177,10 +179,38 @@ class Printer:
         """Every function's lines."""
         self.functions = functions
         self.known = effects(functions)
+        self.places(functions)
         if self.annotated:
             self.lengths = acsl.lengths(functions, frozenset(self.public), self.size)
         self.check_names(functions)
+        self.callers = Counter(call.callee.name for f in functions.values() for call in f.calls)
         return {name: self.function(f) for name, f in functions.items()}
+
+    def places(self, functions: Functions) -> None:
+        """Find which parameters take arrays in RAM, and so which tables must lie there: some CPUs read flash by other instructions.
+
+        A parameter has one type.  So what is passed to it lies where it lies; "" is what certainly lies in RAM.
+        """
+        links = [
+            *(
+                {"", (name, param)}
+                for name in self.public.keys() & functions.keys()
+                for param, _ in functions[name].params
+            ),
+            *(
+                {_lies(f, argument), (node.callee.name, param)}
+                for f in functions.values()
+                for node in walk(f.body)
+                if isinstance(node, Call) and node.callee.name in functions
+                for argument, (param, kind) in zip(node.args, functions[node.callee.name].params, strict=True)
+                if isinstance(kind, Array)
+            ),
+        ]
+        while new := {place for link in links if link & self.in_ram for place in link} - self.in_ram:
+            self.in_ram |= new
+
+    def flash(self, place: Any) -> str:
+        return "" if place in self.in_ram else f"{self.macro}_FLASH "
 
     def takes_struct(self, name: str) -> bool:
         """Whether a function is given the model's memory."""
@@ -195,6 +225,16 @@ class Printer:
         loops.
         """
         return f.returns is Real and not self.takes_struct(f.name) and not self.known[f.name].writes
+
+    def is_shared(self, f: Function) -> bool:
+        """Whether three or more places call a function that only answers a question, by a condition and without a loop: in
+        short code it should not be inlined.  In whole numbers such functions are what elsewhere operators are.
+        """
+        whole = self.precision.is_int16
+        asks = not whole and self.callers[f.name] >= 3 and f.returns is not None and not self.known[f.name].writes
+        nodes = list(walk(f.body)) if asks else []
+        chooses = any(isinstance(node, (If, Choice)) or getattr(node, "op", "") in ("and", "or") for node in nodes)
+        return chooses and not any(isinstance(node, For) for node in nodes)
 
     def name(self, kernel_name: str) -> str:
         return f"{self.prefix}_{self.public.get(kernel_name, kernel_name)}"
@@ -246,7 +286,8 @@ class Printer:
         # an array of any length, of a kernel that no model has as a call, has none
         known = f.name in self.public and kind.extents[0] is not ...
         values = self.size(kind.extents[0]) if known else 0
-        return Argument(name, self.type(kind.scalar), size, name in self.known[f.name].params, values)
+        type_ = self.flash((f.name, name)) + self.type(kind.scalar)
+        return Argument(name, type_, size, name in self.known[f.name].params, values)
 
     def function(self, f: Function) -> list[str]:
         self.pointer = self.pointer_of(f)
@@ -254,7 +295,10 @@ class Printer:
         targets = (node.target for node in walk(f.body) if isinstance(node, Assign))
         self.assignments = Counter(target.name for target in targets if isinstance(target, Local))
         doc = comment_block(self.said(self.doc(f))) if f.doc and f.name not in self.public else []
-        storage = "" if f.name in self.public else "static inline " if self.is_elementary(f) else "static "
+        shared = self.is_shared(f)
+        self.inlines |= shared
+        inline = f"{self.macro}_INLINE " if shared else "inline " if self.is_elementary(f) else ""
+        storage = "" if f.name in self.public else f"static {inline}"
         idle = [f"    (void){name};" for name, _ in f.params if name not in f.names[Local]]
         if f.name in self.public and not self.touches_struct(f):
             idle.insert(0, f"    (void){self.pointer};")
@@ -466,7 +510,7 @@ class Printer:
     def runtime(self) -> list[str]:
         """The files of runtime_c that the printed code needs."""
         # macros by which the code asks the compiler for something, such as unrolling
-        asked = ["dsp"] * self.dsp + ["unroll"] * self.unrolls + ["marks"] * self.marks
+        asked = ["dsp"] * self.dsp + ["unroll"] * self.unrolls + ["inline"] * self.inlines + ["marks"] * self.marks
         called = [primitive_file(name, self.precision) for name in sorted(self.primitives)]
         files = [*(f"{name}.h" for name in asked), *called, "crc32.h"]
         return [primitive(file, self.prefix, annotated=self.annotated) for file in files]
@@ -547,11 +591,20 @@ class Printer:
         name = self.expression(node)
         return {
             "name": name,
-            "declaration": f"static const {self.type(scalar)} {name}{extents}",
+            "declaration": f"static const {self.flash(node.name)}{self.type(scalar)} {name}{extents}",
             "text": rows[0] if values.ndim == 1 else ",\n    ".join(f"{{{row}}}" for row in rows),
             "bytes": values.nbytes,
             "doc": doc,
         }
+
+
+def _lies(f: Function, array: Expr) -> Any:
+    """Where an array lies: a table's name, or a parameter of the function; "" in RAM."""
+    while isinstance(array, (Row, Element)):
+        array = array.array
+    if isinstance(array, Local):
+        return (f.name, array.name) if array.name in dict(f.params) else ""
+    return array.name if isinstance(array, (Named, Parameter)) else ""
 
 
 @functools.cache

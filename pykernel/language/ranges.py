@@ -336,9 +336,12 @@ class _Frame:
     # --------------------------------------------------------------------------------------------- statements
 
     def block(self, body: tuple[Statement, ...], state: State) -> State:
-        for statement in body:
+        for i, statement in enumerate(body):
             if not state.alive.any():
                 break
+            if isinstance(statement, If) and not statement.orelse and isinstance(statement.body[-1], (Return, Leave)):
+                # what follows is the other way: a loop turns in one of both
+                return self.do_If(replace(statement, orelse=body[i + 1 :]), state)
             state = getattr(self, f"do_{type(statement).__name__}")(statement, state)
         return state
 
@@ -426,7 +429,10 @@ class _Frame:
             turned.append(way)
         none, (yes, no) = np.array(0), turned
         _add(self.turned, {loop: np.maximum(yes.get(loop, none), no.get(loop, none)) for loop in yes | no})
-        return ways[0].joined(ways[1])
+        yes_ends, no_ends = ways
+        if not yes_ends.alive.any():
+            return no_ends
+        return yes_ends.joined(no_ends)
 
     # ---- loops
 
@@ -934,8 +940,7 @@ def _taken(turn: np.ndarray, start: Interval, stop: Interval, up: bool) -> tuple
 
 def _wrapped(value: Interval, limits: Interval) -> Interval:
     """The value's range; the range of its type where the value may have left the type."""
-    beyond = (value.low < limits.low) | (value.high > limits.high)
-    return limits.where(beyond, value)
+    return limits.where((value.low < limits.low) | (value.high > limits.high), value)
 
 
 def _product(a: Interval, b: Interval) -> Interval:

@@ -105,8 +105,7 @@ ARITHMETIC = {
 def _folded(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
     """The function with its choices folded: made once for all models with the same choices of those that it reads."""
     own = {name: choices[name] for name in function.names[Parameter] if name in choices}
-    key = ("folded", precision, frozenset(own.items()))
-    return function.made(key, lambda: _fold(function, own, precision))
+    return function.made(("folded", precision, frozenset(own.items())), lambda: _fold(function, own, precision))
 
 
 def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
@@ -208,8 +207,7 @@ def _unroll(loop: For) -> Any:
         return loop
     written: list[Statement] = []
     for turn in turns:
-        number = Literal(loop.line, Index, turn)
-        body = _substitute(loop.body, loop.variable, number)
+        body = _substitute(loop.body, loop.variable, Literal(loop.line, Index, turn))
         if turn != turns[0]:
             body = tuple(replace(statement, above=(), beside="") for statement in body)
         written.extend(body)
@@ -291,8 +289,7 @@ def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
     def concerned(node: Any) -> bool:
         if not isinstance(node, Call) or node.callee.name not in trivial:
             return False
-        value = trivial[node.callee.name][1]
-        simple = isinstance(value, (Call, Local, Literal, Parameter, Member))
+        simple = isinstance(trivial[node.callee.name][1], (Call, Local, Literal, Parameter, Member))
         return simple or all(isinstance(a, (Local, Literal, Parameter, Member, Element)) for a in node.args)
 
     return {
@@ -412,11 +409,11 @@ def _drop_idle_calls(functions: Functions) -> Functions:
     """Remove calls that write nothing and whose result is not used."""
     writing = _writing(functions)
 
-    def clean(f: Function) -> Function:
-        return _changed(f, lambda n: isinstance(n, Do) and n.call.callee.name not in writing, lambda n: ())
+    def idle(node: Any) -> bool:
+        return isinstance(node, Do) and node.call.callee.name not in writing
 
     return {
-        name: f.made(("without idle calls", f.called & writing), functools.partial(clean, f))
+        name: f.made(("without idle calls", f.called & writing), functools.partial(_changed, f, idle, lambda n: ()))
         for name, f in functions.items()
     }
 

@@ -69,7 +69,8 @@ def planned(
         ("", None if monitors else grows),
         ("chosen", chosen(report, shown)),
         ("faults", report["faults"] and faults_told(report["faults"])),
-        ("missed", missed_kinds(winner["missed"] or {})),
+        ("missed", missed_kinds(winner["manners"] or {})),
+        ("", missed_kinds(winner["missed"] or {})),
         ("values", key_values(winner["values"])),
         ("frozen" if report["undecided"] else "", frozen and told_of(frozen)),
         ("learning", learner and f"{told_of(learner)}{where_simple_is_better(learner)}"),
@@ -83,7 +84,12 @@ def planned(
         f"{counted(report)}, {judged} {judged_on(report)}; {report['trials']:,} trials"
         + f"; {kind} of the best" * (not monitors)
     )
-    more = (("data", "; ".join(data_sentences(report.get("data")))), ("assumed", "; ".join(report.get("assumed", ()))))
+    stated = {
+        "data": data_sentences(report.get("data")),
+        "assumed": report.get("assumed", ()),
+        "recorded": report.get("recorded", ()),
+    }
+    more = [(name, "; ".join(lines)) for name, lines in stated.items()]
     sections = [
         what_was_asked(asked, *more),
         read,
@@ -163,11 +169,10 @@ def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
         )
         for row in report["table"][:BEST]
     ]
-    for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"]):
-        found.append(
-            line(name, row.get("frozen"), None if report["labels"] == "never" else row, row["bytes"], None, "")
-        )
-    return found
+    return found + [
+        line(name, row.get("frozen"), None if report["labels"] == "never" else row, row["bytes"], None, "")
+        for name, row in sorted(report["simple"].items(), key=lambda item: item[1]["error"])
+    ]
 
 
 def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:

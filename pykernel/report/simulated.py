@@ -73,7 +73,7 @@ def simulated(
             "Files", [Facts([("output", report["output"]), ("report", report["report"]), ("state", saved)])], "both"
         ),
     ]
-    told = [said, _in_alarm(alarms, unit) if "judged" in alarms else "", *refused_told(report)]
+    told = [said, _in_alarm(alarms, unit) if alarms else "", *refused_told(report)]
     won = "question" in report or (report["verdict"] or {}).get("winner") == "model"
     return Document(title, "; ".join(filter(None, told)), sections, won and not report["warnings"], last=model)
 
@@ -187,7 +187,7 @@ def _answers(report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], tit
 def _alarms(
     report: Mapping[str, Any], found: Mapping[str, Any], times: Callable[[], np.ndarray | None]
 ) -> list[Section]:
-    """The surest alarms in their order, and what simple detectors see of them; of many alarms also the first ones."""
+    """The surest alarms in their order; of many alarms also the first ones."""
     unit, count, words = unit_of(report), found["count"], ("time", "about", "kind")
     dates = times() if count else None
     every = [_alarm(alarm, unit, dates) for alarm in found["listed"]]
@@ -195,18 +195,17 @@ def _alarms(
     title = f"{count:,} alarm{'s' * (count > 1)}, {found['samples']:,} {unit}s in alarm"
     if count > SUREST:
         title += f"; the {SUREST} surest{f' of the first {len(every):,}' if count > len(every) else ''}:"
-    told = [
-        f"{name} ({simple['bytes']:,} bytes), with as many {unit}s in alarm, sees {rate(simple['seen'])} of these alarms"
-        for name, simple in found.get("simple", {}).items()
-        if count
-    ]
-    if told:
-        told.append(f"as many {unit}s drawn at random see {rate(found['seen_by_chance'])} of them")
     end = f"at the end the level is {number(found['level'])}, the threshold {number(found['threshold'])}"
-    told.append(end if count else f"no alarm; {end}")
-    if regimes := report.get("regimes"):
-        known = f"{len(regimes)} regimes are known" if len(regimes) > 1 else "one regime is known"
+    told = [end if count else f"no alarm; {end}"]
+    if found_first := report.get("beginning"):
+        told += _beginning(found_first, unit)
+    if regimes := report["regimes"]:
+        known = f"{len(regimes)} normal states are known" if len(regimes) > 1 else "one normal state is known"
         told.append(f"{known} at the end, with {', '.join(map(rate, regimes))} of the latest {unit}s")
+        if born := report["became_normal"]:
+            told.append(
+                f"{len(born)} of them came after the warm-up, with {unit}s {', '.join(f'{row:,}' for row in born[:LISTED])}{'' if len(born) <= LISTED else ', ...'}"
+            )
     if (left := report.get("until_armed")) is not None:
         another = (
             f"a state that is new is in alarm for {report['relearn_after']:,} {unit}s, or until it is acknowledged"
@@ -219,6 +218,17 @@ def _alarms(
     ]
 
 
+def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
+    """What of the rows that a monitor takes for normal, whatever they are, is unlike those after them."""
+    after = f"unlike the {2 * found['rows']:,} {unit}s after the first {found['rows']:,}, which the monitor takes for normal"
+    advice = "if that is a fault, leave them out"
+    spans = [f"{first:,} to {last:,}" for first, last in found["unlike"]]
+    told = [f"{unit}s {' and '.join(spans)} are {after}: {advice}"] if spans else []
+    if found["scattered"]:
+        told.append(f"{rate(found['scattered'])} of the {unit}s are {after}, all over these: {advice}")
+    return told
+
+
 def sureness(alarm: Mapping[str, Any]) -> float:
     """An alarm's level over its threshold, where it is highest."""
     threshold: float = alarm["threshold"]
@@ -227,7 +237,7 @@ def sureness(alarm: Mapping[str, Any]) -> float:
 
 def _alarm(alarm: Mapping[str, Any], unit: str, dates: np.ndarray | None) -> dict[str, str]:
     """The cells of an alarm; empty are those that it does not have."""
-    blames = "input" in alarm
+    second = alarm["second"]
     return {
         "time": "" if dates is None else time_text(dates[alarm["first_row"]]),
         "from second": f"{alarm['from_seconds']:,.2f}" if "from_seconds" in alarm else "",
@@ -235,18 +245,20 @@ def _alarm(alarm: Mapping[str, Any], unit: str, dates: np.ndarray | None) -> dic
         f"to {unit}": f"{alarm['last_row']:,}",
         "in alarm": f"{alarm['rows']:,}",
         "level": number_or_dash(alarm["level"]),
-        "/ threshold": f"{sureness(alarm):.2f}" if alarm["threshold"] > 0 else "",
-        "about": alarm["input"] if blames else "",
-        "share": rate(alarm["share"]) if blames else "",
-        "kind": alarm["kind"] if blames else "",
+        "/ threshold": f"{sureness(alarm):.2f}" if alarm["threshold"] > 0 and math.isfinite(alarm["level"]) else "",
+        "about": f"{alarm['input']} or {second}" if second else alarm["input"],
+        "share": rate(alarm["share"]),
+        "kind": alarm["kind"],
     }
 
 
 def _in_alarm(found: Mapping[str, Any], unit: str) -> str:
     if not found["judged"]:
         return f"no alarm can come before the warm-up is over, and no {unit} came after it"
-    wanted = "" if found["false_alarm_rate"] is None else f"; false_alarm_rate is {100 * found['false_alarm_rate']:g} %"
-    return f"{rate(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm{wanted}"
+    return (
+        f"{rate(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm; false_alarm_rate is "
+        f"{100 * found['false_alarm_rate']:g} %"
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- what happened

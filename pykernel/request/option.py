@@ -143,8 +143,7 @@ def declared(kind: Any) -> tuple[Declared, ...]:
 def checked(request: Kind) -> Kind:
     """The request, with its values checked.  Raises UserError."""
     kind: Any = type(request)
-    values = {each.name: each.checked(getattr(request, each.name)) for each in declared(kind)}
-    return replace(request, **values)  # type: ignore[type-var]
+    return replace(request, **{each.name: each.checked(getattr(request, each.name)) for each in declared(kind)})  # type: ignore[type-var]
 
 
 def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R]:

@@ -48,8 +48,9 @@ class Bound(Single):
         get = operator.itemgetter(*names)
         self.take: Callable[[Sample], Iterable[Any]] = get if len(names) > 1 else lambda x: (get(x),)
         self.asked: dict[str, tuple[Callable[[], int], np.ndarray]] = {}
-        statuses = model.spec.program.status
-        self.learned = {int(each): each.name for each in statuses if each >= 0 and each.name != "RESTARTED"}
+        self.learned = {
+            int(each): each.name for each in model.spec.program.status if each >= 0 and each.name != "RESTARTED"
+        }
 
 
 class Unsupported(UserError, NotImplementedError):

@@ -123,8 +123,7 @@ class _TextTable:
         if {*kinds.values()} != {"numbers"} or marks != {len(self.header) - 1} or '"' in whole:
             return None
         try:
-            at = list(places.values())
-            table = np.loadtxt(lines, delimiter=self.separator, comments=None, usecols=at, ndmin=2)
+            table = np.loadtxt(lines, delimiter=self.separator, comments=None, usecols=list(places.values()), ndmin=2)
         except ValueError:
             return None
         well = len(table) == len(lines) and not np.isnan(table).any() and self._are_points(whole)

@@ -5,9 +5,12 @@ static uint32_t pk_arithmetic(void)
 {
     volatile PK_REAL given[3]; /* volatile: the compiler must not know the values */
     const PK_REAL square = PK_ONE + PK_EPSILON + PK_EPSILON; /* of the first one, rounded */
-    PK_REAL more, infinite, nan;
+    PK_REAL more;
+    PK_REAL infinite;
+    PK_REAL nan;
     struct {
-        PK_REAL a[16], sums[19];
+        PK_REAL a[16];
+        PK_REAL sums[19];
     } v; /* one pointer goes through both */
     given[0] = PK_ONE + PK_EPSILON;
     given[1] = PK_MAX;

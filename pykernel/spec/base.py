@@ -115,6 +115,8 @@ class Spec(Keys):
             for key in ("flash", "instructions", "cycles"):
                 if getattr(self.target, key) is not None:
                     refuse(f"[target] {key}", "depends on the CPU; give name, too")
+        if {*self.family.programs} == {"none"} and self.label_kind != "none":
+            refuse("[label]", f"must be left out: {self.learning.rule} learns without labels")
         if self.label_kind not in self.family.programs:
             refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
         for section, key, field, value in self.given_keys():
@@ -235,11 +237,8 @@ class Spec(Keys):
         if bounds and label.classes is not None:
             refuse("[label]", "has both classes and low or high; a class has no bounds")
         for name in ("low", "high"):
-            if abs(getattr(label, name) or 0.0) > label.max_abs:
-                refuse(
-                    f"[label] {name}",
-                    f"is {getattr(label, name):g}; it must be within max_abs, {label.max_abs:g}",
-                )
+            if (bound := getattr(label, name)) is not None and not self.within_limit(bound):
+                refuse(f"[label] {name}", f"is {bound:g}; it must be within max_abs, {self.label_limit_told}")
         if bounds != sorted(set(bounds)):
             refuse("[label] low", f"is {label.low:g}; it must be below high, {label.high:g}")
 
@@ -316,7 +315,8 @@ class Spec(Keys):
         """The kind of label that the update takes: a number, several numbers, a class index, or none."""
         if self.label.classes is not None:
             return "class"
-        if "none" in self.family.programs and self._nameless:
+        says = self.label.column, self.label.columns, self.label.outputs
+        if "none" in self.family.programs and says == (None, None, None):
             return "none"
         return "real" if self.outputs == 1 else "reals"
 
@@ -324,6 +324,19 @@ class Spec(Keys):
     def label_max_abs(self) -> float:
         """The largest magnitude of a function's target value.  For classes it is 1: the targets are -1 and 1."""
         return 1.0 if self.label_kind == "class" else self.label.max_abs
+
+    @property
+    def label_offset(self) -> float:
+        """The label that is 0 to the C."""
+        return float(getattr(self.label, "offset", 0.0))
+
+    @property
+    def label_limit_told(self) -> str:
+        return f"{self.label.max_abs:g}{f' from {self.label_offset:.9g}' if self.label_offset else ''}"
+
+    def within_limit(self, y: Any) -> Any:
+        """Which labels that are numbers the model takes."""
+        return np.abs(y - self.label_offset) <= self.label.max_abs
 
     # ---- inputs, labels and answers, in their units and as the C takes and gives them
 

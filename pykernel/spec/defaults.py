@@ -39,9 +39,11 @@ class Size(NamedTuple):
     o: int = 1
     n: int = DEFAULT_BUDGET
     number: int = 4
-    soft: bool = False
+    soft: float = 0.0  # what floats take without an FPU, in parts of what GCC's library takes; 0: there is one
 
 
+OWN_FLOATS = {"cortex-m0plus": 0.5}
+"""CPUs for which the C has float32 arithmetic of its own (runtime_c/float_armv6m.S): what it takes, in parts of what GCC's library takes."""
 Cost = tuple[int, int]
 """Bytes of RAM with the stages, and approximately the instructions of the most expensive update.  Instructions are measured on cortex-m4f
 and cortex-m0plus (docs/data/default-cost.csv): within a quarter."""
@@ -60,10 +62,21 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
     taken = number * (m * (d + 2 * o) + matrices + stages + expert)
     judged = 28 * pairs + o * 60 * (d + 1) if mixed else 0
     if classes:
-        return taken, (m * (60 + 33 * d + 55 * o) + 400 * o + judged) * (31 if soft else 1)
+        return taken, round((m * (60 + 33 * d + 55 * o) + 400 * o + judged) * max(1, 31 * soft))
     rule = o * (m // each) * (10 * block * block + 60 * block) if each else o * m * (24 * d + 40)
     twice = 2 * m * (100 + 5 * d)  # what the model answers with both choices for an outlying input
-    return taken, (rule + twice + 150 * m + 100 * d + judged + 500 * o) * (34 if soft else 1)
+    return taken, round((rule + twice + 150 * m + 100 * d + judged + 500 * o) * max(1, 34 * soft))
+
+
+def whole_cost(at: Size, sections: Sections) -> Cost:
+    """Of waves of integers, with their stages.  Bytes are exact but for padding; instructions are those of cortex-m0plus."""
+    (d, o, *_), learning = at, sections["learning"]
+    m, stages = FEATURES[learning["rule"]], 4 * o * d + 40 * o + 2 * d + 34
+    if learning["rule"] != "spectrum-ekf":
+        return 2 * m * d + 8 * m * o + 4 * (o + m + 1) + stages, m * o * (50 * d + 400)
+    each = learning.get("block", BLOCK) * (d + 2)
+    pairs, numbers = m * (d + 2) * (each + 1) // 2, m * (d + 2)
+    return 4 * (pairs + m * d + 2 * (m + 1) * o + m + 1) + 8 * numbers + stages, o * (25 * pairs + 500 * numbers)
 
 
 def vectors_cost(at: Size, sections: Sections) -> Cost:
@@ -71,7 +84,7 @@ def vectors_cost(at: Size, sections: Sections) -> Cost:
     d, o, n, number, soft = at
     stages = d * o + 11 * o + 11 if "label" in sections else 0
     taken = number * ((n + 1) * (n + 2 + o) + n * (d + 2 * o + 8) + 4 * d + 3 * o + 15 + stages)
-    return taken, (30 * n * n + (330 + 210 * o) * n) * (41 if soft else 1)
+    return taken, round((30 * n * n + (330 + 210 * o) * n) * max(1, 41 * soft))
 
 
 def bank_cost(at: Size, sections: Sections) -> Cost:
@@ -80,12 +93,12 @@ def bank_cost(at: Size, sections: Sections) -> Cost:
     triangle = d * (d + 1) // 2
     # of the bank, the course, the blame, the threshold, what surrounds the rule, and the work: numbers, and bytes of counts
     parts = (
-        ((k + 1) * (triangle + d + 1), 2 * (k + 3) + k + 3),
+        ((k + 1) * (triangle + d + 1), 2 * (k + 3) + k + 4),
         (d * (2 * d + 5) + 4, 4 + 2 * (d + 3)),
         (2 * d + 3, 6),
-        (4, 7) if sections.get("novelty", {}).get("life", "changing") == "changing" else (5, 11),
+        (4, 7) if sections.get("novelty", {}).get("life") == "changing" else (5, 11),
         (0, 4),
-        (triangle + 11 * d + 7, 12),
+        (triangle + 9 * d + 7, 20),
     )
     return sum(at.number * (numbers + -(-counts // at.number)) for numbers, counts in parts), 0
 
@@ -156,8 +169,7 @@ class Recipe:
 
 
 def _read() -> Iterator[list[Recipe]]:
-    text = resources.files("pykernel.spec").joinpath("recipes.toml").read_text("utf-8")
-    for group in tomllib.loads(text)["group"]:
+    for group in tomllib.loads(resources.files("pykernel.spec").joinpath("recipes.toml").read_text("utf-8"))["group"]:
         lacks = tuple(Lack(*words.split(".")) for words in group.pop("lacks", ()))
         rows = [(group | row).items() for row in group.pop("rows")]
         yield [
@@ -173,7 +185,7 @@ def _read() -> Iterator[list[Recipe]]:
 LIMITS, WIDTHS = _lacks("target", "ram", "instructions"), _lacks("kernel", "sigma", "gamma")
 WATCHED, CLASSES = (Lack("novelty"),), _lacks("label", "classes")
 OTHER_KERNEL = Lack("kernel", "function", "gaussian")
-COSTS = {"waves": waves_cost, "vectors": vectors_cost, "bank": bank_cost}
+COSTS = {"waves": waves_cost, "whole": whole_cost, "vectors": vectors_cost, "bank": bank_cost}
 RECIPES = tuple(_read())
 """Groups of recipes that lack the same."""
 
@@ -217,9 +229,7 @@ def completed(content: Content) -> Content:
 def _made(recipe: Recipe, content: Content) -> Sections:
     """A recipe's sections for a spec."""
     input, made = _section(content, "input"), dict(recipe.sections)
-    dim, budget, wide = _dim(input), _section(content, "reduction").get("n_max"), named(content, WIDTHS)
-    if recipe.task == "monitor" and isinstance(budget, int) and 0 < budget < made["learning"]["features"]:
-        made["learning"] = made["learning"] | {"features": budget}
+    dim, wide = _dim(input), named(content, WIDTHS)
     if recipe.int16:
         made |= _scaled(content)
         dim = max(1, dim)
@@ -246,7 +256,11 @@ def chosen(content: Content) -> dict[str, Any]:
             plain = _without(plain, given)
     rule, other = _told(full), recipe_of(plain)
     otherwise = _told((first[0] if other is found else other).sections) if because else None
-    made = [(name, key) for name, keys in _made(found, content).items() for key in keys or [""]]
+    made = [
+        (name, key)
+        for name, keys in _made(found, content).items()
+        for key in ([""] if name == "linear" else keys or [""])
+    ]
     stages = [key or f"[{name}]" for name, key in made if full[name].get(key, True) is True]
     told = f"the spec names no rule and gets {rule}{' with ' * bool(stages)}{', '.join(stages)}"
     told += f", because of {', '.join(because)}; without that, it gets {otherwise}" if because else ""
@@ -270,7 +284,9 @@ def _without(content: Content, keys: Iterable[Lack]) -> Content:
 def size_of(content: Content) -> Size:
     precision, name = _word(content.get("precision")), _word(_section(content, "target").get("name"))
     n, wide = _section(content, "reduction").get("n_max"), precision == "float64"
-    soft = (fpu_of(name) if name in CPUS else "single") in (("none", "single") if wide else ("none",))
+    soft = float((fpu_of(name) if name in CPUS else "single") in (("none", "single") if wide else ("none",)))
+    if not wide:
+        soft *= OWN_FLOATS.get(name, 1.0)
     vectors = n if isinstance(n, int) and n > 0 else DEFAULT_BUDGET
     return Size(_dim(_section(content, "input")), _outputs(content), vectors, 8 if wide else 4, soft)
 

@@ -159,12 +159,6 @@ class Keys(Section):
         return self.label.columns or ((self.label.column,) if self.label.column else ())
 
     @property
-    def _nameless(self) -> bool:
-        """Whether no key of the spec says that there are labels."""
-        label = self.label
-        return label.column is None and label.columns is None and label.outputs is None
-
-    @property
     def outputs(self) -> int:
         """How many functions are learned: one for each label; for classes, one if there are two, else one for each; 1
         without labels.

@@ -28,13 +28,13 @@ from pykernel.spec.custom_kernel import judge_source, judge_values
 from pykernel.spec.custom_kernel import load as load_kernel
 from pykernel.spec.defaults import Chosen, chosen, completed, scales_by_range
 from pykernel.spec.families.batch import BATCH_MODELS, FISHER_MODELS
-from pykernel.spec.families.expansion import EXPANSION_MODELS
+from pykernel.spec.families.expansion import EXPANSION_MODELS, INT16_EXPANSION_MODELS
 from pykernel.spec.families.frozen import FROZEN_MODELS
 from pykernel.spec.families.gmm import GMM_MODELS
 from pykernel.spec.families.int16 import INT16_FROZEN_MODELS, Int16Family, Int16Spec
 from pykernel.spec.families.int16_linear import INT16_LINEAR_MODELS
 from pykernel.spec.families.int16_online import INT16_ONLINE_MODELS
-from pykernel.spec.families.int16_spectrum import INT16_SPECTRUM_MODELS
+from pykernel.spec.families.int16_spectrum import INT16_FILTER_MODELS, INT16_SPECTRUM_MODELS
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.nystrom import NYSTROM_LEARNERS, NYSTROM_MODELS
 from pykernel.spec.families.online import KERNEL_MODELS
@@ -78,7 +78,9 @@ FAMILIES: tuple[Family, ...] = (
     SUBSPACE_MODELS,
     INT16_ONLINE_MODELS,
     INT16_LINEAR_MODELS,
+    INT16_EXPANSION_MODELS,
     INT16_SPECTRUM_MODELS,
+    INT16_FILTER_MODELS,
     INT16_FROZEN_MODELS,
 )
 """All families.  Those whose specs are of ``Int16Spec`` have rules of the others, in integers."""
@@ -231,7 +233,8 @@ def _judged(content: Any, written: bool) -> Spec:
             content = completed(content) if isinstance(content, Mapping) else content
             rule, family = _family(content)
             kind = family.spec
-            spec = kind.model_validate(_own(content, kind, rule))
+            seconds = {"rows_a_second": signals.rows_a_second(content.get("signal"))}
+            spec = kind.model_validate(_own(content, kind, rule), context=seconds)
             if content is not named:
                 spec._chosen = Chosen(chosen(named))
             return spec
@@ -241,7 +244,8 @@ def _judged(content: Any, written: bool) -> Spec:
         sentence = str(error)
     except ArithmeticError as error:
         raise NotComputed from error
-    taken = f" (no rule is named, and {rule} is taken)" if content is not named and rule and rule in sentence else ""
+    why = f"[novelty] takes {rule}" if isinstance(named, Mapping) and "novelty" in named else f"{rule} is taken"
+    taken = f" (no rule is named, and {why})" if content is not named and rule and rule in sentence else ""
     raise _Refused(f"{sentence}{taken}")
 
 
@@ -405,6 +409,11 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
         if (not own and not others) or (own and not isinstance(given, Mapping)):
             kept[section] = given  # pydantic refuses it later, with a good message
             continue
+        if section == "novelty" and given is not None and not own:
+            raise _Refused(
+                f"[novelty] makes a monitor, whose rule is {' or '.join(others)}; {rule} raises no alarms: leave out "
+                "[learning] rule, or [novelty]"
+            )
         # an optional section switches something on by its presence
         optional = any(field.default is None for field in others.values())
         if given is not None and not own and (optional or not isinstance(given, Mapping)):

@@ -45,5 +45,6 @@ RENAMED: dict[tuple[str, ...], str] = {
 
 LEFT: dict[tuple[str, ...], str] = {
     ("expansion", "factor"): "leave it out; L L' is the vectors' kernel matrix plus noise on its diagonal",
+    ("novelty", "threshold"): "leave it out; a monitor's threshold keeps false_alarm_rate",
 }
 """(section, key), or (section, key, value if it is a word) -> what to do without it."""

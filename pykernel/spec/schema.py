@@ -45,8 +45,7 @@ def spec_schema() -> Schema:
             called = next((called for called, known in definitions.items() if known == section), what)
             definitions[called] = section
             properties[name] = {"$ref": f"#/definitions/{called.replace(' ', '%20')}"}
-        case = cases.setdefault((int16, json.dumps(properties)), ([], properties))
-        case[0].append(rule)
+        cases.setdefault((int16, json.dumps(properties)), ([], properties))[0].append(rule)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "pykernel: the spec of a model",

@@ -468,7 +468,7 @@ class Learning(Section):
 
     rule: str = Field(
         "",
-        description="how a sample changes the model. If not given, a model that learns from raw data: `spectrum-ekf` within stages, for classes `spectrum-softmax`, with a budget or another kernel `krls-t`, with `[novelty]` `gmm`, or `okfeb` with its keys. int16: `spectrum-nlms`, with a budget or another kernel `qklms`",
+        description="how a sample changes the model. If not given, a model that learns from raw data: `spectrum-ekf` within stages, for classes `spectrum-softmax`, with a budget or another kernel `krls-t`, with `[novelty]` `gmm`. int16: `spectrum-ekf`, of classes or with `eta` `spectrum-nlms`, with a budget or another kernel `qklms`",
     )
 
 

@@ -85,7 +85,9 @@ class SignalSection(Section):
         le=WINDOW_LIMIT,
         description="how many raw samples the features describe; without it, the model sees the raw samples themselves",
     )
-    rate: float | None = Field(None, ge=1e-9, le=1e9, description="raw samples a second, for bands and frequencies")
+    rate: float | None = Field(
+        None, ge=1e-9, le=1e9, description="raw samples a second, for bands, frequencies and times"
+    )
     hop: int | None = Field(
         None,
         ge=1,
@@ -151,7 +153,7 @@ class SignalSection(Section):
             if 0 in getattr(self, key):
                 raise ValueError(f"{key} holds 0; each must be 1 or more")
         if self.window is None:
-            for key in ("hop", "features", "rate", "bands"):
+            for key in ("hop", "features", "bands"):
                 if getattr(self, key):
                     raise ValueError(f"{key} is of a window; give window, too")
             return self
@@ -191,8 +193,6 @@ class SignalSection(Section):
         if self.log and not self.bands:
             raise ValueError("log is of bands; give bands, or leave log out")
         if not what:
-            if self.rate is not None:
-                raise ValueError("rate is of bands and frequencies, and none is asked for; leave it out")
             return
         if self.rate is None:
             raise ValueError(f"rate is missing; {what} needs it, the raw samples a second")
@@ -320,14 +320,19 @@ def _features(signal: SignalSection, measures: tuple[Row, ...]) -> tuple[Row, ..
     return tuple(features)
 
 
+def rows_a_second(content: Any) -> float | None:
+    """How many rows a model sees each second, if the signal of a spec's content says so."""
+    signal = None if content is None else SignalSection.model_validate(content)
+    return None if signal is None or signal.rate is None else signal.rate / signal.step
+
+
 def sensors_of(signal: SignalSection) -> tuple[int, ...]:
     """For each feature the channel that it is of; pairs of channels, and phases, are sensors of their own."""
     plan, count = plan_of(signal), len(signal.channels)
     found = []
     for row in plan.features:
         measure = row if row.kind == "phase" else plan.measures[row.of]
-        own = {"phase": count + len(plan.pairs), "correlation": count}.get(measure.kind, 0)
-        found.append(own + measure.of)
+        found.append({"phase": count + len(plan.pairs), "correlation": count}.get(measure.kind, 0) + measure.of)
     return tuple(found)
 
 
@@ -534,7 +539,7 @@ def completed(
     forecasts = isinstance(column, str) and column in signal.channels
     if signal.ahead != 1 and not forecasts:
         raise ValueError("ahead is of a forecast, and [label] column is none of the channels; leave it out")
-    for key in ("columns", "dim", "max_abs", "resolution"):
+    for key in ("columns", "dim", "max_abs", "resolution", "offset"):
         found, own = (list(value) if isinstance(value, tuple) else value for value in (given.get(key), made.get(key)))
         free = not written or (key == "max_abs" and "resolution" in made)  # ranges of whole numbers may be narrower
         if found is not None and not (free and found == own):

@@ -96,14 +96,14 @@ def _units(signal: SignalSection) -> tuple[list[tuple[float, float]], list[tuple
         return (2 * unit, 2 * limit) if row.kind in ("range", "change") else (unit, limit)
 
     measures = [of_measure(row) for row in plan.measures]
-    features = []
-    for row in plan.features:
+
+    def of_feature(row: Row) -> tuple[float, float]:
         if row.kind == "phase":
-            features.append((2.0**-14, 1.0))
-        else:
-            unit, limit = measures[row.of]
-            features.append((2 * unit, 2 * limit) if row.kind == "difference" else (unit, limit))
-    return measures, features
+            return 2.0**-14, 1.0
+        unit, limit = measures[row.of]
+        return (2 * unit, 2 * limit) if row.kind == "difference" else (unit, limit)
+
+    return measures, [of_feature(row) for row in plan.features]
 
 
 def measure_units(signal: SignalSection) -> np.ndarray:
@@ -122,10 +122,10 @@ def shifts_of(signal: SignalSection, centers: Sequence[float]) -> list[int]:
     """For each feature: the power of two by which it is divided, so that 16 bits hold it before and after its center is
     subtracted.
     """
-    found = []
-    for (unit, limit), center in zip(_units(signal)[1], centers, strict=True):
-        found.append(next(k for k in range(64) if limit + 2 * abs(center) <= (FULL - (center != 0)) * unit * 2**k))
-    return found
+    return [
+        next(k for k in range(64) if limit + 2 * abs(center) <= (FULL - (center != 0)) * unit * 2**k)
+        for (unit, limit), center in zip(_units(signal)[1], centers, strict=True)
+    ]
 
 
 def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from pydantic import Field
 from pykernel.algorithms.expert import EXPERT_LIMIT
 from pykernel.algorithms.stages import PARTS
 from pykernel.spec import interval, kernel_settings
+from pykernel.spec.base import Spec
 from pykernel.spec.expert import Mixture as Mixture
 from pykernel.spec.family import Refuse
 from pykernel.spec.interval import IntervalSection as IntervalSection
-from pykernel.spec.sections import Counts, Label, Numbers, Section, StandardisedInput
+from pykernel.spec.sections import Counts, KernelSection, Label, Numbers, Section, StandardisedInput
 
 
 class StagedLabel(Label):
@@ -41,21 +42,35 @@ class StagedLabel(Label):
     )
 
 
+ContinuedGain = Annotated[
+    bool,
+    Counts("is for labels that are numbers; leave it out", ("label_kind",), ("real", "reals")),
+    Field(
+        description="multiply what was learned on the device by how far it has been right lately, from 0 to 1: so the model is never much worse than the trained one. Not with classes"
+    ),
+]
+
+
 class ContinuedLabel(StagedLabel):
     """What a model learns that goes on from a trained one: the gain is a factor of what was learned, not of the trained function."""
 
-    gain: Annotated[
-        bool, Counts("is for labels that are numbers; leave it out", ("label_kind",), ("real", "reals"))
-    ] = Field(
-        True,
-        description="multiply what was learned on the device by how far it has been right lately, from 0 to 1: so the model is never much worse than the trained one. Not with classes",
-    )
+    gain: ContinuedGain = True
 
 
 class LinearPart(Section):
     """A linear function of the inputs beside the model, which learns what the linear function leaves."""
 
     eta: float = Field(0.02, gt=0, le=1, description="learning rate of the linear part (normalised LMS)")
+
+
+class StagedSpec(Spec):
+    """A model with a kernel that may have all stages around it."""
+
+    label: StagedLabel = StagedLabel()
+    kernel: KernelSection | None = None
+    linear: LinearPart | None = None
+    mixture: Mixture | None = None
+    interval: IntervalSection | None = None
 
 
 GAIN_HORIZON = 300
@@ -108,8 +123,8 @@ def validate(spec: Any, refuse: Refuse) -> None:
         if spec.label.weights != "balanced":
             if len(spec.label.weights) != len(spec.label.classes):
                 refuse("[label] weights", f"must be a number for each of the {len(spec.label.classes)} classes")
-            if not all(1e-3 <= each <= 1e3 for each in spec.label.weights):
-                refuse("[label] weights", "holds a number that is not from 0.001 to 1000")
+            if not all(1e-4 <= each <= 1e4 for each in spec.label.weights):
+                refuse("[label] weights", "holds a number that is not from 0.0001 to 10000")
     if spec.label_kind in ("real", "reals"):
         if linear is not None and not sized(spec):
             refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")
@@ -136,7 +151,7 @@ def farthest(spec: Any) -> float:
 
 def gains(spec: Any) -> bool:
     """Whether the rule's answer is multiplied by a gain."""
-    return bool(spec.label.gain and spec.has("label", "gain"))
+    return bool(spec.has("label", "gain") and spec.label.gain)
 
 
 def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:

@@ -262,6 +262,7 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
     name: of the function, in ``facts``.  Raises Unbounded, with places, if there is a loop without a limit.
     """
     from scipy.optimize import linprog
+    from scipy.sparse.csgraph import connected_components
 
     blocks, (limits, more) = graph.blocks, _limits(graph, code, facts, name)
     edges = [(i, to, cycles) for i, block in enumerate(blocks) for to, cycles in block.ways]
@@ -296,7 +297,11 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
         )
         if rounds.x is None:
             raise Unbounded(f"a loop without a known limit; which one, the solver does not say: {rounds.message}")
-        first = min(edge[0] for edge, times in zip(edges, rounds.x, strict=False) if times > 1e-6)
+        taken = [(i, to) for (i, to, _), x in zip(edges, rounds.x, strict=False) if x > 1e-6 and to is not None]
+        within = connected_components(
+            _sparse([(*edge, 1.0) for edge in taken], len(blocks), len(blocks)), connection="strong"
+        )[1]
+        first = min(i for i, to in taken if within[i] == within[to])  # not what the loop calls
         raise Unbounded(f"a loop without a known limit in {code.place(blocks[first].address)}")
     if answer.status != 0:
         raise Unbounded(f"the linear program has no answer: {answer.message}")

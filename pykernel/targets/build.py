@@ -193,8 +193,7 @@ class Image:
             mode += [f"-Wl,--undefined={name}" for name in self.public]
             if entry != "main":
                 mode += ["-nostartfiles"]
-        objects = [*self.objects, *self.others, *map(Path, libraries)]
-        compile_c(self.compiler, objects, self.elf, self._words(), mode)
+        compile_c(self.compiler, [*self.objects, *self.others, *map(Path, libraries)], self.elf, self._words(), mode)
 
 
 def model_image(
@@ -215,6 +214,7 @@ def model_image(
     files, others = model_files(project, patch)
     image = Image(target, chain, files, extra=others | dict(extra or {}), **how)
     if not extra:  # with a test's driver, the size would not be that of the model
+        refuse_large_ram(project, target, image.data_bytes)
         refuse_large_flash(project, image)
     return image
 
@@ -228,14 +228,16 @@ def model_files(
     return files, {snapshot: files.pop(snapshot)} if snapshot in files else {}
 
 
-def refuse_large_ram(project: Project, target: Target) -> None:
-    """Raises UserError if the model and a little stack do not fit the part's RAM."""
-    part, model = target.part, project.figures["ram_bytes"]
-    if target.simavr is not None:  # AVR's compiler copies tables to RAM
-        model += project.figures["const_bytes"]
-    if model + STACK_ALLOWANCE > part.ram.bytes:
+def refuse_large_ram(project: Project, target: Target, linked: int = 0, stack: int = 0) -> None:
+    """Raises UserError if the model and its stack do not fit the part's RAM.
+
+    linked: bytes of RAM that the linked program takes beside the model.  stack: what was measured; 0: a little is allowed for it.
+    """
+    part, model, told = target.part, project.figures["ram_bytes"] + linked, "" if stack else "about "
+    stack = stack or min(STACK_ALLOWANCE, part.ram.bytes // 4)
+    if model + stack > part.ram.bytes:
         raise UserError(
-            f"{target.name}: {project.spec.name} takes {model:,} bytes of RAM and about {STACK_ALLOWANCE:,} of stack, "
+            f"{target.name}: {project.spec.name} takes {model:,} bytes of RAM and {told}{stack:,} of stack, "
             f"{part.name} has {part.ram.bytes:,}; {less_memory(project.spec)}"
         )
 

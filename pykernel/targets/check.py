@@ -253,7 +253,8 @@ def _row(
         row["bounds"] = {name: dataclasses.asdict(bound) for name, bound in call_bounds(project, image).items()}
         if emulator != "unicorn":
             process = ProcessModel(project, target, chain, level=level)
-            row |= reference.verdict(process)
+            row |= reference.verdict(process) | {"stack_bytes": process.stack_bytes or None}
+            refuse_large_ram(project, target, image.data_bytes, process.stack_bytes)
             times = timed(process)
             return row | ({"times": times} if times else {})
         row |= _emulate(reference, image, seed, tries)
@@ -283,7 +284,7 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
             worst = worst_call(model, name, reference.x, reference.y, seed, tries).instructions if searched else None
             row[name] = instruction_figures(costs, worst)
     row["calls"] = [name for name, costs in model.costs.items() if costs]
-    return row | {"other_calls": model.other_calls, "stack_bytes": model.machine.stack_used()}
+    return row | {"other_calls": model.other_calls, "stack_bytes": model.stack_bytes}
 
 
 def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[str, float | None]:

@@ -152,9 +152,9 @@ CYCLES: dict[str, tuple[Callable[[str, str], int], int]] = {
 """By target: the function for an instruction's cycles, and the additional cycles of a conditional branch that is
 taken.
 """
-COUNTED = (*CYCLES, "avr")
+COUNTED = (*CYCLES, "avr", "atmega328p")
 """Targets whose cycles are counted."""
-EXACT = ("cortex-m0plus", "avr")
+EXACT = ("cortex-m0plus", "avr", "atmega328p")
 """Targets whose cycles are exact: the CPU takes the cycles in the manual's table."""
 
 

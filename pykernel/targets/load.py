@@ -64,7 +64,7 @@ def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float
     clock: cycles a second, where the row does not know it.  rate: samples a second.
     """
     calls = [spec.program.asks, *([spec.program.learner] if spec.program.learns else [])]
-    if spec.signal is not None and spec.program.raises_alarms(spec.config):
+    if spec.signal is not None and spec.program.alarms:
         calls = [spec.program.learner]  # its status is the alarm: nothing is asked
     times, hertz = row.get("times", {}), row.get("hertz") or clock
     bounds = [row.get("bounds", {}).get(call, {}) for call in calls]

@@ -72,7 +72,7 @@ def make_page(
         "columns": list(spec.signal.channels) if spec.signal is not None else inputs,
         "inputs": inputs,
         "between": [SignalStatus.GATHERING] if program.reads else [],  # the steps of a signal
-        "raises": program.raises_alarms(spec.config),
+        "raises": bool(program.alarms),
         "labels": list(spec.label_columns or ["y"]) if program.label_kind != "none" else [],
         "classes": list(spec.label.classes or ()),
         "statuses": {int(status): status.name for status in program.status},
@@ -81,6 +81,7 @@ def make_page(
         "labelType": _type(y.dtype),
         "labelCount": int(np.prod(y.shape[1:], dtype=int)),
         "labelUnit": 2.0**-spec.label_shift if program.is_int16 and program.label_kind != "class" else 1.0,  # type: ignore[attr-defined]
+        "labelZero": spec.label_offset,
         "answer": "values"
         if program.written(program.forecasts(spec.config)).scalar.value.name == "Real"
         else "position",

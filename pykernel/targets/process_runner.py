@@ -22,6 +22,8 @@ JOB_BYTES = 32_768  # of samples in one job, where they take flash
 class ProcessModel(JobModel):
     """A model in an emulator that is a program of its own.  how: further arguments of ``Image``."""
 
+    at_once = 20
+
     def __init__(self, project: Project, target: Target, chain: Toolchain, **how: Any) -> None:
         super().__init__(project)
         self.target = target
@@ -38,6 +40,16 @@ class ProcessModel(JobModel):
             self.block = JOB_BYTES
         self.image: Image = model_image(project, target, chain, extra=extra, **how)
         self.call("init")
+
+    @property
+    def costs(self) -> dict[str, list[int]]:
+        """The ticks of the main question, and of the update."""
+        program = self.spec.program
+        return {name: self.ticks.get(name, []) for name in (program.asks, program.learner) if name}
+
+    @property
+    def spent(self) -> int:
+        return sum(map(sum, self.ticks.values()))
 
     def exchange(self, job: bytes, expected: int, samples: int) -> bytes:
         folder = self.image.folder

@@ -109,6 +109,11 @@ class Target(Section):
         known: tuple[Emulator, ...] = ("unicorn", "qemu", "simavr", "wasmtime")
         return tuple(name for name in known if getattr(self, name) is not None)
 
+    @property
+    def counting(self) -> Emulator | None:
+        """The emulator that counts instructions, or an AVR's cycles."""
+        return "unicorn" if self.unicorn else "simavr" if self.simavr else None
+
 
 def make_target(name: str, content: dict[str, Any]) -> Target:
     """A target from a file's content.  Raises ValueError (pydantic's) if anything is missing or unknown."""

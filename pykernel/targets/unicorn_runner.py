@@ -170,7 +170,10 @@ class UnicornModel:
     update in ``prequential``, of questions in ``ask``, of visits and of actions.
     hardest: the most expensive call of the main question, and of the update.
     other_calls: function -> the largest number of instructions of a ``call``.
+    at_once: the rows for one call of ``prequential``, between which one can look at ``spent``, all instructions so far.
     """
+
+    at_once = 1
 
     def __init__(self, project: Project, image: Image) -> None:
         self.project, self.spec, self.image = project, project.spec, image
@@ -316,6 +319,15 @@ class UnicornModel:
     def restore(self, contents: bytes) -> None:
         """Put the model's bytes on the device."""
         self.machine.uc.mem_write(self.model, contents)
+
+    @property
+    def spent(self) -> int:
+        return self.machine.instructions
+
+    @property
+    def stack_bytes(self) -> int:
+        """The largest use of the stack since ``paint_stack``."""
+        return self.machine.stack_used()
 
     def paint_stack(self) -> None:
         self.machine.paint_stack(self.model + self.memory.layout.nbytes)

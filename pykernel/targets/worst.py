@@ -43,11 +43,13 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
         else:
             i = rng.integers(len(x))
             state, sample, label = states[rng.integers(len(states))], x[i], y[i]
-        sample, label = _changed(sample, label, x, y, rng)
         if first:
-            state = first.pop()
-        elif rng.random() < 0.2:
-            state = _elsewhere(model, state, rng)
+            # the hardest call's own sample
+            state, sample, label = first.pop(), best.x, best.y
+        else:
+            sample, label = _changed(sample, label, x, y, rng)
+            if rng.random() < 0.2:
+                state = _elsewhere(model, state, rng)
         model.restore(state)
         call, status = model.measure(name, state, sample, label)
         if status >= 0 and call.instructions > best.instructions:
@@ -70,8 +72,7 @@ def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> b
         return model.after(state, str(rng.choice(program.actions)))
     if kind == 1:
         return model.after(state, "init")
-    count = 0 if kind == 2 or program.valid is None else int(rng.integers(1, 4))
-    for _ in range(count):
+    for _ in range(0 if kind == 2 or program.valid is None else int(rng.integers(1, 4))):
         slot = int(rng.integers(len(_saved(model, model.memory))))
         at = slice(None) if rng.random() < 0.3 else slice(int(rng.integers(2**31)), None)
         changes.append((slot, at, FARTHEST if rng.random() < 0.3 else (float(rng.choice(FACTORS)),)))

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import eigh  # type: ignore[import-untyped]
 from scipy.sparse.linalg import ArpackError, eigsh  # type: ignore[import-untyped]
 
-from pykernel.bases.arguments import checked_count, checked_gram, checked_positive, checked_table, need_choice
+from pykernel.bases.arguments import checked_count, checked_gram, checked_positive, need_choice
 from pykernel.bases.basis import Basis
 from pykernel.errors import UserError
 from pykernel.rows import Rows, as_rows
@@ -85,7 +85,6 @@ def bkfe(
     iterations: int = 200,
     tolerance: float = 1e-10,
     seed: int = 0,
-    start: Any = None,
 ) -> Factors:
     """Batch BKFE of a Gram matrix: paper 001, Algorithm 1, or its limit in closed form.
 
@@ -105,16 +104,16 @@ def bkfe(
         random start; O(N^2 r) for an iteration.  In each iteration the error of A falls by the factor
         max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the error of the objective by the square of this
         factor. Convergence is slow if eigenvalues are close together, or if lambda is small.
-    iterations, tolerance, start
+    iterations, tolerance
         For "alternating".  iterations: the largest number.  tolerance: the iteration ends if the objective decreases by
-        a smaller fraction.  start: the first A, (N, r).
+        a smaller fraction.
     seed : int
         Seed of the random start, and of Lanczos's start.
 
     Raises
     ------
     UserError
-        One sentence: an invalid argument, or a start at the saddle point A = 0.
+        One sentence: an invalid argument.
     """
     rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
     shrinkage = checked_positive(shrinkage, "shrinkage")
@@ -124,18 +123,12 @@ def bkfe(
         raise UserError("the Gram matrix has a negative diagonal; it must be that of a positive semidefinite kernel")
     total = float(np.trace(gram))
     if method == "closed":
-        if start is not None:
-            raise UserError('start is of method "alternating"; leave it out')
         return _closed(gram, rank, shrinkage, total, seed)
     iterations = checked_count(iterations, "iterations", 1)
     if not 0 <= tolerance < 1:
         raise UserError(f"tolerance is {tolerance:g}; it must be a number from 0 to less than 1")
     n = gram.shape[0]
-    if start is None:
-        start = np.random.default_rng(seed).standard_normal((n, rank)) / math.sqrt(n)
-    a = checked_table(start, "start", f"({n}, {rank})", (n, rank))
-    if not a.any():
-        raise UserError("start is zero, where every gradient is zero; give another one, or none")
+    a = np.random.default_rng(seed).standard_normal((n, rank)) / math.sqrt(n)
     return _alternating(gram, a, shrinkage, total, iterations, tolerance)
 
 
@@ -151,8 +144,7 @@ def _closed(gram: np.ndarray, rank: int, shrinkage: float, total: float, seed: i
     q[: len(sigma)] = (vectors * root).T
     weights = np.zeros(rank)
     weights[: len(sigma)] = root**2
-    value = 0.5 * max(0.0, total - float(np.sum(root**4)))
-    return Factors(a, q, np.array([value]), weights, True)
+    return Factors(a, q, np.array([0.5 * max(0.0, total - float(np.sum(root**4)))]), weights, True)
 
 
 def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -127,8 +127,7 @@ def distil(
         raise UserError(f"{where}: has {len(machine.vectors)} vectors, and {m} were asked for; fewer must be")
     rng = np.random.default_rng(seed)
     with one_thread, np.errstate(over="ignore"):
-        rows = _rows(machine, x, rng)
-        return _Search(machine, m, rows, seed, answers).result(whole, made_up=x is None)
+        return _Search(machine, m, _rows(machine, x, rng), seed, answers).result(whole, made_up=x is None)
 
 
 # -------------------------------------------------------------------------------------------------------- the rows
@@ -280,8 +279,7 @@ class _Search:
                 found.append((self.risk(path.best), number, path.best))
             # the search gave no improvement
             found.append((self.risk(start), number, start))
-        best = min(found, key=lambda each: each[:2])[2]
-        smaller = self._machine(best, source)
+        smaller = self._machine(min(found, key=lambda each: each[:2])[2], source)
         steps = [
             None if from_projection is None else self._values(from_projection, by_pairs=self.pairs).value,
             self._values(self._machine(starts[0], source)).value,

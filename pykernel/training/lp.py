@@ -145,8 +145,7 @@ class SparseModel:
 
     def predict(self, x: Any) -> np.ndarray:
         """(l, o).  x: what ``as_rows`` takes.  O(n D) each."""
-        rows = as_rows(x)
-        return each_row(rows, max(1, BLOCK // len(self.vectors)), self._of, len(self.bias))
+        return each_row(as_rows(x), max(1, BLOCK // len(self.vectors)), self._of, len(self.bias))
 
     def _of(self, block: np.ndarray) -> np.ndarray:
         return self.kernel.gram(block, self.vectors) @ self.alpha + self.bias
@@ -411,7 +410,6 @@ def left_out(
         sides = np.array([part.one_sided for part in parts])
         values[asked] = sides
         if not sides.all():
-            two_sided = [part for part in parts if not part.one_sided]
-            found = train(rows.take(others), kernel, two_sided, **options)
+            found = train(rows.take(others), kernel, [part for part in parts if not part.one_sided], **options)
             values[np.ix_(asked, sides == 0)] = found.model.predict(rows.take(asked))
     return values

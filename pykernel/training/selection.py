@@ -458,8 +458,7 @@ def searched(
 ) -> Selection:
     """Every cell of a grid, cross-validated, and the choice."""
     tasks = [{"width": width, "ridges": list(ridges)} for width in widths]
-    title = "selecting" if progress else None
-    with Workers(work, grid, jobs=jobs, title=title) as crew:
+    with Workers(work, grid, jobs=jobs, title="selecting" if progress else None) as crew:
         rows = crew.run(tasks)
     classes = grid.targets.positions is not None
     by = by or ("error" if classes else "press")

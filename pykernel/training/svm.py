@@ -401,11 +401,6 @@ class Trained:
     interrupted: bool = False
 
     @property
-    def support(self) -> np.ndarray:
-        """Positions of the rows that are support vectors of any function."""
-        return np.flatnonzero(self.beta.any(axis=1))
-
-    @property
     def good(self) -> bool:
         """Whether the full machine's conditions hold within the tolerance."""
         return self.rounds[-1].residual <= self.tolerance and self.rounds[-1].gap <= ENOUGH

@@ -111,8 +111,7 @@ class Targets:
 
     def mistakes(self, predictions: np.ndarray) -> np.ndarray:
         """(l, o) values of the functions -> (l,) whether each sample is classified wrongly.  Raises as classify()."""
-        classes = self._classes()
-        return self.classify(self._predictions(predictions, len(self))) != classes
+        return self.classify(self._predictions(predictions, len(self))) != self._classes()
 
     def _classes(self) -> np.ndarray:
         if self.positions is None:
@@ -174,8 +173,7 @@ def _indicators(positions: np.ndarray, count: int) -> np.ndarray:
 
 def press(targets: Targets, predictions: np.ndarray) -> float:
     """Mean over samples, by their weights, and outputs of (targets.values - predictions)^2.  Raises UserError."""
-    values = targets._predictions(predictions, len(targets))
-    squares = (targets.values - values) ** 2
+    squares = (targets.values - targets._predictions(predictions, len(targets))) ** 2
     return float(np.mean(squares) if targets.weights is None else targets.mean(squares).mean())
 
 

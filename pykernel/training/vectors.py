@@ -200,8 +200,7 @@ def drawn_rows(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
 
 def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.random.Generator) -> Vectors:
     """Where the search begins: a width of half the median distance, and weights by ridge regression."""
-    some = rows.x[rng.permutation(len(rows))[:MEDIAN_ROWS]]
-    distances = pdist(some)
+    distances = pdist(rows.x[rng.permutation(len(rows))[:MEDIAN_ROWS]])
     median = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
     log_scale = np.full(rows.x.shape[1] if widths == "inputs" else 1, -np.log(0.5 * median))
     m, outputs = len(vectors), rows.targets.shape[1]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pykernel.errors import UserError
 from pykernel.spec.defaults import DEFAULT_BUDGET, completed, width
 from pykernel.spec.model import make_spec
 from pykernel.spec.sections import fpu_of
@@ -26,7 +24,6 @@ from pykernel.tuning.combinations import (
     held,
     int16_combinations,
     knobs,
-    monitors,
     rules,
     trained_at_once,
 )
@@ -37,6 +34,11 @@ MOST = 128
 """The largest size that a plan tries."""
 COMPONENTS = (2, 3, 4, 8)
 """Gaussians of a monitor's bank."""
+MONITOR: tuple[Knob, ...] = (
+    Knob("novelty", "smoothing", (), math.log(2), 0.05, 1.0),
+    Whole("novelty", "relearn_after", (), math.log(2), 10, 400),
+)
+"""What is tried of a monitor."""
 MOST_TRAINED = 64
 """Most trained vectors.  More vectors take long to train, and are seldom better."""
 
@@ -189,32 +191,15 @@ def _staged(base: Content) -> Content:
 
 
 def _monitors(base: Content, chosen: Sequence[str] | None) -> list[Arm]:
-    """Banks of Gaussians of several sizes, and a subspace; only those that have all keys of the spec."""
-    given = base.get("learning", {}).get("components")
-    own = [
-        base | {"learning": base.get("learning", {}) | {"components": k}} for k in (given and (given,)) or COMPONENTS
-    ]
-    found: dict[str, Arm] = {}
-    for content in (dict(completed(each)) for each in (*own, base | {"subspace": base.get("subspace", {})})):
-        rule = content["learning"]["rule"]
-        with contextlib.suppress(UserError):
-            technique = f"{content['learning']['components']} components" if rule == "gmm" else None
-            arm = _monitor(Combination(rule, technique, content, make_spec(content), None))
-            if rule in (chosen or monitors()):
-                found.setdefault(arm.name, arm)
-    return list(found.values())
-
-
-def _monitor(made: Combination) -> Arm:
-    spec = made.spec
-    assert spec is not None
-    tried: tuple[Knob, ...] = (Knob("novelty", "smoothing", (), math.log(2), 0.05, 1.0),)
-    if made.rule == "gmm":
-        tried += (Whole("novelty", "relearn_after", (), math.log(2), 10, 400),)
-    else:
-        sigma = (knob for knob in knobs(spec.kernel.sigma) if knob.name == "kernel.sigma")
-        tried += (*sigma, Whole("learning", "features", (), math.log(1.5), 2, spec.reduction.n_max))
-    return Arm(made, tried, {knob.name: held(spec, knob) for knob in tried})
+    """Banks of Gaussians of several sizes."""
+    learning, found = base.get("learning", {}), []
+    for k in (learning["components"],) if "components" in learning else COMPONENTS:
+        content = base | {"learning": learning | {"components": k}}
+        spec = make_spec(content)
+        if chosen is None or spec.learning.rule in chosen:
+            made = Combination(spec.learning.rule, f"{k} components", dict(completed(content)), spec, None)
+            found.append(Arm(made, MONITOR, {knob.name: held(spec, knob) for knob in MONITOR}))
+    return found
 
 
 def _dim(base: Content) -> int:

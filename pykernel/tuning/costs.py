@@ -87,71 +87,74 @@ def target_costs(
 
     The host learns the first half.  The device continues from this state for ``samples`` samples or INSTRUCTIONS, and
     is compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.update ((rows, 0) or None without
-    labels);
-    both without gaps.  tries: number of tries in the search for the most expensive update (for a model that does not
-    learn, the main question); see ``worst_call``.  With a signal stage, samples are raw samples; their number is that
-    of whole steps, at least two.
+    labels); both without gaps.  tries: number of tries in the search for the most expensive update (for a model that does
+    not learn, the main question), where it has no bound; see ``worst_call``; 0: no search, and no bounds.  With a signal stage,
+    samples are raw samples; their number is that of whole steps, at least two.
 
-    Returns mean, max and worst instructions of the update (if the model learns) and of the main question, usually
-    predict; with a signal stage, these are of NAME_push and of what answers for the newest features.  Also flash_bytes (everything that is linked),
-    ram_bytes (the struct), stack_bytes, samples, updates_refused and equal.  Or only ``refused``: the reason why the
-    model does not fit the target.  Raises UserError if a tool is missing.
+    Returns mean and max instructions of the update (if the model learns) and of the main question, usually predict, and
+    ``worst``, if it was searched; with a signal stage, these are of NAME_push and of what answers for the newest features.  Of an
+    AVR, whose emulator counts no instructions, mean and max are cycles, which are more.  Also bounds, flash_bytes (everything that is
+    linked), ram_bytes (the struct), stack_bytes, samples and updates_refused.  Or only ``refused``: the reason why the
+    model does not fit the target.
+
+    Raises UserError if a tool is missing, and CheckFailed if the device's memory differs from the host's.
     """
     from pykernel.gen.project import build as generated
     from pykernel.gen.streams import as_taken
-    from pykernel.targets import bound, build, check, unicorn_runner, worst
+    from pykernel.targets import bound, build, check, process_runner, unicorn_runner, worst
+    from pykernel.targets.target import find_target
 
     x, y = as_taken(spec, x, y)
-    target, chain, _ = check.choose([name], None, "unicorn")[0]
+    target, chain, emulator = check.choose([name], None, find_target(name).counting)[0]
     project = generated(spec)
+    device: unicorn_runner.UnicornModel | process_runner.ProcessModel
     try:
         image = build.model_image(project, target, chain)
+        if emulator == "unicorn":
+            device = unicorn_runner.UnicornModel(project, image)
+            device.paint_stack()
+        else:
+            device = process_runner.ProcessModel(project, target, chain)
     except UserError as error:
         return {"refused": str(error)}
-    host = HostModel(spec, project.drop)
+    host = HostModel(spec, project.drop, raw=True)
     half, program = len(x) // 2, spec.program
     learns, samples = program.learns, spec.stride * -(-max(samples, 2 * spec.stride) // spec.stride)
     if learns:
         host.update(x[:half], y[:half])
         host.call("train")  # does nothing for a model without a training
-    device = unicorn_runner.UnicornModel(project, image)
     device.memory.bytes[:] = host.memory.bytes
-    device.paint_stack()
-    end = device.machine.instructions + INSTRUCTIONS
+    end, last = device.spent + INSTRUCTIONS, min(half + samples, len(x))
     done, refused = half, 0
     try:
-        while done < min(half + samples, len(x)) and device.machine.instructions < end:
-            _, statuses = device.prequential(x[done : done + 1], y[done : done + 1])
-            done, refused = done + 1, refused + int(statuses[0] < 0)
+        while done < last and device.spent < end:
+            part = slice(done, min(done + device.at_once, last))
+            _, statuses = device.prequential(x[part], y[part])
+            done, refused = part.stop, refused + int((statuses < 0).sum())
     except CheckFailed as error:
         return {"refused": str(error)}
     host.prequential(x[half:done], y[half:done])
-    equal = bytes(device.memory.bytes) == bytes(host.memory.bytes)
+    if bytes(device.memory.bytes) != bytes(host.memory.bytes):
+        raise CheckFailed(f"{name}: the C differs from the simulation after {done - half} samples")
     names = {name: name for name in device.costs} | {**program.answering, program.learner: "update"}
     costs: dict[str, Any] = {
-        names[call]: {"mean": round(float(np.mean(counts)), 1), "max": max(counts), "worst": None, "bound": None}
-        if counts
-        else None
+        names[call]: {"mean": round(float(np.mean(counts)), 1), "max": max(counts)} if counts else None
         for call, counts in device.costs.items()
     }
     call = program.learner if learns else program.asks
     if tries and costs[names[call]]:
         bounds = {name: asdict(found) for name, found in bound.call_bounds(project, image).items()}
         costs["bounds"] = {names.get(name, name): found for name, found in bounds.items()}
-        for name in device.costs:
-            if costs[names[name]]:
-                costs[names[name]]["bound"] = bounds[name]["instructions"]
-        if costs[names[call]]["bound"] is None:
+        if bounds[call]["instructions"] is None and isinstance(device, unicorn_runner.UnicornModel):
             most = worst.worst_call(device, call, x[half:done], y[half:done], tries=tries)
             costs[names[call]]["worst"] = most.instructions
-    device.machine.call(f"{spec.name}_selftest", device.model)  # of all calls it may take the most stack
+    device.call("selftest")  # of all calls it may take the most stack
     return costs | {
         "flash_bytes": image.flash_bytes,
         "ram_bytes": project.figures["ram_bytes"],
-        "stack_bytes": device.machine.stack_used(),
+        "stack_bytes": device.stack_bytes,
         "samples": done - half,
         "updates_refused": refused,
-        "equal": equal,
     }
 
 
@@ -221,14 +224,19 @@ def make_limits(
             raise UserError(
                 f"{option(name)} is {given:,} bytes, but {part.name}, which stands for {target}, has {there:,}"
             )
-    exact = [name for name in decode.EXACT if find_target(name).unicorn]
-    if cycles is not None and target not in exact:
+    if cycles is not None and target not in decode.EXACT:
         raise UserError(
-            f"{option('cycles')}: those of {target} do not follow from its instructions; give {option('instructions')}, or {option('target')} {' or '.join(exact)}"
+            f"{option('cycles')}: those of {target} do not follow from its instructions; give {option('instructions')}, or {option('target')} {' or '.join(decode.EXACT)}"
         )
     if cycles is not None:
         build.toolchain(find_target(target), "gcc")  # raises if gcc is missing: there are bounds only for its code
     return Limits(target, ram or part.ram.bytes, flash or part.flash.bytes, instructions, cycles)
+
+
+def called(costs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What was counted of the calls for which limits hold: instructions, or an AVR's cycles, which are more."""
+    counted = costs | costs.get("times", {})
+    return {name: counted[name] for name in CALLS if counted.get(name)}
 
 
 def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tuple[dict[str, int], dict[str, float]]:
@@ -236,19 +244,21 @@ def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tu
 
     headroom: fraction of the limit of instructions that a model without a proved bound may use.
     """
-    names = [name for name in CALLS if costs.get(name)]
-    if costs.get("refused") or not names:
+    calls = called(costs)
+    if costs.get("refused") or not calls:
         return {}, {}
-    calls, bounds = [costs[name] for name in names], [costs.get("bounds", {}).get(name, {}) for name in names]
+    bounds = [costs.get("bounds", {}).get(name, {}) for name in calls]
+    proved = [bound.get("instructions") for bound in bounds]
+    counted = (call.get("worst") or call["max"] for call in calls.values())
     amounts = {
         "ram": int(costs["ram_bytes"] + costs["stack_bytes"]),
         "flash": int(costs["flash_bytes"]),
-        "instructions": int(max(call["bound"] or call["worst"] or call["max"] for call in calls)),
+        "instructions": int(max(most or count for most, count in zip(proved, counted, strict=True))),
     }
     if all(bound.get("cycles") and not bound["estimated"] for bound in bounds):
         amounts["cycles"] = max(bound["cycles"] for bound in bounds)
     uses = limits.uses(**amounts)
-    if "instructions" in uses and not all(call["bound"] for call in calls):
+    if "instructions" in uses and not all(proved):
         uses["instructions"] /= headroom
     return amounts, uses
 

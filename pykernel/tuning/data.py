@@ -153,5 +153,5 @@ class Table:
             return self.x[rows], np.zeros((int(rows.sum()), 0))
         rows &= self.known(slice(None))
         if not self.of_classes:
-            rows &= (np.abs(self.y.reshape(len(self.y), -1)) <= spec.label.max_abs).all(axis=1)
+            rows &= spec.within_limit(self.y.reshape(len(self.y), -1)).all(axis=1)
         return self.x[rows], self.y[rows]

@@ -5,26 +5,36 @@ fault types, 2009 (spikes, stuck values, dropouts); and what control loops know 
 several sensors at once: J. J. Downs, E. F. Vogel, A plant-wide industrial process control problem, 1993 (the Tennessee Eastman
 process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are in units of the part of a
 sensor that the other sensors do not explain, from one such unit to twenty; of several sensors, the root of the sum of squares.
+
+Machines seldom fail once: a loose contact comes again and again, one fault follows another, and many begin where a run does.  So faults
+come in five manners (``MANNERS``), about equally many of each.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-SMALLEST, LARGEST = 1.0, 20.0
-"""Sizes of faults; their logarithms are spread evenly."""
-SHORTEST, LONGEST = 40, 300
+SMALLEST, SMALL, LARGEST = 1.0, 4.0, 20.0
+"""Sizes of faults, of small ones up to the second; their logarithms are spread evenly."""
+SHORTEST, LONGEST = 20, 300
 """Rows of a fault."""
-PART = 0.02
-"""Part of the rows that is faulty."""
 ROOM = 6500
-"""Rows of which one fault is about that part."""
-APART = 200
-"""Rows without a fault before each fault, at least."""
+"""Least rows of a repetition, so that each manner has room."""
+APART, RARE, OFTEN = 200, 6300, 600
+"""Rows without a fault before those that belong together: at least, and so many more in the mean, of rare ones and of others."""
+MANNERS = ("rare", "repeated", "in succession", "with a run", "dense and small")
+"""How faults come.  Rare: one of 40 to 300 rows.  Repeated: the same, 20 to 60 rows long, 4 to 12 times, with 60 to 200 rows between.  In
+succession: two different ones, 5 to 50 rows apart.  With a run: up to 20 rows after the machine's state changed.  Dense and small:
+the same, 20 rows long, 8 times, with 100 to 480 rows between.
+"""
+CHANGE, ABRUPT, NEAR_RUN = 0.5, 4.0, 20
+"""A run begins where the means of the NEAR_RUN rows before and after differ by CHANGE standard deviations of a sensor, and by ABRUPT of
+its standard deviations within these rows.
+"""
 COUNT = 128
 """Least number of faults with which a trial is judged, in as many repetitions of the rows as that takes."""
 PROMISED = 256
@@ -143,8 +153,10 @@ class Case(NamedTuple):
     def sign(self) -> float:
         return float(self.rng.choice([-1.0, 1.0]))
 
-    def between(self, least: float, most: float) -> float:
-        return float(np.exp(self.rng.uniform(math.log(least), math.log(most))))
+
+def between(rng: np.random.Generator, least: float, most: float) -> float:
+    """A number whose logarithm is spread evenly."""
+    return float(np.exp(rng.uniform(math.log(least), math.log(most))))
 
 
 def bias(case: Case) -> np.ndarray:
@@ -189,7 +201,7 @@ def another_time(case: Case) -> np.ndarray:
 
 def slow(case: Case) -> np.ndarray:
     """The sensor follows with a lag."""
-    kept = math.exp(-1 / case.between(5, 50))
+    kept = math.exp(-1 / between(case.rng, 5, 50))
     found, now = np.empty(len(case.x)), float(case.before[-1])
     for i, value in enumerate(case.x.tolist()):
         now = kept * now + (1 - kept) * value if math.isfinite(value) else now
@@ -205,7 +217,7 @@ def dropouts(case: Case) -> np.ndarray:
 
 
 def oscillation(case: Case) -> np.ndarray:
-    return case.x + case.much * np.sin(2 * np.pi * case.time / case.between(4, 40))
+    return case.x + case.much * np.sin(2 * np.pi * case.time / between(case.rng, 4, 40))
 
 
 def together(case: Case, course: np.ndarray) -> np.ndarray:
@@ -219,7 +231,7 @@ def together(case: Case, course: np.ndarray) -> np.ndarray:
 
 def leak(case: Case) -> np.ndarray:
     """A step that the sensors follow with a lag."""
-    return together(case, 1 - np.exp(-case.time / case.between(1, 20)))
+    return together(case, 1 - np.exp(-case.time / between(case.rng, 1, 20)))
 
 
 def wear(case: Case) -> np.ndarray:
@@ -228,7 +240,7 @@ def wear(case: Case) -> np.ndarray:
 
 def unrest(case: Case) -> np.ndarray:
     """Random variation."""
-    kept = math.exp(-1 / case.between(1, 20))
+    kept = math.exp(-1 / between(case.rng, 1, 20))
     course, now = np.empty(len(case.x)), 0.0
     for i, new in enumerate(case.rng.standard_normal(len(case.x)).tolist()):
         now = kept * now + math.sqrt(1 - kept * kept) * new
@@ -238,7 +250,7 @@ def unrest(case: Case) -> np.ndarray:
 
 def sticking(case: Case) -> np.ndarray:
     """A valve that sticks and slips: a saw of which the sensors show each a part."""
-    return together(case, 2 * ((case.time / case.between(8, 80)) % 1) - 1)
+    return together(case, 2 * ((case.time / between(case.rng, 8, 80)) % 1) - 1)
 
 
 def place_of(rows: np.ndarray) -> np.ndarray:
@@ -251,7 +263,9 @@ def regime(case: Case) -> np.ndarray:
     """All sensors move along the way from where they are to where they were at another time: not as far, beyond it, or back."""
     other = int(case.rng.integers(0, len(case.rows) - NEAR + 1))
     way = place_of(case.rows[other : other + NEAR]) - place_of(case.rows[max(0, case.first - NEAR) : case.first])
-    return case.block + np.outer(1 - np.exp(-case.time / case.between(1, 20)), case.sign() * case.between(0.5, 2) * way)
+    return case.block + np.outer(
+        1 - np.exp(-case.time / between(case.rng, 1, 20)), case.sign() * between(case.rng, 0.5, 2) * way
+    )
 
 
 KINDS: dict[str, Callable[[Case], np.ndarray]] = {
@@ -275,53 +289,80 @@ KINDS: dict[str, Callable[[Case], np.ndarray]] = {
 
 
 class Fault(NamedTuple):
-    """A fault in the rows first, .., last - 1."""
+    """A fault in the rows first, .., last - 1.  place: where in the recording it begins, from 0 to 1."""
 
     kind: str
+    manner: str
     first: int
     last: int
+    place: float = 0.0
 
 
-def places(rng: np.random.Generator, rows: int) -> list[tuple[int, int]]:
-    """First and last rows of faults, in time order: about PART of the rows, ROOM or more."""
-    found: list[tuple[int, int]] = []
-    lengths: list[int] = []
-    while not lengths or sum(lengths) + SHORTEST < PART * rows:
-        lengths.append(int(np.exp(rng.uniform(math.log(SHORTEST), math.log(LONGEST)))))
-    free = rows - sum(lengths) - APART * (len(lengths) + 1)
-    gaps = APART + (free * rng.dirichlet(np.ones(len(lengths) + 1))).astype(int)
-    at = 0
-    for gap, length in zip(gaps[:-1].tolist(), lengths, strict=True):
-        found.append((at + gap, at + gap + length))
-        at += gap + length
-    return found
+def runs_of(x: np.ndarray) -> np.ndarray:
+    """The rows where the machine's state changes, (runs,): runs begin there.  O(rows D)."""
+    x, near = np.where(np.isfinite(x), x, place_of(x)), NEAR_RUN
+    z = np.nan_to_num((x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-30))
+    sums = np.cumsum(np.concatenate([np.zeros((1, 2, x.shape[1])), np.stack([z, z * z], axis=1)]), axis=0) / near
+    means, squares = (sums[near:] - sums[:-near]).transpose(1, 0, 2)
+    within = np.maximum(squares - means**2, 0)
+    jump = np.abs(means[near:] - means[:-near])
+    least = np.maximum(CHANGE, ABRUPT * np.sqrt((within[near:] + within[:-near]) / 2))
+    jumps = np.where(jump > least, jump, 0.0).max(axis=1, initial=0.0)
+    found = []
+    while len(jumps) and (at := int(jumps.argmax())) >= 0 and jumps[at] > 0:
+        found.append(at + near)
+        jumps[max(0, at - 2 * near) : at + 2 * near] = 0
+    return np.sort(np.array(found, int))
+
+
+def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) -> list[tuple[int, int]]:
+    """First and last rows of a manner's faults, in time order, from row ``first`` on; none if no run begins there."""
+
+    count, length, gap = 1, between(rng, 2 * SHORTEST, LONGEST), 0.0
+    if manner == "repeated":
+        count, length, gap = int(between(rng, 4, 13)), between(rng, SHORTEST, 60), between(rng, 60, 200)
+    elif manner == "dense and small":
+        count, length, gap = 8, SHORTEST, between(rng, 100, 480)
+    elif manner == "in succession":
+        count, gap = 2, between(rng, 5, 50)
+    elif manner == "with a run":
+        later = runs[runs >= first]
+        if not len(later):
+            return []
+        first = int(later[0]) + int(rng.integers(0, NEAR_RUN + 1))
+    return [(at, at + int(length)) for at in (first + i * (int(length) + int(gap)) for i in range(count))]
 
 
 def with_faults(
     x: np.ndarray, sensors: Sensors, seed: int = 0, least: int = COUNT
 ) -> Iterator[tuple[np.ndarray, list[Fault]]]:
-    """The rows again and again, each time with other faults, until there are ``least`` faults; kinds come in turn.
+    """The rows again and again, each time with other faults of one manner, until there are ``least`` faults; first all repetitions of one
+    manner, then those of the next.  Kinds come in turn.
 
     x: (rows, D); fewer than ROOM rows come several times in a repetition.  Nothing if no sensor moves, or if no fault shows.
     """
-    x = np.concatenate([x] * math.ceil(ROOM / len(x)))
+    rows, copies, runs = len(x), math.ceil(ROOM / len(x)), runs_of(x)
+    runs = np.concatenate([runs + i * rows for i in range(copies)])
+    x = np.concatenate([x] * copies)
     known = np.where(np.isfinite(x), x, np.nan)
     rng, moving = np.random.default_rng(seed), np.flatnonzero(sensors.own > 0)
-    queue: list[str] = []
-    count = 0
-    for _ in range(2 * least if len(moving) else 0):
-        changed, faults = x.copy(), []
-        for first, last in places(rng, len(x)):
-            queue = queue or [str(kind) for kind in rng.permutation([*KINDS])]
-            if (kind := _put(rng, known, sensors, moving, changed[first:last], first, queue)) is not None:
-                faults.append(Fault(kind, first, last))
-            else:
-                queue = []  # some kinds never show in some recordings
-        if faults:
-            yield changed, faults
-        count += len(faults)
-        if count >= least:
-            return
+    manners = [manner for manner in MANNERS if manner != "with a run" or len(runs)]
+    each, queue = math.ceil(least / len(manners)), list[str]()
+    for manner in manners if len(moving) else ():
+        count = 0
+        for _ in range(2 * each):
+            changed, faults, last = x.copy(), list[Fault](), 0
+            while count + len(faults) < each:
+                first = last + APART + int(rng.exponential(RARE if manner == "rare" else OFTEN))
+                spots = places(rng, manner, first, runs)
+                if not spots or spots[-1][1] > len(x):
+                    break
+                last = spots[-1][1]
+                put = _put(rng, known, sensors, moving, changed, spots, manner, queue)
+                faults += [Fault(kind, manner, first, end, first % rows / rows) for first, end, kind in put]
+            if faults:
+                yield changed, faults
+            count += len(faults)
 
 
 def _put(
@@ -330,28 +371,66 @@ def _put(
     sensors: Sensors,
     moving: np.ndarray,
     changed: np.ndarray,
-    first: int,
+    spots: Sequence[tuple[int, int]],
+    manner: str,
     queue: list[str],
-) -> str | None:
-    """Put the first kind of the queue that shows into these rows, (n, D), and take it from the queue; None if none shows."""
-    last = first + len(changed)
-    sound = x[first:last]
+) -> Iterator[tuple[int, int, str]]:
+    """Put faults into ``changed`` at these spots, the same at all unless they are in succession: the first kind of the queue that shows,
+    which leaves the queue.  Where it does not show, the rows stay sound.
+    """
+    how = None
+    for first, last in spots:
+        if how is None or manner == "in succession":
+            how = _drawn(rng, x, sensors, moving, first, last, SMALL if manner == "dense and small" else LARGEST, queue)
+        if how is not None and (values := _made(*how, x, sensors, moving, first, last)) is not None:
+            there = np.isfinite(values)
+            changed[first:last][there] = values[there]
+            yield first, last, how[0]
+
+
+def _drawn(
+    rng: np.random.Generator,
+    x: np.ndarray,
+    sensors: Sensors,
+    moving: np.ndarray,
+    first: int,
+    last: int,
+    largest: float,
+    queue: list[str],
+) -> tuple[str, int, float, int] | None:
+    """A fault that shows in these rows: its kind, sensor, size and seed; None if none shows."""
+    queue[:] = queue or [str(kind) for kind in rng.permutation([*KINDS])]
     for kind in list(queue):
         for _ in range(TRIES):
-            sensor = int(rng.choice(moving))
-            size = float(np.exp(rng.uniform(math.log(SMALLEST), math.log(LARGEST))))
-            case = Case(rng, x, first, last, sensor, size, sensors.own, sensors.step)
-            if not len(case.before):
-                continue
-            made, values = KINDS[kind](case), sound.copy()
-            for j in moving if made.ndim > 1 else [sensor]:
-                values[:, j] = sensors.read(made[:, j] if made.ndim > 1 else made, j)
-            there = np.isfinite(sound) & np.isfinite(values)  # a gap stays a gap
-            change = (np.where(there, values - sound, 0.0)[:, moving] / sensors.own[moving])[
-                there[:, moving].any(axis=1)
-            ]
-            if len(change) and math.sqrt(float(np.square(change).sum(axis=1).mean())) >= SHOWS:
+            how = kind, int(rng.choice(moving)), between(rng, SMALLEST, largest), int(rng.integers(2**32))
+            if _made(*how, x, sensors, moving, first, last) is not None:
                 queue.remove(kind)
-                changed[there] = values[there]
-                return kind
+                return how
+    queue.clear()  # some kinds never show in some recordings
     return None
+
+
+def _made(
+    kind: str,
+    sensor: int,
+    size: float,
+    seed: int,
+    x: np.ndarray,
+    sensors: Sensors,
+    moving: np.ndarray,
+    first: int,
+    last: int,
+) -> np.ndarray | None:
+    """These rows with the fault, (n, D), NaN where a gap stays a gap; None if it does not show."""
+    case = Case(np.random.default_rng(seed), x, first, last, sensor, size, sensors.own, sensors.step)
+    if not len(case.before):
+        return None
+    made, sound, values = KINDS[kind](case), case.block, case.block.copy()
+    for j in moving if made.ndim > 1 else [sensor]:
+        values[:, j] = sensors.read(made[:, j] if made.ndim > 1 else made, j)
+    values = np.where(np.isfinite(sound) & np.isfinite(values), values, np.nan)
+    change = (np.nan_to_num(values - sound)[:, moving] / sensors.own[moving])[
+        np.isfinite(values[:, moving]).any(axis=1)
+    ]
+    shows = len(change) and math.sqrt(float(np.square(change).sum(axis=1).mean())) >= SHOWS
+    return values if shows else None

@@ -21,7 +21,7 @@ from pykernel.parallel import Workers
 from pykernel.spec.model import Spec
 from pykernel.tuning.arms import Arm, Trial
 from pykernel.tuning.combinations import TRAINED, Content, Known, combine
-from pykernel.tuning.costs import CALLS, HEADROOM, Limits, cost_task, fits, flash_of, taken
+from pykernel.tuning.costs import HEADROOM, Limits, called, cost_task, fits, flash_of, taken
 from pykernel.tuning.data import Table
 from pykernel.tuning.faults import COUNT
 from pykernel.tuning.promises import NEAR, Losses, chosen, deviation_of, nested
@@ -339,7 +339,7 @@ class Search:
         for arm in ranked:
             of_rules.setdefault(arm.made.rule, arm)
         for number in range(4 * BATCH if ranked else 0):
-            by_rule = number % 2 and self.table.y is not None  # monitors of other rules take much longer
+            by_rule = number % 2 and self.table.y is not None  # monitors are of one rule
             leaders = list(of_rules.values()) if by_rule else ranked
             if self.labels is None and number % BEHIND == 0 and self.table.y is not None:
                 leaders = (others if ranked[0] in learners else learners) or leaders
@@ -439,7 +439,7 @@ def verified(
         say(f"verifying {model_name(trial)} on {search.limits.target}")
         row = verify(search.table.whole(trial.content), search.table, search.limits.target)
         amounts, uses = taken(row, search.limits, 1.0 if trial.fits else HEADROOM)  # as when it was measured
-        trial.found |= {"amounts": amounts, "uses": uses}
+        trial.found |= {"amounts": amounts, "uses": uses, "costs": row}
         if fits(uses):
             return trial, row, uses
         trial.fits = False
@@ -447,19 +447,25 @@ def verified(
 
 
 def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
-    """A row of the check on the target: the table's first rows, byte for byte, and the worst case found.
+    """A row of the check on the target: the table's first rows, byte for byte, and the worst case found; or only
+    ``refused``, as ``target_costs``.
 
     Raises CheckFailed if the device's memory differs from the host's.
     """
     from pykernel.engine.choice import chosen_engine, engine_used
     from pykernel.targets.check import check_targets
+    from pykernel.targets.target import find_target
 
+    emulator = find_target(target).counting
     x, y = table.device_rows(spec)
     few = FEW_VERIFIED * spec.stride
     with engine_used(chosen_engine()):  # pykernel check has a second witness
-        first = check_targets(spec, [target], emulator="unicorn", stream=(x[:few], y[:few]), tries=0).rows[0]
+        try:
+            first = check_targets(spec, [target], emulator=emulator, stream=(x[:few], y[:few]), tries=0).rows[0]
+        except UserError as error:  # it was not measured in time, and is too large
+            return {"refused": str(error)}
         rows = min(len(x), rows_verified(spec, per_sample(spec, first)))
-        row = check_targets(spec, [target], emulator="unicorn", stream=(x[:rows], y[:rows])).rows[0]
+        row = check_targets(spec, [target], emulator=emulator, stream=(x[:rows], y[:rows])).rows[0]
     if not row["equal"]:
         raise CheckFailed(f"{target}: the C differs from the simulation: {row['first_difference']}")
     return row
@@ -467,13 +473,12 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
 
 def per_sample(spec: Spec, costs: Mapping[str, Any]) -> int:
     """Instructions of a sample, for each row that the rule sees."""
-    return int(spec.stride * sum(costs[call]["max"] for call in CALLS if costs.get(call)) or EMULATED)
+    return int(spec.stride * sum(call["max"] for call in called(costs).values()) or EMULATED)
 
 
 def rows_verified(spec: Spec, instructions: int) -> int:
     """The rows by which a model is verified that takes so many instructions for each."""
-    size = spec.capacities.get("N_MAX", 0)
-    return spec.stride * max(2 * size + 50, min(2000, EMULATED // instructions))
+    return spec.stride * max(2 * spec.capacities.get("N_MAX", 0) + 50, min(2000, EMULATED // instructions))
 
 
 def seconds_to_verify(search: Search) -> float:
@@ -514,6 +519,9 @@ def nearest_miss(search: Search) -> str:
         if uses and max(uses.values()) > 1:
             missed.append((max(uses.values()), trial, uses))
     if not missed:
+        refused = (trial.found.get("costs", {}).get("refused") for trial in search.trials)
+        if reason := next(filter(None, refused), None):
+            return f"{head}: {reason}"
         reasons = [trial.found["reason"] for trial in search.trials if "reason" in trial.found]
         return (
             f"no model learned from this data: {reasons[0]}"

@@ -181,7 +181,12 @@ def as_good(one: Losses, best: Losses) -> bool:
         return True
     if one.error > max(FAR * best.error, best.error + FAR_ROWS if one.of_classes else 0.0):
         return False
-    return one.mean - best.mean <= T_ONE[len(best.rows) - 2] * _root_sum(one.influence() - best.influence())
+    return not more_by(one, best, T_ONE)
+
+
+def more_by(one: Losses, other: Losses, t: Sequence[float] = T_BOTH) -> bool:
+    """Whether one's mean loss is larger by more than chance, by the differences of paired blocks."""
+    return one.mean - other.mean > t[len(other.rows) - 2] * _root_sum(one.influence() - other.influence())
 
 
 def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:

@@ -193,8 +193,7 @@ def look(samples: Samples, show: Show | None = None) -> Seen:
     scales, and sentinels among their numbers.
     """
     rows, seen = samples.rows, Columns()
-    names = samples.inputs or [str(j) for j in range(rows.dim)]
-    seen.begin(samples.name, names)
+    seen.begin(samples.name, samples.inputs or [str(j) for j in range(rows.dim)])
     columns = list(seen.columns.values())
     count, low, high = 0, np.full(rows.dim, np.inf), np.full(rows.dim, -np.inf)
     mean, squares = np.zeros(rows.dim), np.zeros(rows.dim)

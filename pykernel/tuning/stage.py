@@ -152,7 +152,7 @@ class Stage:
             return self.x[rows], np.zeros((len(rows), 0))
         y = self.y[rows]
         flat = y.reshape(len(y), -1)
-        known = (flat >= 0 if y.dtype.kind in "iu" else np.abs(flat) <= spec.label.max_abs).all(axis=1)
+        known = (flat >= 0 if y.dtype.kind in "iu" else spec.within_limit(flat)).all(axis=1)
         latest = np.maximum.accumulate(np.where(known, np.arange(len(y)), int(known.argmax())))
         return self.x[rows], y[latest]
 

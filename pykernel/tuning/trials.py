@@ -8,7 +8,7 @@ an alarm.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,14 @@ import numpy as np
 
 from pykernel.errors import UserError
 from pykernel.host.model import HostModel
-from pykernel.host.simple import Distances, Simple, linear_specs, simple_bytes
+from pykernel.host.simple import Rivals, Simple, linear_specs, simple_bytes
 from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec
 from pykernel.tuning.combinations import LINEAR, TRAINED, Content, Known, scaled_input, trained_at_once
 from pykernel.tuning.costs import memory_bytes
 from pykernel.tuning.data import FEWEST, Table
-from pykernel.tuning.faults import COUNT, KINDS, PROMISED, Fault, Sensors, with_faults
-from pykernel.tuning.promises import Losses, deviation_of
-from pykernel.tuning.thresholded import Thresholded
+from pykernel.tuning.faults import COUNT, KINDS, LONGEST, MANNERS, PROMISED, Fault, Sensors, with_faults
+from pykernel.tuning.promises import BLOCKS, NEW, Losses
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
@@ -381,18 +380,23 @@ CHOICE, PROMISE = (0, COUNT), (1, PROMISED)
 """Seed and number of the faults that choose models, and of those that a promise is of: the first flatter the model that is chosen.
 Further devices have further seeds, of the same parity.
 """
-SIMPLE_STATE = 8
-"""Numbers of the adaptive threshold beside a simple distance."""
 
 
-def watched_rows(spec: Spec, table: Table) -> list[tuple[np.ndarray, np.ndarray]]:
+def watched_rows(spec: Spec, table: Table, promise: bool = True) -> list[tuple[np.ndarray, np.ndarray]]:
     """The rows that a monitor learns from before, and those into which faults may be put, which are judged, and come after the warm-up;
     of each device that judges.  Raises UserError if there are too few.
+
+    promise: the judged rows of the table, of which the model that is planned is told; else the rows before these, which choose it.  Of
+    short recordings the same rows do both.
     """
     found, longest = [], 0
     for fold in table.folds:
         for begins, first, end in fold.runs:
-            first, longest = max(first, begins + spec.novelty.warmup), max(longest, end - begins)
+            warm = begins + spec.novelty.warmup
+            middle = max(warm, (begins + first) // 2)
+            if not promise and first - middle >= LONGEST:
+                first, end = middle, first
+            first, longest = max(first, warm), max(longest, end - begins)
             if end - first >= FEWEST:
                 found.append((fold.x[begins:first], fold.x[first:end]))
     if not found:
@@ -409,80 +413,96 @@ class Watched:
     """What a monitor makes of faults."""
 
     rate: float  # the wanted part of the other rows in alarm
-    missed: dict[str, list[bool]] = field(default_factory=dict)  # by kind
-    delays: list[int] = field(default_factory=list)  # rows until the first alarm, of the faults that are seen
+    faults: list[tuple[Fault, int, bool]] = field(default_factory=list)  # with its device, and whether it is missed
     others: list[int] = field(default_factory=lambda: [0, 0])  # rows without a fault, and how many are in alarm
 
-    def take(self, alarmed: np.ndarray, faults: Sequence[Fault]) -> None:
+    def take(self, alarmed: np.ndarray, faults: Sequence[Fault], device: int = 0) -> None:
         """Take the rows of a repetition: whether each is in alarm.  A fault is seen if one of its rows is."""
-        quiet = np.ones(len(alarmed), bool)
-        for fault in faults:
-            at = np.flatnonzero(alarmed[fault.first : fault.last])
-            self.missed.setdefault(fault.kind, []).append(len(at) == 0)
-            self.delays += at[:1].tolist()
-            quiet[fault.first : fault.last + GUARD] = False
+        self.faults += [(each, device, not alarmed[each.first : each.last].any()) for each in faults]
+        quiet = quiet_rows(len(alarmed), faults)
         self.others[0] += int(quiet.sum())
         self.others[1] += int((alarmed & quiet).sum())
 
     def report(self) -> dict[str, Any]:
-        """error: the part of the faults that is missed; deviation: its standard deviation; scored: number of faults; delay:
-        mean number of rows until a fault is seen; other_rows: part of the rows without a fault in alarm; rate: the wanted part;
-        keeps_rate: whether the two are about equal.  missed: for each kind, how many faults are missed, and of how many.
+        """error: the part of the faults that is missed; deviation, within: its standard deviation, and half of an interval of 95 %, from
+        blocks of the recording, or from devices; scored: number of faults; other_rows: part of the rows without a fault in alarm; rate: the wanted part; keeps_rate: whether the two are about equal.  missed, manners:
+        for each kind and each manner, how many faults are missed, and of how many.
         """
-        missed = np.array([each for kind in self.missed.values() for each in kind], float)
-        if not len(missed):
+        if not self.faults:
             raise UserError("no fault can be put into these rows: no input moves, or too few rows have all of them")
+        faults, device, missed = zip(*self.faults, strict=True)
+        devices, gone = 1 + max(device), np.array(missed, float)
+        blocks = BLOCKS if devices == 1 else min(BLOCKS, devices)
+        block = [int((number + fault.place) * blocks) // devices for fault, number in zip(faults, device, strict=True)]
+        sums, rows = (np.bincount(block, part, blocks) for part in (gone, np.ones(len(gone))))
+        told = Losses(sums, rows, True, np.zeros(blocks), devices == 1).report()
         other = self.others[1] / max(1, self.others[0])
-        told = {
-            "error": float(missed.mean()),
-            "deviation": deviation_of(float(missed.mean()), len(missed)),
-            "scored": len(missed),
-            "delay": float(np.mean(self.delays)) if self.delays else None,
+        told |= {
+            "within": NEW * told["within"],
             "other_rows": other,
             "rate": self.rate,
             "keeps_rate": other <= TWICE * self.rate,
         }
-        kinds = {kind: (sum(found), len(found)) for kind in KINDS if (found := self.missed.get(kind))}
-        return {"frozen": None, "learning": told, "diverged": 0, "missed": kinds}
+
+        def of(names: Iterable[str], which: int) -> dict[str, tuple[int, int]]:
+            found = {name: gone[[fault[which] == name for fault in faults]] for name in names}
+            return {name: (int(each.sum()), len(each)) for name, each in found.items() if len(each)}
+
+        return {"frozen": None, "learning": told, "diverged": 0, "missed": of(KINDS, 0), "manners": of(MANNERS, 1)}
+
+
+def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:
+    """Which rows count as rows without a fault, (rows,)."""
+    quiet = np.ones(rows, bool)
+    for fault in faults:
+        quiet[fault.first : fault.last + GUARD] = False
+    return quiet
 
 
 def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
-    """What a monitor makes of faults in the judged rows, by its own threshold: see ``Watched.report``.
+    """What a monitor makes of faults by its own threshold: see ``Watched.report``.
 
     It goes on learning, as on a device, through one repetition after the other; of many devices, each has a monitor of its own.
-    promise: with more faults, and others than those that choose a model.
+    promise: in rows that chose nothing, with more faults, and others than those that choose a model.
     """
     found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
-    watched = watched_rows(spec, table)
-    for number, (before, rows) in enumerate(watched):
-        model = HostModel(spec)
-        model.update(before)
-        for changed, faults in _with_faults(before, rows, PROMISE if promise else CHOICE, number, len(watched)):
-            found.take(np.isin(model.update(changed), alarms), faults)
+    for statuses, faults, device in _repetitions(spec, table, promise, lambda: HostModel(spec).update):
+        found.take(np.isin(statuses, alarms), faults, device)
     return found.report()
 
 
-def _with_faults(
-    before: np.ndarray, rows: np.ndarray, seed_and_count: tuple[int, int], number: int, devices: int
-) -> Iterator[tuple[np.ndarray, list[Fault]]]:
-    """The rows of device ``number`` with its part of the faults."""
-    seed, count = seed_and_count
-    return with_faults(rows, Sensors.of(before), seed + 2 * number, math.ceil(count / devices))
-
-
-def watched_simply(spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
-    """What simple distances make of the faults of a promise, by a threshold that adapts as the spec's does."""
-    numbers = Distances.numbers(table.x.shape[1])
-    found = {name: Watched(spec.novelty.false_alarm_rate) for name in numbers}
-    watched = watched_rows(spec, table)
+def _repetitions(
+    spec: Spec, table: Table, promise: bool, made: Callable[[], Callable[[np.ndarray], np.ndarray]]
+) -> Iterator[tuple[np.ndarray, list[Fault], int]]:
+    """What a monitor answers to each repetition of a device's rows, the faults in it, and the device's number.  Each device has a new one
+    for each manner of faults: a machine fails in one.
+    """
+    watched, (seed, count) = watched_rows(spec, table, promise), PROMISE if promise else CHOICE
     for number, (before, rows) in enumerate(watched):
-        distances = Distances(table.x.shape[1], spec.completes)
-        thresholds = {name: Thresholded(spec) for name in numbers}
-        for name, level in zip(found, distances.step(before).T, strict=True):
-            thresholds[name].take(level)
-        for changed, faults in _with_faults(before, rows, PROMISE, number, len(watched)):
-            for name, level in zip(found, distances.step(changed).T, strict=True):
-                found[name].take(thresholds[name].take(level), faults)
-    return {
-        name: each.report()["learning"] | {"bytes": 4 * (numbers[name] + SIMPLE_STATE)} for name, each in found.items()
-    }
+        manner = ""
+        for changed, faults in with_faults(
+            rows, Sensors.of(before), seed + 2 * number, math.ceil(count / len(watched))
+        ):
+            if faults[0].manner != manner:
+                manner, answer = faults[0].manner, made()
+                answer(before)
+            yield answer(changed), faults, number
+
+
+def watched_simply(spec: Spec, table: Table, part: float) -> dict[str, dict[str, Any]]:
+    """What simple monitors make of the faults of a promise: each is in alarm above a level that the part ``part`` of the rows without
+    a fault exceeds, so that all have equally many false rows.
+    """
+    dim, found = table.x.shape[1], {}
+    every = list(_repetitions(spec, table, True, lambda: Rivals(dim, spec.completes).step))
+    for i, (name, size) in enumerate(Rivals.numbers(dim).items()):
+        told, levels = (
+            Watched(spec.novelty.false_alarm_rate),
+            [np.nan_to_num(each[:, i], nan=-np.inf) for each, _, _ in every],
+        )
+        quiet = [level[quiet_rows(len(level), faults)] for level, (_, faults, _) in zip(levels, every, strict=True)]
+        above = float(np.quantile(np.concatenate(quiet), 1 - part, method="higher"))
+        for level, (_, faults, device) in zip(levels, every, strict=True):
+            told.take(level > above, faults, device)
+        found[name] = told.report()["learning"] | {"bytes": 4 * size, "above": above}
+    return found

@@ -467,8 +467,7 @@ def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
 
 def _compare(job: Job, chosen: Chosen, spec: Spec) -> dict[str, Any]:
     """The differences between the device's numbers and float64, on some rows."""
-    count = len(job.samples.rows)
-    at = np.unique(np.linspace(0, count - 1, COMPARED_ROWS).astype(np.int64))
+    at = np.unique(np.linspace(0, len(job.samples.rows) - 1, COMPARED_ROWS).astype(np.int64))
     predicted = np.asarray(HostModel(spec).predict(job.samples.rows.take(at)), np.float64).reshape(len(at), -1)
     x = job.scaled.rows.take(at)
     expected = chosen.basis.features(x) if chosen.machine is None else chosen.machine.predict(x)

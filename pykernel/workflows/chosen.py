@@ -20,7 +20,7 @@ from pykernel.estimators import batch as kernel_machines
 from pykernel.parallel import checked_jobs, cores, one_thread
 from pykernel.request.kinds import positive_numbers
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
-from pykernel.telling import assumed_told, refuse, root
+from pykernel.telling import refuse, root
 from pykernel.training.selection import (
     Function,
     GroupFolds,
@@ -56,11 +56,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     job = ChosenJob(options, table, train, test, scales(table, train, options.standardise))
     vectors = job.vectors()
     job.grid(job.machine(vectors))  # raises UserError, before the work
-    options.watch.data(table.data)
-    options.watch.note(*assumed_told(table.assumed))
-    made = job.run(vectors)
-    with job.waiting("testing the spec"):
-        report = job.report(made)
+    made, report = job.reported(vectors)
     machine = estimator_of(made.trained)
     return Found(report, made.spec, machine.selection_, losses(table, job.rows[1], machine.loo_predictions_))
 
@@ -196,8 +192,7 @@ class ChosenJob(Job):
         widths = sorted(_given_widths(machine) or default_widths(machine.kernel, self.x))
         middle = widths[len(widths) // 2]
         model: Any = self.table.model
-        default = default_ridges(model, _mercer(machine, middle), self.x)
-        return widths, sorted(machine.ridge or default)
+        return widths, sorted(machine.ridge or default_ridges(model, _mercer(machine, middle), self.x))
 
     # ---- what was found
 

@@ -21,7 +21,7 @@ from pykernel.importers.importing import compare
 from pykernel.importers.sklearn import read_estimator
 from pykernel.request.kinds import parse_amount, positive_numbers
 from pykernel.spec.model import Spec, make_spec
-from pykernel.telling import refuse, root, without_model
+from pykernel.telling import assumed_told, refuse, root, without_model
 from pykernel.training.machine import Machine
 from pykernel.training.selection import GroupFolds, Selection
 from pykernel.training.trained import Distance, content, nearer_limit
@@ -167,6 +167,10 @@ class Job:
         """The estimator, fitted; vectors: how many, None for all rows."""
         raise NotImplementedError
 
+    def report(self, made: Frozen) -> dict[str, Any]:
+        """What was found, as plain values."""
+        raise NotImplementedError
+
     def fitted(self, trained: Any) -> Any:
         """The estimator or its pipeline, trained with the rows, of which each counts by its class."""
         if self.options.weights is None:
@@ -195,6 +199,14 @@ class Job:
         shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(classes, each, strict=True))
         self.table.assumed.append(f"in errors, too, a row counts by its class: {shown}")
         return each
+
+    def reported(self, vectors: int | None) -> tuple[Frozen, dict[str, Any]]:
+        """Tell what was assumed, train and freeze, and report."""
+        self.options.watch.data(self.table.data)
+        self.options.watch.note(*assumed_told(self.table.assumed))
+        made = self.run(vectors)
+        with self.waiting("testing the spec"):
+            return made, self.report(made)
 
     def run(self, vectors: int | None) -> Frozen:
         """Train and freeze, with fewer vectors if the limit of flash wants it."""

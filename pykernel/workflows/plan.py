@@ -42,6 +42,7 @@ from pykernel.tuning.costs import Limits, cost_task, make_limits, taken
 from pykernel.tuning.data import Table
 from pykernel.tuning.faults import COUNT, PROMISED
 from pykernel.tuning.plan import NothingFits, Search, model_name, planned, seconds_to_verify, verified
+from pykernel.tuning.recorded import states_told, told_of
 from pykernel.tuning.stage import dump
 from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import simple, watched_rows, watched_simply
@@ -110,7 +111,9 @@ def run(given: Plan) -> Planned:
         ),
     )
     if limits.target is not None:
-        check.choose([limits.target], None, "unicorn")  # raises UserError if its emulator is not installed
+        check.choose(
+            [limits.target], None, find_target(limits.target).counting
+        )  # raises UserError if its emulator is not installed
     asked = search.Asked(given)
     base, table, assumed = search.planned_data(asked, spec, given.inputs, given.label)
     make_spec(base)  # raises UserError for names of columns that cannot be
@@ -127,12 +130,22 @@ def run(given: Plan) -> Planned:
         watch.data(asked.read)
     for line in assumed_told(assumed):
         watch.tell(line)
+    recorded = (
+        told_of(table, base["input"].get("columns", ()), asked.read["rows"])
+        if table.y is None and table.devices is None
+        else []
+    )
+    for line in recorded:
+        watch.warn(line)
+    if table.y is None and table.devices is None:
+        watch.tell(f"states   {states_told(table.x)}")
     tried = possible(arms(base, table, rules, techniques, limits.target, labels), table, watch)
     every = all_techniques() if techniques is None else ()
     report = {
         "ok": False,
         "assumed": assumed,
         "data": asked.read,
+        "recorded": recorded,
         "labels": labels,
         "limits": vars(limits),
         "limits_assumed": is_assumed,
@@ -205,7 +218,9 @@ def concluded(
     signal = of_signal(course, winner, each, asked.watch) if each is not None else None
     if course.table.y is None:
         judge_again(course, [winner, *([small] if small is not None else [])])
-        others = watched_simply(specs["planned"].inner, course.table)
+        others = watched_simply(
+            specs["planned"].inner, course.table, winner.found["promised"]["learning"]["other_rows"]
+        )
     else:
         any_model = {key: base[key] for key in ("name", "input", "label", "precision") if key in base}
         others = simple(make_spec(any_model), course.table, course.labels)
@@ -267,7 +282,7 @@ def judge_again(course: Search, trials: Sequence[Trial]) -> None:
     """Judge monitors once more, by more and other faults: those that chose them flatter them."""
     tasks = [trial.arm.task(trial, course.limits.ram) | {"promise": True} for trial in trials]
     for trial, found in zip(trials, course.workers.run(tasks), strict=True):
-        trial.found["promised"] = {key: found[key] for key in ("learning", "missed")}
+        trial.found["promised"] = {key: found[key] for key in ("learning", "missed", "manners")}
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
@@ -275,7 +290,7 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
 
     each: seconds of a trial.
     """
-    if course.table.stage is None:
+    if course.table.stage is None or course.table.devices is not None:
         return None
     if course.table.y is None:
         watch.tell("what features earn is not tried: faults of a monitor are put into the features themselves")
@@ -362,8 +377,10 @@ def limits_of(
     given = {name: parse_amount(value, name, thousands[name]) if value else None for name, value in amounts.items()}
     default = "cortex-m0plus" if given["cycles"] else "cortex-m4f" if given["flash"] or given["instructions"] else None
     wanted = target or default
-    if wanted is not None and find_target(wanted).unicorn is None:
-        raise UserError(f"{option('target')} {wanted} has no emulator that counts instructions; see pykernel info")
+    if wanted is not None and find_target(wanted).counting is None:
+        raise UserError(
+            f"{option('target')} {wanted} has no emulator that counts instructions or cycles; see pykernel info"
+        )
     limits = make_limits(wanted, **given)
     named = {"name": wanted} if wanted is not None else {}
     return limits, named | {key: value for key, value in given.items() if value is not None}, False

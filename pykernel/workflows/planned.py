@@ -16,9 +16,8 @@ from pykernel.tuning.arms import Trial
 from pykernel.tuning.combinations import LINEAR, MARGIN
 from pykernel.tuning.faults import KINDS, LARGEST, LONGEST, SHORTEST, SMALLEST
 from pykernel.tuning.plan import Search, by_chance, model_name
-from pykernel.tuning.promises import NEAR, PER_BLOCK, Losses, promise, ratio
+from pykernel.tuning.promises import NEAR, PER_BLOCK, Losses, more_by, promise, ratio
 from pykernel.tuning.tables import sentinels
-from pykernel.tuning.trials import TWICE
 
 TARGET = "cortex-m4f"
 """Target on which instructions are counted if the plan has no target."""
@@ -55,7 +54,12 @@ def findings(
     ]
     told = row(winner)
     picked = {"learner": learner, "frozen": frozen, "small": small}
-    faults = {"kinds": len(KINDS), "sizes": [SMALLEST, LARGEST], "rows": [SHORTEST, LONGEST]}
+    faults = {
+        "kinds": len(KINDS),
+        "manners": list(told["manners"] or ()),
+        "sizes": [SMALLEST, LARGEST],
+        "rows": [SHORTEST, LONGEST],
+    }
     return {
         "measure": measure(course),
         "rows": len(course.table.x),
@@ -76,7 +80,7 @@ def findings(
             [trial.bytes, (trial.told or {})["error"], trial.arm.kind, model_name(trial)] for trial in course.ranking()
         ],
         "simple": {name: _without_blocks(each) for name, each in others.items()},
-        "verdict": against_simple(course, winner, others) if monitors else _of_simple(told),
+        "verdict": against_simple(winner, others) if monitors else _of_simple(told),
     }
 
 
@@ -85,7 +89,7 @@ def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
     content, tried, made = trial.content, {**trial.arm.own, **trial.values}, trial.arm.made
     values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
     named = {"model": model_name(trial), "rule": made.rule, "technique": made.technique, "size": trial.size}
-    parts = {key: told.get(key) for key in ("ram_bytes", "table_bytes", "missed")}
+    parts = {key: told.get(key) for key in ("ram_bytes", "table_bytes", "missed", "manners")}
     errors = {key: _without_blocks(told[key]) for key in ("frozen", "learning")}
     return named | {"values": values, "bytes": trial.bytes} | parts | errors
 
@@ -136,25 +140,24 @@ def beside_simple(
     return found | {"winner": "model" if part["high"] < 1 else name if part["low"] > 1 else None} | part
 
 
-def against_simple(course: Search, winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How a monitor compares with what is simple: see ``verdict``.
+def against_simple(winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How a monitor compares with simple ones that have equally many false rows: see ``verdict``.
 
-    A simple monitor is as good if it sees as many faults but for chance, with about as many other rows in alarm.
+    winner: a rival that misses fewer of the same faults, or "model" if each rival misses more; None if chance may have made the
+    difference: then the smallest such rival is named.
     """
     told = winner.found["promised"]["learning"]
     found = verdict(told["error"], {name: each["error"] for name, each in others.items()})
     if found is None:
         return None
-    most = told["error"] + by_chance(told["error"]), TWICE * max(told["rate"], told["other_rows"])
-    near = [name for name, each in others.items() if each["error"] <= most[0] and each["other_rows"] <= most[1]]
-    best = min(near or others, key=lambda name: others[name]["bytes" if near else "error"])
-    return found | {
-        "winner": None if near else "model",
-        "simple": best,
-        "error": others[best]["error"],
-        "other_rows": others[best]["other_rows"],
-        "bytes": others[best]["bytes"],
-    }
+    model, rivals = (Losses.from_report(told, True), {n: Losses.from_report(each, True) for n, each in others.items()})
+    most = told["error"] + by_chance(told["error"])
+    near = [name for name, each in rivals.items() if each.error <= most and not more_by(each, model)]
+    best = found["simple"]
+    won = best if more_by(model, rivals[best]) else None if near else "model"
+    shown = min(near, key=lambda name: others[name]["bytes"]) if won is None else best
+    shares = {key: others[shown][key] for key in ("error", "other_rows", "bytes", "above")}
+    return found | {"winner": won, "simple": shown, "missed": told["error"], **shares}
 
 
 def measure(course: Search) -> str:

@@ -82,7 +82,7 @@ class Simulate:
     and what change helps on these rows.
     For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
     and the largest answer. A list shows the surest alarms: their rows, how far the level is above its threshold, and, if the model
-    tells it, the most blamed input with its share and the kind of alarm.
+    tells it, the most blamed input with its share, the second one if it has at least half of that, and the kind of alarm.
 
     Exit codes: 0 done, 2 bad input.
     """

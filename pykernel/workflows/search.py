@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +65,8 @@ def table_read(table: Table, base: Mapping[str, Any]) -> Section:
     from pykernel.report.common import table_read as told
 
     labels = None if table.y is None or table.of_classes else np.asarray(table.y, np.float64).reshape(len(table.x), -1)
-    named, label = base["input"].get("columns"), base.get("label", {})
-    columns = list(named or [f"input {j}" for j in range(table.x.shape[1])])
+    input, label = base["input"] if table.stage is None else dump(table.stage.plain)["input"], base.get("label", {})
+    columns = list(input.get("columns") or [f"input {j}" for j in range(table.x.shape[1])])
     wanted = label.get("columns") or [label.get("column") or "label"]
     ranges = Ranges([*columns, *(wanted if labels is not None else [])])
     ranges.add(table.x if labels is None else np.column_stack([table.x, labels]))
@@ -106,7 +107,7 @@ def planned_data(
         if options.many is None:
             x, y, delay, stage = recorded(spec, options)
         else:
-            parts, delay, stage = recorded_parts(spec, options), options.delay, None
+            (parts, stage), delay = recorded_parts(spec, options), delay_of(spec, options.delay)
             x, y = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
         if stage is not None and (own := stage.scaled(x)) is not stage:
             watch.tell(
@@ -125,7 +126,7 @@ def planned_data(
                 options.max_abs = input_limit(x, sentinels(options.read))
                 content["input"] = content.get("input", {}) | {"max_abs": options.max_abs}
         if parts:
-            return content, fleet(options, parts, spec.label_kind == "none", spec.completes), []
+            return content, fleet(options, parts, spec.label_kind == "none", delay, stage, spec.completes), []
         return content, recent(watch, x, None if spec.label_kind == "none" else y, delay, stage, spec.completes), []
     if options.many is not None:
         name = options.data
@@ -149,7 +150,7 @@ def planned_data(
         return content, recent(watch, found.x, labels, options.delay), found.assumed
     ends = np.cumsum(np.bincount(found.device))[:-1]
     parts = list(zip(np.split(found.x, ends), np.split(found.y, ends), strict=True))
-    return content, fleet(options, parts, labels is None), found.assumed
+    return content, fleet(options, parts, labels is None, options.delay), found.assumed
 
 
 MOST_DEVICES, ENOUGH_DEVICES, FOLDS = 50, 20, 3
@@ -159,13 +160,19 @@ judges once, in FOLDS parts, each of which takes as long as all; of more, the la
 
 
 def fleet(
-    options: Asked, parts: Sequence[tuple[np.ndarray, np.ndarray]], watches: bool, completes: bool = False
+    options: Asked,
+    parts: Sequence[tuple[np.ndarray, np.ndarray]],
+    watches: bool,
+    delay: int,
+    stage: Stage | None = None,
+    completes: bool = False,
 ) -> Table:
     """The rows of many devices as a table, in an order of devices that is drawn once for all.
 
-    parts: inputs and labels of each device.  watches: whether there are no labels.  Raises UserError for too few devices or rows.
+    parts: inputs and labels of each device.  watches: whether there are no labels.  stage: of the first device, if there is one.  Raises
+    UserError for too few devices or rows.
     """
-    many, watch, delay = options.many, options.watch, options.delay
+    many, watch, unit = options.many, options.watch, "rows" if stage is None else "steps"
     assert many is not None
     refuse(
         (
@@ -176,7 +183,7 @@ def fleet(
     for device, (x, _) in zip(many.devices, parts, strict=True):
         if len(x) < FEWEST:
             raise UserError(
-                f"{device.path}: has {len(x)} rows; a plan needs {FEWEST} or more of each device; leave this one out"
+                f"{device.path}: has {len(x)} {unit}; a plan needs {FEWEST} or more of each device; leave this one out"
             )
     order = np.random.default_rng(0).permutation(len(parts))[:MOST_DEVICES].tolist()
     most, folds = MOST_ROWS // len(order), min(FOLDS, len(order)) if len(order) < ENOUGH_DEVICES else 1
@@ -188,13 +195,13 @@ def fleet(
     refuse(
         (
             not 0 <= delay <= shortest,
-            f"delay is {delay}; it must be from 0 to {shortest:,} rows, half of the shortest recording",
+            f"delay is {delay}; it must be from 0 to {shortest:,} {unit}, half of the shortest recording",
         ),
     )
     x, y = (np.concatenate(each) for each in zip(*taken, strict=True))
-    table = Table(x, None if watches else y, delay, None, completes, devices=devices, device_folds=folds)
+    table = Table(x, None if watches else y, delay, stage, completes, devices=devices, device_folds=folds)
     if len(order) < len(parts) or max(len(x) for x, _ in parts) > most:
-        watch.tell(f"{len(order):,} of {len(parts):,} devices are taken, and at most the first {most:,} rows of each")
+        watch.tell(f"{len(order):,} of {len(parts):,} devices are taken, and at most the first {most:,} {unit} of each")
     judged = (
         f"{len(order):,}, each of which judges models of others once"
         if folds > 1
@@ -274,25 +281,44 @@ def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, S
     watch.data(options.read)
     if told := gaps_told(stage.raw_rows, len(x)):
         watch.tell(f"gaps     {told}")
-    for warning in raw.warnings(len(x)):
-        watch.warn(warning)
-    watch.tell(f"signal   {raw.rows:,} raw rows are {len(x):,} steps of {spec.dim} features")
+    _tell_steps(spec, raw, len(x), watch)
     return x, y, delay, stage
 
 
-def recorded_parts(spec: Spec, options: Asked) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Inputs and labels of each of many devices.  Raises UserError."""
+def _tell_steps(spec: Spec, raw: RawRows, steps: int, watch: Watch) -> None:
+    for warning in raw.warnings(steps):
+        watch.warn(warning)
+    watch.tell(f"signal   {raw.rows:,} raw rows are {steps:,} steps of {spec.dim} features")
+
+
+def recorded_parts(spec: Spec, options: Asked) -> tuple[list[tuple[np.ndarray, np.ndarray]], Stage | None]:
+    """Inputs and labels of each of many devices; and the signal stage of the first one, if there is one.  Raises UserError."""
     many, watch, seen = options.many, options.watch, Columns()
     assert many is not None
     need_no_code(spec)
-    refuse((spec.signal is not None, f"{spec.name}: [signal] makes steps of one recording's rows; give one file"))
+    refuse(
+        (
+            spec.signal is not None and spec.real.is_int16,
+            f"{spec.name}: the scales of [signal] in int16 are of one recording; give one file",
+        ),
+    )
     parts = read_each(spec, many, watch, seen)
+    raw, stages = None if spec.signal is None else RawRows(spec), list[Stage]()
     for x, y in parts:
-        _empty_sentinels(spec, x, y, seen)
+        if raw is None:
+            _empty_sentinels(spec, x, y, seen)
+        else:
+            raw.take(x)
+            stages.append(Stage.of(spec, x, y, raw.report()))
     missing = sum(int(np.isnan(x).any(axis=1).sum()) for x, _ in parts)
     options.read = seen.report(file=many.source, missing=missing_rows(spec, missing))
     watch.data(options.read)
-    return parts
+    if raw is None:
+        return parts, None
+    parts = [stage.steps() for stage in stages]
+    steps = sum(len(x) for x, _ in parts)
+    _tell_steps(spec, raw, steps, watch)
+    return parts, replace(stages[0], raw_rows=raw.report())
 
 
 def _empty_sentinels(spec: Spec, x: np.ndarray, y: np.ndarray, seen: Columns) -> None:

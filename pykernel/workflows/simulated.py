@@ -83,7 +83,7 @@ class Simulated(Result):
 
 
 def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dict[str, list[Plot]]:
-    """Answers; of a model that raises alarms, level and threshold, with the alarms above, and with those that blame an input."""
+    """Answers; of a model that raises alarms, level and threshold, with the alarms above, and with those of each blamed input."""
     course, asks, warm, lanes = simulation.course, simulation.spec.program.asks, simulation.warm, []
     there, names = course.curves(first=warm), course.names
     at, kinds = there["row"], [f"c{i % 9}" for i in range(2 * len(names))]
@@ -92,8 +92,8 @@ def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dic
         title, section, kinds[: len(names)] = "Level, threshold and alarms", "Level and alarms", ["c6"] * len(names)
         listed = simulation.alarms.listed
         rows = np.array([(alarm["first_row"] + alarm["last_row"]) / 2 for alarm in listed])
-        blamed = np.array([alarm.get("input") for alarm in listed], object)
-        found = Counter(name for name in blamed if name is not None).most_common(LABELS)
+        blamed = np.array([alarm["input"] for alarm in listed], object)
+        found = Counter(blamed).most_common(LABELS)
         lanes = [Lane("alarms", rows), *(Lane(name, rows[blamed == name]) for name, _ in found)]
     lines = [Line(f"{name}, mean", at, y, kind) for name, y, kind in zip(names, there["mean"].T, kinds, strict=False)]
     if np.isfinite(there["threshold"]).any():

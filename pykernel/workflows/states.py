@@ -61,8 +61,7 @@ def _differences(fields: list[dict[str, Any]], a: object, b: object) -> Found:
     ]
     table = Table(("field", "values that differ", "first at", "in A", "in B"), rows, title=f"{a} (A) and {b} (B)")
     wrong = CheckFailed(f"{a} and {b} differ, first in {fields[0]['field']}") if fields else None
-    page = told(table, Sentence("" if fields else "equal"))
-    return Found({"ok": not fields, "fields": fields}, page, wrong)
+    return Found({"ok": not fields, "fields": fields}, told(table, Sentence("" if fields else "equal")), wrong)
 
 
 def shown(value: float) -> str:

@@ -17,7 +17,7 @@ from pykernel.errors import UserError, option
 from pykernel.estimators.svm import SupportVectorClassifier, SupportVectorRegressor
 from pykernel.parallel import one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
-from pykernel.telling import assumed_told, root
+from pykernel.telling import root
 from pykernel.training.selection import width_name
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.chosen import estimator_of, kernel_parameters, scales
@@ -53,11 +53,8 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     vectors = job.vectors()
     if table.classes is None:
         table.assumed.append(f"errors up to {TUBE:g} standard deviations of {table.column} cost nothing")
-    options.watch.data(table.data)
-    options.watch.note(*assumed_told(table.assumed))
-    made = job.run(vectors)
-    with job.waiting("testing the spec"):
-        return Found(job.report(made), made.spec, None)
+    made, report = job.reported(vectors)
+    return Found(report, made.spec, None)
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,7 @@ def run(given: TableOf) -> Found:
     for name in ("like", "label"):
         if getattr(given, name) is not None:
             raise UserError(f"{option(name)} is for a .csv file, and {out} is none; leave it out")
-    write = convert_csv if text else convert_table
-    read, rows = write(data, out, columns, np.dtype(precision), given.watch)
+    read, rows = (convert_csv if text else convert_table)(data, out, columns, np.dtype(precision), given.watch)
     names = read["inputs"]
     columned = ", ".join(f"{j}: {each}" for j, each in enumerate(names))
     file = f"{out}, {rows:,} rows of {precision}, {out.stat().st_size:,} bytes"

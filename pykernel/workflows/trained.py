@@ -14,7 +14,7 @@ from pykernel.errors import UserError, option
 from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.parallel import one_thread
 from pykernel.request.kinds import positive_numbers
-from pykernel.telling import assumed_told, number, rate, refuse, root
+from pykernel.telling import number, rate, refuse, root
 from pykernel.training.vectors import FOLDS
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
@@ -44,11 +44,8 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     )
     job = TrainedJob.of(options, table)
     vectors = job.vectors()
-    options.watch.data(table.data)
-    options.watch.note(*assumed_told(table.assumed))
-    made = job.run(vectors)
-    with job.waiting("testing the spec"):
-        return Found(job.report(made), made.spec, None)
+    made, report = job.reported(vectors)
+    return Found(report, made.spec, None)
 
 
 class TrainedJob(Job):

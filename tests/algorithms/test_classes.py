@@ -344,7 +344,7 @@ REFUSED = [
         {"label": {"classes": ["a", "b"], "weights": [1.0, 2, 3]}, "mixture": {}},
         "must be a number for each of the 2 classes",
     ),
-    ({"label": {"classes": ["a", "b"], "weights": [1.0, 0.0]}, "mixture": {}}, "that is not from 0.001 to 1000"),
+    ({"label": {"classes": ["a", "b"], "weights": [1.0, 0.0]}, "mixture": {}}, "that is not from 0.0001 to 10000"),
     (
         {"label": {"weights": "balanced"}, "learning": {"rule": "klms"}},
         r"\[label\] weights is for classes; leave it out",

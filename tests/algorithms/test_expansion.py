@@ -257,7 +257,7 @@ def test_the_tables_are_const_and_ram_holds_what_is_learned() -> None:
     assert states["expansion-nlms"] == 4 * (size + 1 + 2 + 3 + 4 + 2)
     assert states["expansion-rls"] == states["expansion-nlms"] + 4 * (size + 1) * (size + 2) // 2
     code = build(make_spec(content_of("expansion-nlms", precision="float32"))).files["src/m.c"]
-    assert "const float m_vectors" in code and "m_frequencies" not in code
+    assert "const M_FLASH float m_vectors" in code and "m_frequencies" not in code
 
 
 # ------------------------------------------------------------------------------------------------- refusals
@@ -265,7 +265,6 @@ def test_the_tables_are_const_and_ram_holds_what_is_learned() -> None:
 REFUSED: tuple[tuple[Content, str], ...] = (
     ({"expansion": None}, r"\[expansion\] is missing; expansion-nlms must have vectors"),
     ({"input": {"standardise": True}}, r"standardise is of .*; expansion-nlms does not have it: leave it out"),
-    ({"precision": "int16"}, 'precision is "int16", which .* can have; expansion-nlms needs "float32" or "float64"'),
     ({"expansion": {"decision": "ovo"}}, 'decision is "ovo", whose functions are of pairs of classes; expansion-nlms'),
     ({"expansion": {"weights": None}}, r"\[expansion\] bias is given without weights"),
     ({"expansion": {"bias": None}}, r"\[expansion\] bias is missing"),

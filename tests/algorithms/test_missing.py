@@ -27,7 +27,7 @@ KINDS = {
     "number": {"label": {"max_abs": 1e6}, "learning": {"rule": "klms"}},
     "numbers": {"label": {"max_abs": 1e6, "outputs": 2}, "learning": {"rule": "krls-t"}},
     "class": {"label": {"classes": ["a", "b", "c"]}, "learning": {"rule": "klms"}},
-    "none": {"novelty": {}, "learning": {"rule": "okfeb"}},
+    "none": {"learning": {"rule": "okfeb"}},
 }
 
 

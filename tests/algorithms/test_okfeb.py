@@ -24,8 +24,6 @@ from tests.support.okfeb_twin import (
     ADDED,
     CENSORED,
     DONE,
-    HELD,
-    NOVEL,
     REFUSED_INPUT,
     REPLACED,
     Tie,
@@ -57,7 +55,6 @@ def spec_of(
     ald_threshold: float | None = None,
     learning: dict[str, Any] | None = None,
     input: dict[str, Any] | None = None,
-    novelty: dict[str, Any] | None = None,
     **subspace: Any,
 ) -> Spec:
     made: dict[str, Any] = {
@@ -70,8 +67,6 @@ def spec_of(
     }
     if label != "none":
         made["label"] = LABELS[label]
-    if novelty is not None:
-        made["novelty"] = novelty
     return make_spec(made | ({"subspace": subspace} if subspace else {}))
 
 
@@ -172,15 +167,13 @@ def follow(model: HostModel, twin: Twin, calls: list[Call], room: float = 1e-9) 
         elif call[0] in ("refresh", "restart"):
             allowed = getattr(twin, call[0])(status)
         else:
-            allowed = [DONE if call[0] == "alarm" or twin.accepted(call[1]) else REFUSED_INPUT]
+            allowed = [DONE if twin.accepted(call[1]) else REFUSED_INPUT]
         assert status in allowed, f"{call[0]} {sum(seen.values())} gave {codes(status).name}; allowed: {allowed}"
         changes = call[0] in ("update", "refresh", "restart")
         if status < 0 or not changes:
             assert persistent(model) == before, f"{call[0]}, {codes(status).name}, changed the state"
         if status < 0:
             assert (values == -1).all() if call[0] == "classify" else np.isnan(values).all()
-        elif call[0] == "alarm":
-            np.testing.assert_allclose(values, twin.read("alarm"), rtol=1e-8, atol=1e-10)
         elif call[0] in QUESTIONS:
             with contextlib.suppress(Tie):
                 answers(twin, call, values)
@@ -229,14 +222,6 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
             learning["eta"] = draw(st.sampled_from([0.5, 0.1]))
         else:
             learning["forgetting"] = draw(st.sampled_from([1.0, 0.98, 0.9]))
-    novelty = None
-    if draw(st.booleans()):
-        novelty = {"smoothing": draw(st.sampled_from([1.0, 0.3])), "warmup": draw(st.sampled_from([30, 60]))}
-        novelty["relearn_after"] = draw(st.sampled_from([0, 1, 4]))
-        if draw(st.booleans()):
-            novelty["threshold"] = draw(st.sampled_from([0.3, 0.6]))
-        else:
-            novelty["false_alarm_rate"] = draw(st.sampled_from([0.05, 0.2]))
     inputs = {"center": [0.5] * dim, "scale": [0.75] * dim} if draw(st.booleans()) else {}
     # differences of nearly equal vectors: fewer digits, so the ald_threshold stays where all of them are compared
     ald_threshold = draw(st.sampled_from([1e-2, 3e-2, 0.2])) if budget == "exact" else None
@@ -251,13 +236,12 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
         ald_threshold,
         learning,
         inputs,
-        novelty,
         **subspace,
     )
 
 
 NAMES = ["update"] * 24 + ["novelty", "features", "predict", "classify", "probability"]
-NAMES += ["alarm", "refresh", "restart", "snapshot", "scramble"]
+NAMES += ["refresh", "restart", "snapshot", "scramble"]
 
 
 def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
@@ -272,7 +256,7 @@ def sequence_of(spec: Spec, names: list[str], seed: int) -> list[Call]:
     for name in names:
         if name not in there:
             continue
-        if name in ("refresh", "restart", "alarm", "snapshot", "scramble"):
+        if name in ("refresh", "restart", "snapshot", "scramble"):
             found.append((name,))
             continue
         # within reach of each other: what learning does to a vector that nothing is near to, rounding decides
@@ -369,13 +353,6 @@ LONG: dict[str, dict[str, Any]] = {
     },
     "hybrid, repeats": {"update": "hybrid", "ald_threshold": 0.3, "kernel": "polynomial", "dim": 3, "n": 6},
     "insensitive": {"budget": "drop", "insensitivity": 0.2, "fading": 0.99},
-    "alarms": {
-        "ald_threshold": 1e-2, "fading": 0.95, "label": "number", "learning": {"forgetting": 0.99},
-        "novelty": {"false_alarm_rate": 0.05, "smoothing": 0.5, "warmup": 100, "relearn_after": 3},
-    },
-    "alarms, no relearn_after": {"ald_threshold": 1e-2, "novelty": {"false_alarm_rate": 0.1, "warmup": 50}, "update": "rls", "forgetting": 0.99},
-    "alarms, often": {"ald_threshold": 1e-2, "novelty": {"false_alarm_rate": 0.2, "warmup": 30, "relearn_after": 1}, "fading": 0.95},
-    "alarms, fixed": {"budget": "drop", "novelty": {"threshold": 0.5, "warmup": 20, "relearn_after": 2}, "fading": 0.98},
     "logistic": {
         "ald_threshold": 1e-2, "label": "two classes", "head": "logistic", "learning": {"ridge": 0.5, "eta": 0.5}, "n": 16, "r": 8,
     },
@@ -386,7 +363,7 @@ LONG: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.in_turn(24)
+@pytest.mark.in_turn(20)
 @pytest.mark.parametrize("case", LONG)
 def test_it_goes_on_for_long(case: str) -> None:
     """The same statuses, the same vectors, the same numbers to 1e-9 over many calls; every status comes up."""
@@ -403,10 +380,6 @@ def test_it_goes_on_for_long(case: str) -> None:
         wanted |= {"update: REFUSED_LABEL", "predict: DONE", "predict: REFUSED_INPUT"}
     if "censor" in case or "insensitive" in case:
         wanted |= {"update: CENSORED"}
-    if "alarms" in case:
-        wanted |= {"update: NOVEL", "alarm: DONE"}
-    if "alarms" in case and "no relearn_after" not in case:
-        wanted |= {"update: HELD"}
     assert wanted <= set(seen), (wanted - set(seen), seen)
 
 
@@ -567,8 +540,8 @@ def test_fewer_dimensions_than_features(update: str, budget: str, precision: str
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_nothing_at_all(budget: str, precision: str) -> None:
-    """The origin under a linear kernel is no feature vector: no seed, no alarm, no number that is none."""
-    spec = spec_of(precision, "linear", budget=budget, novelty={"warmup": 20})
+    """The origin under a linear kernel is no feature vector: no seed, no number that is none."""
+    spec = spec_of(precision, "linear", budget=budget)
     model = HostModel(spec)
     assert (model.update(np.zeros((50, 2))) >= 0).all() and model.memory.field("n")[0] == 0
     assert np.isfinite(model.ask("novelty", np.zeros((1, 2)))[0]).all()
@@ -598,7 +571,7 @@ def test_seeds_are_orthonormal(budget: str, precision: str) -> None:
     np.testing.assert_allclose(a.T @ gram @ a, np.eye(6), rtol=0, atol=room)
 
 
-# ------------------------------------------------------------------------------------------- censoring, novelty
+# -------------------------------------------------------------------------------------------------- censoring
 
 
 @pytest.mark.in_turn(4)
@@ -617,103 +590,6 @@ def test_the_wanted_part_is_censored(kernel: str, wanted: float, precision: str)
         assert np.mean(part == CENSORED) == pytest.approx(wanted, abs=0.02)
     before = statuses[: np.argmax(np.cumsum(statuses == ADDED) == n)]
     assert not (before == CENSORED).any()  # not before the budget is full
-
-
-def test_a_lasting_fault_does_not_become_normal_by_the_scale() -> None:
-    """What is held back moves no running scale, and the fault stays an alarm for as long as relearn_after says."""
-    novelty = {"false_alarm_rate": 0.02, "warmup": 100, "relearn_after": 400}
-    spec = spec_of(n=12, input={"standardise": True, "max_abs": 1000.0, "horizon": 200}, novelty=novelty)
-    model, held = HostModel(spec), 0
-    model.update(stream_of(1500, 2))
-    for row in stream_of(300, 2, 1) + 8.0:
-        before = [model.memory.field(name).copy() for name in ("mean", "variance")]
-        (status,) = model.update(row)
-        if status == HELD:
-            held += 1
-            after = [model.memory.field(name) for name in ("mean", "variance")]
-            assert all((a == b).all() for a, b in zip(before, after, strict=True))
-    assert held > 280
-
-
-@pytest.mark.in_turn(2)
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize(
-    ("false_alarm_rate", "smoothing", "relearn_after"), [(0.02, 1.0, 0), (0.1, 1.0, 0), (0.05, 0.3, 0), (0.02, 1.0, 5)]
-)
-def test_the_alarm_rate_is_the_wanted_one(
-    false_alarm_rate: float, smoothing: float, relearn_after: int, precision: str
-) -> None:
-    """Part of the rows in alarm, whether alarms are learned or not."""
-    spec = spec_of(
-        precision,
-        dim=3,
-        n=16,
-        r=4,
-        novelty={
-            "false_alarm_rate": false_alarm_rate,
-            "smoothing": smoothing,
-            "warmup": 500,
-            "relearn_after": relearn_after,
-        },
-    )
-    model, x = HostModel(spec), stream_of(20_000, 3)
-    statuses = model.update(x)
-    assert not np.isin(statuses[:500], [NOVEL, HELD]).any()
-    above = np.isin(statuses[2000:], [NOVEL, HELD])
-    assert np.mean(above) == pytest.approx(false_alarm_rate, rel=0.2)
-    assert (HELD in statuses) == (relearn_after > 0)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_machine_that_idles_is_no_alarm(precision: str) -> None:
-    """All samples alike, from the beginning, and after a stream that moves."""
-    spec = make_spec({"name": "m", "precision": precision, "input": {"dim": 4}, "novelty": {}, "reduction": {}})
-    assert spec.learning.rule == "okfeb"
-    still = np.tile([0.0, 0.0, 5.0, 20.0], (8000, 1))
-    assert not np.isin(HostModel(spec).update(still), [NOVEL, HELD]).any()
-    moving = stream_of(2000, 4)
-    statuses = HostModel(spec).update(np.concatenate([moving, still]))
-    assert not np.isin(statuses[3000:], [NOVEL, HELD]).any()
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_what_is_new_is_held_and_then_learned(precision: str) -> None:
-    """A change: an alarm at once; as many samples as were asked for are not learned; then it is the new normal."""
-    spec = spec_of(
-        precision, dim=3, n=24, r=6, fading=0.98, novelty={"false_alarm_rate": 0.01, "warmup": 300, "relearn_after": 40}
-    )
-    model = HostModel(spec)
-    rng = np.random.default_rng(1)
-    model.update(0.3 * rng.normal(size=(1500, 3)))
-    vectors = vectors_of(model)
-    new = np.array([4.0, 0.0, -4.0]) + 0.3 * rng.normal(size=(1500, 3))
-    statuses = model.update(new)
-    assert (statuses[:40] == HELD).all() and statuses[40] == NOVEL
-    assert not (np.diff(np.flatnonzero(statuses == HELD), prepend=-1) == 1)[41:].all()
-    held = HostModel(spec)
-    held.update(0.3 * np.random.default_rng(1).normal(size=(1500, 3)))
-    held.update(new[:40])
-    np.testing.assert_array_equal(vectors_of(held), vectors)
-    # the new normal
-    assert np.isin(statuses[-500:], [NOVEL, HELD]).mean() < 0.1
-    level, threshold, rows = model.read("alarm")[0]
-    assert 0 < threshold <= 1 and 0 <= level <= 1 and rows >= 0
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_thresholds_do_not_run_away(precision: str) -> None:
-    """Long alarms and long quiet: thresholds stay numbers, and come back."""
-    spec = spec_of(precision, dim=2, n=6, r=2, novelty={"false_alarm_rate": 0.001, "warmup": 20, "smoothing": 1.0})
-    model = HostModel(spec)
-    rng = np.random.default_rng(0)
-    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (3000, 1)))  # known to the last digit: the threshold sinks
-    statuses = model.update(rng.uniform(-20, 20, size=(3000, 2)))  # as strange as can be: it rises
-    assert np.isin(statuses[:20], [NOVEL]).any()
-    assert_finite(model)
-    assert 0 < model.read("alarm")[0][1] <= 2
-    model.update(np.tile([[1.0, 1.0], [1.0, -1.0]], (20_000, 1)))  # as many as twenty rows in alarm are to come in
-    statuses = model.update(rng.uniform(-20, 20, size=(3000, 2)))
-    assert np.isin(statuses[:20], [NOVEL]).any()
 
 
 # ---------------------------------------------------------------------------------------- what the paper and note claim

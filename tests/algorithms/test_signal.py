@@ -338,12 +338,7 @@ def random_content(rng):
             "learning": {"rule": str(rng.choice(["nlms", "rls", "quadratic-rls"]))},
         }
     if kind == 1:
-        return content | {
-            "novelty": {},
-            "learning": {"rule": "okfeb", "features": 3},
-            "kernel": {"sigma": 2.0},
-            "reduction": {"n_max": 6},
-        }
+        return content | {"novelty": {}, "learning": {"components": 2}}
     if kind == 2:
         return content | {"label": {"column": "y", "classes": ["n", "y"]}, "reduction": {"n_max": 6}}
     return content | {
@@ -411,8 +406,6 @@ def test_all_functions_in_any_order(part):
             "[signal] max_abs is 1e+12; with the feature skewness it must be at most 1e+11, because powers of larger numbers leave",
         ),
         ({"ahead": 2}, "[signal] ahead"),
-        ({"rate": 100.0}, "[signal] rate is of a window"),
-        ({"window": 8, "features": ["mean"], "rate": 100.0}, "[signal] rate is of bands and frequencies"),
         ({"window": 8, "features": ["centroid"]}, "[signal] rate is missing; centroid needs it"),
         ({"window": 24, "rate": 9.0, "bands": [[1, 2]]}, "[signal] window is 24; bands needs a power of two"),
         ({"window": 16, "rate": 16.0, "bands": [[2, 1]]}, "[signal] bands holds [2, 1]; the first number must be"),

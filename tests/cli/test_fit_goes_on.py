@@ -25,10 +25,11 @@ def tables(folder: Path, column: str) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+@pytest.mark.parametrize("precision", ["float32", "int16"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.in_turn
 def test_one_line_of_the_file_lets_a_trained_model_learn(
-    kind: str, tmp_path: Path, run: Any, one_compiler: None, monkeypatch: pytest.MonkeyPatch
+    kind: str, precision: str, tmp_path: Path, run: Any, one_compiler: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     column, rule = KINDS[kind]
     monkeypatch.chdir(tmp_path)
@@ -39,12 +40,14 @@ def test_one_line_of_the_file_lets_a_trained_model_learn(
         assert code == 0, err
         return json.loads(out)
 
-    told(
-        "fit", "recorded.csv", "--label", column, "--set", "training.model=trained", "-n", "4", "--output", "flow.toml"
-    )
+    words = "--set", "training.model=trained", "-n", "4", "--set", f"precision={precision}", "--output", "flow.toml"
+    told("fit", "recorded.csv", "--label", column, *words)
     text = Path("flow.toml").read_text()
     assert text.count('rule = "frozen"') == 1 and f'column = "{column}"' in text
-    Path("learning.toml").write_text(text.replace('rule = "frozen"', f'rule = "{rule}"'))
+    text = text.replace('rule = "frozen"', f'rule = "{rule}"')
+    if precision == "int16" and kind == "numbers":  # whole numbers need the range of the labels
+        text = text.replace(f'column = "{column}"', f'column = "{column}"\nmax_abs = 4.0')
+    Path("learning.toml").write_text(text)
     by = "rmse" if kind == "numbers" else "error_rate"
     frozen, learning = (told("simulate", f"{name}.toml", "later.csv") for name in ("flow", "learning"))
     errors = [found["second_half"][by]["model"] for found in (frozen, learning)]

@@ -952,12 +952,12 @@ def test_tables_of_a_configuration_reach_the_device(precision: Precision, exhaus
     code, saving = project.files["src/ice.c"], project.files["src/ice_snapshot.c"]
     assert "/* the vectors */\nstatic const " in code
     assert re.search(
-        r"static const \w+ ice_basis\[ICE_N_MAX\]\[ICE_DIM\] ICE_CONST = \{\n    \{0\.1f?, -2\.0f?\},\n", code
+        r"static const ICE_FLASH \w+ ice_basis\[ICE_N_MAX\]\[ICE_DIM\] ICE_CONST = \{\n    \{0\.1f?, -2\.0f?\},\n", code
     )
-    assert re.search(r"static const int32_t ice_order\[ICE_N_MAX\] ICE_CONST = \{\n    2, 0, 1\n\};", code)
+    assert re.search(r"static const ICE_FLASH int32_t ice_order\[ICE_N_MAX\] ICE_CONST = \{\n    2, 0, 1\n\};", code)
     assert "ice_bounds" not in code and "ice_spare" not in code
     assert re.search(
-        r"static const \w+ ice_bounds\[ICE_N_MAX\] ICE_CONST = \{\n    1\.0f?, 1\.0f?, 1\.5f?\n\};", saving
+        r"static const ICE_FLASH \w+ ice_bounds\[ICE_N_MAX\] ICE_CONST = \{\n    1\.0f?, 1\.0f?, 1\.5f?\n\};", saving
     )
     assert "basis" not in saving and "\n\n\n" not in code + saving
     assert project.figures["const_bytes"] == 6 * size + 3 * 4

@@ -430,7 +430,7 @@ def test_streams() -> None:
         for first, delay in ((0, 0), (0, 7), (13, 30), (60, 0), (20, 200)):
             mine, plain = both(spec)
             results = [[*each.prequential(x, y, first, delay)] for each in (mine, plain)]
-            if spec.program.raises_alarms(spec.config):
+            if spec.program.alarms:
                 for each, result in zip((mine, plain), results, strict=True):
                     result += each.prequential_alarms(x, y, first, delay)
             for a, b in zip(*results, strict=True):

@@ -66,6 +66,10 @@ def not_promised(estimator):
     failing = {}
     if is_classifier(estimator) and (chosen or named or isinstance(estimator, TrainedKernelClassifier)):
         failing["check_classifiers_train"] = MERE_BORDER
+    if getattr(estimator, "rule", None) is not None and hasattr(estimator, "class_weight"):
+        failing["check_class_weight_classifiers"] = (
+            "weights are of models with [mixture], which a rule that is named has not"
+        )
     if has_fit_parameter(estimator, "sample_weight"):
         failing["check_sample_weight_equivalence_on_dense_data"] = WEIGHTS
     if isinstance(estimator, SignalFeatures) and (estimator.window or estimator.lags):

@@ -84,6 +84,10 @@ def test_weights_of_classes_are_those_of_a_spec():
     assert np.array_equal(model.predict_proba(x), plain.predict_proba(x))
     wanted = model.classes_[(plain.predict_proba(x) * [5.0, 1.0]).argmax(axis=1)]
     assert (model.predict(x) == wanted).all() and (plain.predict(x) != wanted).any()
+    by_name = BudgetedKernelClassifier(class_weight={"fault": 5.0}).fit(x, y)
+    assert by_name.spec_.label.weights == (5.0, 1.0) and (by_name.predict(x) == wanted).all()
+    with pytest.raises(UserError, match=r"class_weight holds \['fualt'\], which is none of the classes"):
+        BudgetedKernelClassifier(class_weight={"fualt": 5.0}).fit(x, y)
     for bad in ("often", [1.0], [1.0, 0.0]):
         with pytest.raises(UserError, match=r"\[label\] weights"):
             BudgetedKernelClassifier(class_weight=bad).fit(x, y)

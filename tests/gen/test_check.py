@@ -7,13 +7,15 @@ import time
 import numpy as np
 import pytest
 
+from pykernel.algorithms.frame import Status
+from pykernel.algorithms.novelty.state import GmmStatus
 from pykernel.algorithms.online.techniques import TECHNIQUES as REGISTERED
 from pykernel.errors import UserError
 from pykernel.gen.binding import CModel
 from pykernel.gen.check import Host, Reference, check, differing_fields
 from pykernel.gen.compilers import LEVELS, compile_c, compiler, find_compilers, takes
 from pykernel.gen.project import build
-from pykernel.gen.streams import mixed_stream
+from pykernel.gen.streams import mixed_stream, stream_of
 from pykernel.host.model import HostModel
 from pykernel.progress import told_late
 from pykernel.spec.model import make_spec
@@ -153,6 +155,14 @@ def test_a_changed_question_is_caught(old, new, says):
 @pytest.mark.parametrize(("technique", "precision"), [("fklms", "float64"), ("mklms", "float32")])
 def test_every_compiler_agrees(technique, precision, c):
     assert_equal(check(spec_of(technique, precision), samples=5_000, compilers=[c.name]))
+
+
+def test_the_check_of_a_monitor_sees_alarms_and_more_regimes_than_there_is_room_for():
+    spec = make_spec({"name": "m", "input": {"dim": 3}, "learning": {"rule": "gmm"}})
+    model, (x, y) = HostModel(spec), stream_of(spec, 1000, 0, None)
+    _, statuses = model.prequential(x, y)
+    assert (statuses == GmmStatus.BORN).sum() > spec.learning.components
+    assert {GmmStatus.STRANGE, GmmStatus.NOVEL, GmmStatus.HELD, Status.REFUSED_INPUT} <= set(statuses)
 
 
 def test_a_fitted_model_and_a_stream_of_ones_own_are_checked():

@@ -193,7 +193,8 @@ def test_the_class_of_every_model_compiles_and_has_every_call(rule, precision, s
     assert sorted(declared) == sorted(forwarded) and len(declared) >= 4
     use = "static pykernel_m::Model model;\nint main() { return model.hash() == 0u; }\n"
     (tmp_path / "unit.cpp").write_text("".join(f'#include "{Path(path).name}"\n' for path in headers) + use)
-    small = ("avr-g++",) if project.figures["ram_bytes"] < 2**15 else ()
+    # the header refuses an AVR's double, which has 32 bits
+    small = ("avr-g++",) if project.figures["ram_bytes"] < 2**15 and precision != "float64" else ()
     for name in filter(shutil.which, ("g++", "clang++", "arm-none-eabi-g++", *small)):
         warned = ("-Wold-style-cast", *(() if name == "clang++" else ("-Wuseless-cast",)))
         for standard in ("c++98", "c++11", "c++17"):

@@ -121,8 +121,6 @@ def test_what_a_self_test_could_not_fail_is_refused(keys, says):
 DATA = {"input": {"columns": ["a", "b"], "max_abs": 100.0}, "kernel": {"sigma": 1.0}}
 CLASSES = {"column": "c", "classes": ["low", "high"]}
 VECTORS = [[0.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [0.5, -1.0]]
-ALARMS = {"novelty": {"warmup": 100, "false_alarm_rate": 0.01}}
-PLAIN = {"learning": {"rule": "okfeb", "features": 3}, "reduction": {"n_max": 8}}
 MODELS = {
     "krr": {"label": {"column": "y", "max_abs": 10.0}, "learning": {"rule": "krr", "samples": 24}},
     "kfd": {"label": CLASSES, "learning": {"rule": "kfd"}, "expansion": {"vectors": VECTORS}},
@@ -131,8 +129,8 @@ MODELS = {
         "learning": {"rule": "frozen"},
         "expansion": {"vectors": VECTORS, "weights": [[0.3], [1.0], [0.5], [-0.7]], "bias": [-0.2]},
     },
-    "plain": PLAIN,
-    "monitor": PLAIN | ALARMS,
+    "plain": {"learning": {"rule": "okfeb", "features": 3}, "reduction": {"n_max": 8}},
+    "monitor": {"kernel": None, "novelty": {"warmup": 100}},
 }
 WRITTEN = re.compile(r"_reset|snapshot|SNAPSHOT|STORAGE|wipe|restore|learned")
 
@@ -172,8 +170,8 @@ def test_a_model_that_learns_nothing_speaks_of_no_state():
 @pytest.mark.parametrize(
     ("name", "old", "new", "says"),
     [
-        ("monitor", "state[0] = s->level", "state[0] = s->score", r"alarm after update 99: \["),
-        ("monitor", "return (alarmed == 1) ? MONITOR_NOVEL", "return (alarmed == 1) ? MONITOR_HELD", r"update \d+: status"),
+        ("monitor", "state[0] = s->level", "state[0] = s->quantile", r"alarm after update 99: \["),
+        ("monitor", "return (held && !lasting) ? MONITOR_HELD", "return held ? MONITOR_HELD", r"update \d+: status"),
         ("kfd", "s->press += squares", "s->press += 2.0f * squares", r"assess of row \d+ after update 49: press is"),
         ("kfd", "if (n <= KFD_MOST) {", "if (n < 0) {", r"train after update 49: trained is"),
         ("kfd", "_ratio((float)s->mistakes, (float)s->assessed)", "_ratio((float)s->mistakes, 1.0f)", r"leave_one_out after update 49: \["),
@@ -406,16 +404,16 @@ def test_simulate_tells_of_answers_and_alarms(run):
     answers, states, statuses = model.prequential_alarms(two_regimes(400))
     assert code == 0 and not err and report["question"] == "novelty" and report["rows"] == 400
     assert report["all"]["mean"]["novelty"] == pytest.approx(float(answers.astype(float).mean()))
-    assert sum(report["statuses"].values()) == 400 and report["statuses"]["novel"] == (statuses == 4).sum()
+    assert sum(report["statuses"].values()) == 400 and report["statuses"]["held"] == (statuses == 5).sum()
     assert any(alarm["first_row"] <= 300 <= alarm["last_row"] for alarm in report["alarms"]["listed"])
     lines = Path("out.csv").read_text().splitlines()
-    assert lines[0] == "row,novelty,level,threshold,since,status" and len(lines) == 401
-    row, novelty, level, threshold, since, status = lines[301].split(",")
-    assert (row, status) == ("300", "novel") and np.float32(novelty) == answers[300]
+    assert lines[0] == "row,novelty,level,threshold,since,blamed,kind,status" and len(lines) == 401
+    row, novelty, level, threshold, since, *_, status = lines[301].split(",")
+    assert (row, status) == ("300", "held") and np.float32(novelty) == answers[300]
     assert [np.float32(level), np.float32(threshold), np.float32(since)] == list(states[300])
     code, out, err = run("simulate", "monitor.toml", "course.csv")
-    assert code == 0 and not err and re.search(r"novel +\d", out) and "in alarm" in out
-    assert re.search(r"^ *\d+ +3\d\d +\d+ +[\d.]+ +[\d.]+ *$", out, re.MULTILINE) and "at the end the level is" in out
+    assert code == 0 and not err and re.search(r"held +\d", out) and "in alarm" in out
+    assert re.search(r"^ *\d+ +3\d\d +\d+ +[\d.]+ +[\d.]+ ", out, re.MULTILINE) and "at the end the level is" in out
     code, out, err = run("simulate", "plain.toml", "course.csv")
     assert code == 0 and not err and "alarm" not in out and re.search(r"novelty +all +[\d.]+ +[\d.]+", out)
 

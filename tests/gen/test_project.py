@@ -576,3 +576,19 @@ def test_memory_and_numpy_agree_on_every_offset():
                 name: dtype.fields[name][1] for name in dtype.names
             }
             assert dtype.itemsize == project.figures["ram_bytes"] and dtype.itemsize % np.dtype(precision).itemsize == 0
+
+
+@pytest.mark.parametrize("precision", [*PRECISIONS, "int16"])
+def test_a_file_that_packs_its_structs_does_not_build_with_the_header(precision, tmp_path):
+    """Its memory would begin anywhere, and a Cortex-M0 stops where a number of four bytes does."""
+    whole = {"name": "flow", "precision": "int16", "input": {"dim": 2, "max_abs": 3.0}, "label": {"max_abs": 9.0}}
+    spec = make_spec(whole) if precision == "int16" else spec_of("nt", precision, dim=2)
+    (tmp_path / "flow.h").write_text(build(spec).files["src/flow.h"])
+    caller = tmp_path / "caller.c"
+    for before, flags, packed in (("", (), False), ("", ("-fpack-struct",), True), ("#pragma pack(1)\n", (), True)):
+        caller.write_text(f'{before}#include "flow.h"\nextern flow_t given;\n')
+        if packed:
+            with pytest.raises(CheckFailed, match=r"flow_assert_(alignment|size)"):
+                compile_c(find_compilers()[0], [caller], tmp_path / "caller.o", flags, ("-c",))
+        else:
+            compile_c(find_compilers()[0], [caller], tmp_path / "caller.o", flags, ("-c",))

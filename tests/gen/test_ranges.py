@@ -549,6 +549,33 @@ def test_from_an_unknown_start_a_step_leaves_values_out(tmp_path: Path) -> None:
     assert low <= 15 and high >= 20
 
 
+def test_what_follows_an_early_return_is_its_other_way(tmp_path: Path) -> None:
+    """A callee's loop turns on one way or on the other: 4 times before a return, 4 + 4 times where there is none."""
+    text = '''"""Made up."""
+
+from pykernel.dialect import kernel
+from tests.support.dialect_cases import Whole
+
+
+@kernel
+def work(s: Whole) -> None:
+    for i in range(4):
+        s.small[0] = 0
+
+
+@kernel
+def run(s: Whole) -> None:
+    if s.n[0] > 4:
+        work(s)
+        return
+    work(s)
+    work(s)
+'''
+    functions = specialise(checked_functions((load(tmp_path, text).run,)), ["run"], {}, INT16, ()).functions
+    (loop,) = (n for n in walk(functions["work"].body) if isinstance(n, For))
+    assert most_turns(functions, ["run"], None, CAPACITIES, INT16).in_all["run"] == {id(loop): 8}
+
+
 class Nests:
     """Random loops in a loop, with ends that depend on two arguments of the kernel."""
 

@@ -85,6 +85,17 @@ SMALLEST: dict[str, Callable[[], Spec]] = {
     "int16, spectrum": lambda: rule_of(
         "spectrum-nlms", "int16", label={"max_abs": 4.0}, input={"dim": 2, "max_abs": 4.0}, kernel={"sigma": 1.0}
     ),
+    "int16, filter": lambda: rule_of(
+        "spectrum-ekf", "int16", label={"max_abs": 4.0}, input={"dim": 2, "max_abs": 4.0}, kernel={"sigma": 1.0}
+    ),
+    "int16, learned on a trained expansion": lambda: rule_of(
+        "expansion-rls",
+        "int16",
+        label={"max_abs": 4.0},
+        input={"dim": 2, "max_abs": 4.0},
+        kernel={"sigma": 1.0},
+        expansion={"vectors": [[0.0, 1.0], [1.0, 0.0]], "weights": [[0.5], [-0.5]], "bias": [0.25]},
+    ),
     "signal": lambda: behind_a_signal("float32"),
 }
 
@@ -114,7 +125,7 @@ def test_the_smallest_programs(name: str) -> None:
 
 def test_they_are_of_every_family_and_precision() -> None:
     specs = [make() for make in SMALLEST.values()]
-    assert len(specs) == 16 and {spec.precision for spec in specs} == {"float32", "float64", "int16"}
+    assert len(specs) == 18 and {spec.precision for spec in specs} == {"float32", "float64", "int16"}
     for family in FAMILIES:
         assert any(type(spec) is family.spec for spec in specs), family.rules
     assert any(spec.signal is not None for spec in specs)

@@ -47,6 +47,10 @@ LEFT_OUT = {
         content_of("rls", "float32", "staged", "classes") | {"input": {"dim": 4, "max_abs": 10.0, "standardise": True}}
     ),  # an even number of features: a loop that takes two rows in a turn has no last row alone
     "a search is taken back": lambda: kernel_model("fmklms"),
+    # once hundreds of thousands of samples long
+    "an alarm lasts for ever": lambda: make_spec(
+        {"name": "m", "input": {"dim": 3}, "novelty": {"relearn_after": "never"}}
+    ),
     "trained, then assessed": lambda: accepted(content_of("kfd", "float32", "plain", "classes")),
 }
 

@@ -455,12 +455,11 @@ def test_every_tunable_parameter_is_one():
 
 
 ABSENT = {
-    "input": "columns dim formulas center scale resolution sensors",
+    "input": "columns dim formulas center scale resolution offset sensors",
     "label": "column columns outputs classes low high clip weights",
     "kernel": "sigma gamma source kernel max_value",
     "learning": "step_limit",
     "reduction": "lambda_max truncate_below truncate_age",
-    "novelty": "threshold",
     "expansion": "weights bias calibration phases prior_variance label_variance support_class noise trained",
     "signal": "window rate features resolution",
     "target": "name ram flash instructions cycles",

@@ -54,6 +54,13 @@ MODELS: dict[str, dict[str, Any]] = {
     "whole": WHOLE | {"learning": {"rule": "klms"}, "kernel": {"sigma": 1.0}, "reduction": {"technique": "fklms", "n_max": 4}},
     "whole-linear": WHOLE | {"learning": {"rule": "nlms"}},
     "whole-spectrum": WHOLE | {"learning": {"rule": "spectrum-nlms"}, "kernel": {"sigma": 1.0}},
+    "whole-expansion": WHOLE
+    | {
+        "kernel": {"sigma": 1.0},
+        "learning": {"rule": "expansion-rls"},
+        "expansion": {"vectors": [[0.0, 0.0, 1.0], [1.0, 0.5, 0.0]], "weights": [[0.5], [-0.5]], "bias": [0.25]},
+    },
+    "whole-filter": WHOLE | {"learning": {"rule": "spectrum-ekf"}, "kernel": {"sigma": 1.0}},
 }  # fmt: skip
 KINDS = (
     "a bit flipped",
@@ -111,7 +118,7 @@ def histories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def test_every_family_that_saves_has_histories() -> None:
     saving = {f.spec for f in FAMILIES if any(p.persistent for p in f.programs.values())}
-    assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 12
+    assert {type(spec_of(model)) for model in MODELS} == saving and len(saving) == 14
 
 
 @pytest.mark.in_turn(4 * len(KINDS))
@@ -159,7 +166,10 @@ def forged(spec: Spec, good: bytes) -> list[bytes]:
 def counting(text: str) -> str:
     """m_snapshot.c, which then counts readings of slots and checks of their numbers."""
     for before, counter in (
-        ("    uint32_t count;\n    stored->failed = false;", "whole_readings++"),
+        (
+            "    for (uint32_t offset = 0u; offset < M_SNAPSHOT_BYTES; offset += M_SNAPSHOT_CHUNK) {\n        const uint32_t count = m_fetch",
+            "whole_readings++",
+        ),
         ("    stored->begin = M_SNAPSHOT_BYTES; /* of no part */", "checks += (stored->state == NULL) ? 1u : 0u"),
     ):
         assert text.count(before) == 1

@@ -22,6 +22,7 @@ from pykernel.cli.app import main
 from pykernel.errors import UserError
 from pykernel.host.alarms import Alarms
 from pykernel.host.model import HostModel
+from pykernel.host.monitoring import Monitoring
 from pykernel.host.predictions import prediction_header, prediction_lines
 from pykernel.host.samples import BATCH, read_samples, samples_of
 from pykernel.host.scores import Errors
@@ -30,7 +31,6 @@ from pykernel.host.simulation import Simulation
 from pykernel.rows.recordings import recordings_of
 from pykernel.spec.model import make_spec
 from pykernel.workflows.simulate import simulate
-from tests.support.machines import machine
 from tests.support.specs import named
 from tests.support.toys import TOYS, toy_spec
 
@@ -573,25 +573,34 @@ def test_simulate_refuses_what_is_no_class_and_labels_without_names(folder, caps
     assert code == 2 and 'nameless.toml: [label] names no columns; add columns = ["…", "…"]' in err
 
 
-def test_an_alarm_is_at_the_row_that_raised_it_whenever_its_label_comes():
-    """A delay changes when a row is learnt, and nothing of what is learnt: the same alarms, at the same rows."""
-    rng, rows, delay = np.random.default_rng(0), 400, 7
-    x = rng.normal(size=(rows, 3))
-    x[200:206] += 8.0
-    y = np.sin(x[:, 0])
-    found = {}
-    for late, size in ((0, rows), (delay, rows + delay), (delay, 90)):
-        simulation = Simulation(machine("subspace-nonparametric"), late)
-        # the last labels come with rows that have none
-        end = rows + late
-        whole = np.concatenate([x, np.zeros((late, 3))]), np.concatenate([y, np.full(late, np.nan)])
-        for start in range(0, end, size):
-            for _ in simulation.run(*(values[start : start + size] for values in whole)):
+def test_an_alarm_is_at_the_row_that_raised_it_in_whatever_parts_rows_come():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(900, 3))
+    x[700:706] += 8.0
+    found = []
+    for size in (900, 90, 7):
+        watch = Monitoring(make_spec({"name": "m", "input": {"dim": 3}, "novelty": {"warmup": 300}}))
+        for start in range(0, 900, size):
+            part = x[start : start + size]
+            for _ in watch.run(part, np.zeros((len(part), 0))):
                 pass
-        found[late, size] = simulation.report()["alarms"]["listed"]
-    (first,) = [alarm for alarm in found[0, rows] if alarm["first_row"] <= 200 <= alarm["last_row"]]
-    assert first["level"] > 0.9 and len(found[0, rows]) > 10
-    assert all(listed == found[0, rows] for listed in found.values())
+        found.append(watch.report()["alarms"]["listed"])
+    (first,) = [alarm for alarm in found[0] if alarm["first_row"] <= 700 <= alarm["last_row"]]
+    assert first["first_row"] == 700 and len(found[0]) > 1
+    assert found[1:] == [found[0]] * 2
+
+
+@pytest.mark.parametrize(("tied", "about"), [(1, r"dew or .*\n +humidity "), (0, "dew  ")])
+def test_an_alarm_names_two_inputs_that_determine_each_other(tied, about, capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    warm, dew, noise = rng.normal(size=(3, 1200))
+    rows = np.column_stack([warm, dew, tied * (dew - warm) + (0.01 if tied else 1) * noise])
+    rows[900:930, 1] += 6
+    (tmp_path / "m.toml").write_text('name = "m"\n[input]\ncolumns = ["warm", "dew", "humidity"]\n[novelty]\n')
+    np.savetxt(tmp_path / "rows.csv", rows, "%.6g", ",", header="warm,dew,humidity", comments="")
+    code, out, err = command(capsys, str(tmp_path / "m.toml"), str(tmp_path / "rows.csv"))
+    assert code == 0, err
+    assert re.search(rf"\n +900 .* {about}", out), out
 
 
 @pytest.mark.parametrize(
@@ -607,19 +616,20 @@ def test_an_alarm_is_at_the_row_that_raised_it_whenever_its_label_comes():
 )
 def test_alarms_in_a_row_are_one(told, listed):
     """A: in alarm, a: the same where the model counts on after a gap, x: refused; however they come."""
-    a_spec = machine("subspace-drop")
+    a_spec = make_spec({"name": "m", "input": {"dim": 1}, "learning": {"rule": "gmm"}})
     (alarm, *_) = (int(status) for status in a_spec.program.alarms)
-    refused = min(int(status) for status in a_spec.program.status)
+    refused = next(int(s) for s in a_spec.program.status if s < 0 and s not in a_spec.program.alarms)
     done = next(int(s) for s in a_spec.program.status if s >= 0 and s not in a_spec.program.alarms)
     statuses = np.array([{"A": alarm, "a": alarm, "x": refused, ".": done}[each] for each in told])
     levels = np.linspace(0.1, 0.9, len(told))
     states = np.column_stack([levels, levels / 2, [{"A": 1, "a": 4}.get(each, 0) for each in told]])
+    blame = np.tile([0.0, 1.0, alarm, np.nan], (len(told), 1))
     for size in (1, 2, len(told)):
         alarms = Alarms(a_spec)
         which = []
         for i in range(0, len(told), size):
             part = slice(i, i + size)
-            which += alarms.take(np.arange(len(told))[part], statuses[part], states[part], states[part, :0]).tolist()
+            which += alarms.take(np.arange(len(told))[part], statuses[part], states[part], blame[part]).tolist()
         found = alarms.report(np.zeros(3))
         assert [(each["first_row"], each["last_row"]) for each in found["listed"]] == listed
         assert (found["count"], found["samples"]) == (len(listed), told.upper().count("A"))

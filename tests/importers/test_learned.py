@@ -53,6 +53,13 @@ MODELS |= {
     "whole-qklms": WHOLE | {"kernel": {"function": "matern32", "gamma": 1.0}, "reduction": {"n_max": 14}},
     "whole-nlms": WHOLE | {"learning": {"rule": "nlms"}},
     "whole-waves": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-nlms"}},
+    "whole-filter": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-ekf"}},
+    **{
+        f"whole-{rule}": WHOLE
+        | {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}}
+        | {"expansion": {"vectors": SPREAD, "weights": [[0.5]] * len(SPREAD), "bias": [0.0]}}
+        for rule in EXPANSION_MODELS.rules
+    },
     "whole-signal": {
         "precision": "int16",
         "signal": {"channels": ["a", "b"], "max_abs": 4.0, "lags": [0, 1]},

@@ -31,7 +31,7 @@ KINDS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "monitor": ({"input": {"dim": 3}, "novelty": {}},),
     "subspace": (
-        INPUT | {"learning": {"rule": "okfeb"}, "novelty": {}},
+        INPUT | {"learning": {"rule": "okfeb"}},
         INPUT | CLASSES | {"learning": {"rule": "okfeb"}, "subspace": {"head": "logistic"}},
     ),
     "trained": (

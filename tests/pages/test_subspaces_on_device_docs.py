@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pykernel.algorithms.novelty.threshold import GAP, TAUGHT
 from pykernel.algorithms.subspace.okfeb import IDLE, KNOWN, LEFT, LOOKS, NEW_REGIME, OKFEB, STRANGE
 from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32
@@ -25,13 +24,10 @@ from pykernel.spec.families.subspace import (
     DEFAULT_ALD_THRESHOLD,
     DEFAULT_ETA,
     LEAST_ALD_THRESHOLD,
-    LEVEL_SIZE,
     UPDATES,
-    OkfebNovelty,
 )
 from pykernel.spec.model import load_spec, make_spec
-from pykernel.spec.novelty import threshold_parameters
-from tests.support import DATA, DOCS
+from tests.support import DATA
 from tests.support.pages import blocks, commands_print, table, text_of
 
 SubspaceStatus = OKFEB["real"].status
@@ -52,8 +48,8 @@ def spec_of(**sections: Any) -> Any:
 def test_every_function_and_no_other_is_in_the_table() -> None:
     named = {name for row in table(PAGE, "## The functions") for name in re.findall(r"NAME_(\w+)\(", row[0])}
     assert named == {entry.name for program in OKFEB.values() for entry in program.entries}
-    project = build(spec_of(novelty={}))
-    for name in re.findall(r"^monitor_(\w+)\(", PAGE, re.MULTILINE):
+    project = build(spec_of())
+    for name in re.findall(r"^follow_(\w+)\(", PAGE, re.MULTILINE):
         assert f"m_{name}(" in project.files["src/m.h"], name
 
 
@@ -68,19 +64,6 @@ def test_numbers_of_the_text_are_those_of_the_code() -> None:
         f"{CENSOR_STEP} (1 − censoring)",
         f"the default of {DEFAULT_ALD_THRESHOLD:g}, in both precisions,",
         f"the least in float32 is {LEAST_ALD_THRESHOLD['float32']:g}",
-    ):
-        assert number in text, number
-    made = threshold_parameters(OkfebNovelty(), LEVEL_SIZE)
-    for number in (
-        f"p = {made['upper']:g} of the rows",
-        f"the latest {made['threshold_horizon']:,} rows",
-        f"c = {made['tail']:.2f} at a rate of 0.01",
-        f"{threshold_parameters(OkfebNovelty(false_alarm_rate=0.001), LEVEL_SIZE)['tail']:.2f} at 0.001",
-        f"at least {made['excess_least']:g}",
-        f"raises s by {made['correction']:g}",
-        f"at 0.001 by {threshold_parameters(OkfebNovelty(false_alarm_rate=0.001), LEVEL_SIZE)['correction']:g}",
-        f"more than {GAP} quiet rows end it",
-        f"The first {TAUGHT} rows of an alarm",
     ):
         assert number in text, number
     for name, eta in DEFAULT_ETA.items():
@@ -108,10 +91,9 @@ HEADS: dict[str, dict[str, Any]] = {
 }
 OPTIONS: tuple[dict[str, Any], ...] = (
     {},
-    {"subspace": {"fading": 0.99, "censoring": 0.5}, "novelty": {}},
-    {"subspace": {"fading": 0.9}, "novelty": {"threshold": 0.3, "smoothing": 0.1, "relearn_after": 3}},
+    {"subspace": {"fading": 0.99, "censoring": 0.5}},
     {"subspace": {"step": "decreasing"}, "input": {"columns": ["a", "b", "c"], "center": [1.0, 2.0, 3.0]}},
-    {"subspace": {"step": "averaged", "insensitivity": 0.1}, "novelty": {"relearn_after": 9}},
+    {"subspace": {"step": "averaged", "insensitivity": 0.1}},
 )
 
 
@@ -129,7 +111,7 @@ def words(cell: str, **letters: int) -> int:
 @pytest.mark.parametrize("update", UPDATES)
 def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:
     formulas = [(state, work) for _, state, work in table(PAGE, "## Memory")]
-    assert len(formulas) == 14
+    assert len(formulas) == 12
     tried = [(head, {}) for head in HEADS.values()] + [({}, option) for option in OPTIONS[1:]]
     for head, option in tried:
         subspace = {"update": update, "budget": budget, **head.get("subspace", {}), **option.get("subspace", {})}
@@ -148,8 +130,6 @@ def test_memory_is_as_the_formulas_say(update: str, budget: str) -> None:
             spec.subspace.fading < 1,
             subspace.get("step") in ("decreasing", "averaged"),
             spec.subspace.censoring > 0,
-            spec.novelty is not None,
-            spec.novelty is not None and spec.novelty.threshold is not None,
             ridge,
             ridge and update == "rls",
             ridge and spec.learning.forgetting < 1,
@@ -220,7 +200,7 @@ def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: d
 
 def test_the_specs_of_the_page_are_specs(tmp_path: Path) -> None:
     found = [(file, text) for file, language, text in blocks(PAGE) if language == "toml"]
-    assert [file for file, _ in found] == ["monitor.toml", "rentals.toml"]
+    assert [file for file, _ in found] == ["follow.toml", "rentals.toml"]
     for file, text in found:
         (tmp_path / file).write_text(text)
         load_spec(tmp_path / file)
@@ -235,12 +215,14 @@ def test_the_example_prints_what_the_page_says(tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_a_check_counts_the_instructions_of_the_page(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("unicorn")
     pytest.importorskip("ziglang")
-    (command,) = (text.split() for _, language, text in blocks(PAGE) if language == "sh" and "subspace.toml" in text)
-    monkeypatch.chdir(DOCS.parent)
+    (command,) = (text.split() for _, language, text in blocks(PAGE) if language == "sh" and "follow.toml" in text)
+    (spec,) = (text for file, _, text in blocks(PAGE) if file == "follow.toml")
+    (tmp_path / "follow.toml").write_text(spec)
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stopped:
         main([*command[1:], "--json"])
     assert stopped.value.code == 0

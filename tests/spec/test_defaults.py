@@ -20,7 +20,7 @@ from pykernel.host.identity import identity
 from pykernel.spec import defaults
 from pykernel.spec.defaults import Size
 from pykernel.spec.model import Spec, declared, int16_rules, keys_of, make_spec, rules, sections
-from pykernel.spec.sections import fields_of, fpu_of, takes_ranges
+from pykernel.spec.sections import fields_of, takes_ranges
 from pykernel.targets.check import exceeded
 from tests.support.every_model import MODELS, accepted, content_of
 from tests.support.random_specs import random_content
@@ -54,6 +54,8 @@ def test_the_ram_of_recipes_is_known_before_there_is_c(
     base: dict[str, Any] = {"name": "m", "precision": precision, "input": {"dim": dim}}
     classes = isinstance(label, list)
     base |= {"novelty": {}} if label is None else {"label": {"classes": label} if classes else {"outputs": label}}
+    if label is None:
+        n_max = None  # a monitor has no budget
     base |= {"reduction": {"n_max": n_max}} if n_max else {}
     task = "monitor" if label is None else "class" if classes else "number"
     rows = defaults.groups(task, False)[1 if n_max else 0]
@@ -168,7 +170,8 @@ def test_the_instructions_of_waves_are_those_measured(kind: str, count: int, lea
         at = Size(content["input"]["dim"], len(content.get("label", {}).get("classes", "1")))
         waves = defaults.recipe_of(content)
         assert int(row["ram_bytes"]) == waves.costs(at)[0]
-        estimate = waves.costs(at._replace(soft=fpu_of(row["target"]) == "none"))[1]
+        soft = defaults.size_of({"target": {"name": row["target"]}}).soft
+        estimate = waves.costs(at._replace(soft=soft))[1]
         assert least <= estimate / int(row["update_max"]) <= most, (row, estimate)
 
 
@@ -178,7 +181,7 @@ def test_waves_leave_to_stored_vectors_what_these_alone_have(task: str, int16: b
     label = {"max_abs": 1.0} if task == "number" else {"classes": [*"abc"]}
     base: dict[str, Any] = {"name": "m", "input": {"dim": 2, "max_abs": 1.0}, "label": label}
     base |= {"precision": "int16"} if int16 else {"kernel": {"sigma": 1.0}}
-    known, (waves, vectors) = int16_rules() if int16 else rules(), defaults.groups(task, int16)
+    known, (*_, waves, vectors) = int16_rules() if int16 else rules(), defaults.groups(task, int16)
     special = {"projection": "none", "rho": 0.01, "truncate_age": 100, "center": [1.0, 2.0], "scale": [1.0, 2.0]}
     for row, target in zip(vectors, ({}, {"target": {"ram": 100}}), strict=False):
         spec = make_spec(base | {"kernel": {"sigma": 1.0}, "learning": {"rule": row.rule}})
@@ -201,25 +204,24 @@ def test_waves_leave_to_stored_vectors_what_these_alone_have(task: str, int16: b
         for more in ({}, {"center": [1.0, 2.0], "max_abs": [1.0, 1.0]}, {"scale": [1.0, 2.0]}):
             for kernel in ({}, {"kernel": {"sigma": 2.0}}, {"kernel": {"gamma": 2.0}}, {"target": {"ram": 1}}):
                 found = make_spec(base | {"input": base["input"] | more} | kernel)
-                assert found.learning.rule == "spectrum-nlms" and (found.linear is not None) is (task == "number")
+                little = task == "class" or "target" in kernel
+                assert found.learning.rule == ("spectrum-nlms" if little else "spectrum-ekf")
+                assert (found.linear is not None) is (task == "number")
 
 
 VECTORS, CLASS_VECTORS = (defaults.groups(task, False)[1][0] for task in ("number", "class"))
 
 
 def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:
-    rows = [
-        row
-        for row in load(ROOT / "docs" / "data" / "default-cost.csv")
-        if "vectors" in row["model"] and "alarms" not in row["model"]
-    ]
+    rows = [row for row in load(ROOT / "docs" / "data" / "default-cost.csv") if "vectors" in row["model"]]
     rows = [row for row in rows if row["level"] == "-O2"]
     assert len(rows) == 10
     for row in rows:
         *_, last = row["model"].split(", ")
         n = int(last.split()[0])
         outputs = 3 if "three classes" in row["model"] else 1
-        estimate = VECTORS.costs(Size(3, outputs, n=n, soft=fpu_of(row["target"]) == "none"))[1]
+        soft = defaults.size_of({"target": {"name": row["target"]}}).soft
+        estimate = VECTORS.costs(Size(3, outputs, n=n, soft=soft))[1]
         assert 0.8 <= estimate / int(row["update_max"]) <= 1.25, (row, estimate)
 
 
@@ -232,7 +234,7 @@ def test_instructions_of_vectors_are_those_measured_within_a_quarter() -> None:
         ({"name": "cortex-m4f", "instructions": 100_000}, False),
         ({"name": "cortex-m0plus", "instructions": 100_000}, True),
         ({"name": "cortex-m4f", "flash": 9000}, False),
-        ({"name": "rv32imac", "instructions": VECTORS.costs(Size(3, soft=True))[1]}, False),
+        ({"name": "rv32imac", "instructions": VECTORS.costs(Size(3, soft=1.0))[1]}, False),
     ],
 )
 @pytest.mark.parametrize("label", [{"column": "y"}, {"column": "y", "classes": ["a", "b"]}], ids=["number", "class"])

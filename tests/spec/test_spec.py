@@ -446,16 +446,15 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         "reduction": {"n_max": 4},
     }
     choosing = streaming | {"basis": {"method": "efvs"}}
-    watching: dict[str, Any] = {
+    tracking: dict[str, Any] = {
         "name": "flow",
         "input": {"dim": 2},
+        "label": {"classes": ["n", "y"]},
         "kernel": {"sigma": 1.0},
         "learning": {"rule": "okfeb", "features": 3},
         "reduction": {"n_max": 6},
-        "novelty": {},
     }
-    monitoring = {"name": "flow", "input": {"dim": 2}, "learning": {"rule": "gmm"}}
-    tracking = {k: v for k, v in watching.items() if k != "novelty"} | {"label": {"classes": ["n", "y"]}}
+    monitoring = {"name": "flow", "input": {"dim": 2}, "novelty": {}}
     recursive = tracking | {"subspace": {"update": "rls"}}
     raw = {"channels": ["a", "b"], "periods": [24]}
     forecast = {"name": "flow", "learning": {"rule": "nlms"}, "label": {"column": "a"}, "signal": raw}
@@ -550,13 +549,12 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (tracking, "subspace", "head", "logistic"),
         (monitoring, "learning", "components", 3),
         (monitoring, "input", "sensors", [0, 0]),
-        (watching, "novelty", "false_alarm_rate", 0.1),
-        (watching, "novelty", "threshold", 0.5),
-        (watching, "novelty", "smoothing", 0.5),
-        (watching, "novelty", "warmup", 100),
-        (monitoring, "novelty", "life", "known"),
-        (monitoring | {"novelty": {"life": "known"}}, "novelty", "commissioning", 700),
-        (watching, "novelty", "relearn_after", 3),
+        (monitoring, "novelty", "false_alarm_rate", 0.1),
+        (monitoring, "novelty", "smoothing", 0.5),
+        (monitoring, "novelty", "warmup", 100),
+        (monitoring, "novelty", "life", "fixed"),
+        (monitoring, "novelty", "commissioning", 700),
+        (monitoring, "novelty", "relearn_after", 3),
         (frozen, "expansion", "vectors", [*vectors[:2], [-1.0, 0.125]]),
         (frozen, "expansion", "weights", [[1.0], [-2.0], [0.75]]),
         (frozen, "expansion", "bias", [0.5]),
@@ -685,3 +683,47 @@ def test_a_word_of_another_key_is_told_with_its_key(place: tuple[str, str]) -> N
         told = refusal(merged(**{section: {key: word}}))
         there = re.search(r"\('(.*)' is for \[(.*)\] (.*)\)$", told)
         assert there and there[1] == word and word in WORDS[there[2], there[3]], told
+
+
+@pytest.mark.parametrize("window", [{}, {"window": 64, "hop": 32, "features": ["rms"]}])
+def test_a_time_is_so_many_rows(window):
+    signal = {"channels": ["a"], "max_abs": 1.0, "rate": 64.0} | window
+    second = 2 if window else 64
+
+    def novelty_of(**keys):
+        return make_spec({"name": "m", "signal": signal, "novelty": keys}).novelty
+
+    found = novelty_of(warmup="90 s", commissioning="8 h", relearn_after="never")
+    assert (found.warmup, found.commissioning, found.relearn_after) == (90 * second, 8 * 3600 * second, 2**24)
+    assert novelty_of(relearn_after="1.5 min").relearn_after == 90 * second
+    for wrong, said in (
+        ("soon", 'must be a number of rows, or a time such as "90 s"'),
+        ("400 d", "less than or equal to"),
+        ("0 s", "greater than or equal to 2"),
+    ):
+        with pytest.raises(UserError, match=re.escape(said)):
+            novelty_of(commissioning=wrong)
+    with pytest.raises(UserError, match=re.escape("[novelty] warmup is '90 s'; give a number of rows, or the raw")):
+        make_spec({"name": "m", "input": {"dim": 2}, "novelty": {"warmup": "90 s"}})
+
+
+def test_alarms_are_of_the_monitor_alone():
+    """Whatever else names [novelty], an empty one too, is told of gmm: no alarm may be lost without a word."""
+    base = {"name": "m", "input": {"dim": 2}}
+    for rule in ("okfeb", "klms"):
+        for novelty in ({}, {"warmup": 500}, {"life": "fixed"}):
+            told = refusal(base | {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}, "novelty": novelty})
+            assert_is_one_sentence(told, f"[novelty] makes a monitor, whose rule is gmm; {rule} raises no alarms")
+    for section, keys in (
+        ("kernel", {"sigma": 1.0}),
+        ("subspace", {"fading": 0.9}),
+        ("reduction", {"n_max": 8}),
+        ("learning", {"features": 4}),
+        ("label", {"column": "y"}),
+    ):
+        told = refusal(base | {"novelty": {}, section: keys})
+        assert_is_one_sentence(told, f"[{section}]")
+        assert told.endswith("(no rule is named, and [novelty] takes gmm)"), told
+    assert_is_one_sentence(
+        refusal(base | {"novelty": {"threshold": 0.5}}), "[novelty] threshold is no longer in a spec"
+    )

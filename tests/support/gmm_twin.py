@@ -14,7 +14,7 @@ import numpy as np
 
 from pykernel.spec.model import Spec
 
-DONE, BORN, STRANGE, NOVEL, HELD = 0, 1, 2, 4, 5
+DONE, BORN, STRANGE, WARMING, NOVEL, HELD, UNARMED = 0, 1, 2, 3, 4, 5, 14
 UNKNOWN, JUMP, DRIFT, STUCK, NOISE, REGIME = range(8, 14)
 NOTHING_NEW, NO_ROOM = -10, -11
 WHITE_MOST, LEVEL_MOST, TINY, GRAIN = 2.0**20, 64.0, 2.0**-62, 2.0**-20
@@ -107,6 +107,7 @@ class Twin:
     def restart(self) -> None:
         self.bank: list[Gaussian] = []
         self.candidate: Gaussian | None = None
+        self.newest: Gaussian | None = None
         self.watched = self.unmet = self.settling = self.surprised = self.taught = self.below = 0
         self.episode = self.quiet = self.age = 0
         self.tokens = 0.0
@@ -128,14 +129,15 @@ class Twin:
         return self.arms and self.age >= self.commissioning
 
     def alarm(self) -> tuple[float, float, int]:
-        return self.level, self.threshold, self.episode
+        return self.level, self.threshold, 0 if self.quiet else self.episode
 
     def blame(self) -> tuple[np.ndarray, int]:
         return self.shares, self._kind() if self.episode else DONE
 
     def regimes(self) -> np.ndarray:
-        weights = [0.0 if g.rejected else g.weight for g in self.bank]
-        return np.array(weights + [0.0] * (self.places - len(self.bank))) / sum(weights)
+        total = sum(g.weight for g in self.bank if not g.rejected)
+        shares = [-1.0 if g.rejected else g.weight / total for g in self.bank]
+        return np.array(shares + [0.0] * (self.places - len(self.bank)))
 
     # ------------------------------------------------------------------------------------------------ one row
 
@@ -173,10 +175,17 @@ class Twin:
             for g in self.bank:
                 if not g.rejected and g.weight > 2.0**-10:
                     g.weight *= 1 - 1 / 5000
-            enough = self.patience if warm else self.soon if self._shared() and not armed else self.relearn_after
+            enough = (
+                self.patience
+                if warm
+                else self.soon
+                if self._shared() and (not armed or self.settling)
+                else self.relearn_after
+            )
             begun = 0 < self.episode < self.soon
             if status == STRANGE and not begun and self.candidate.count >= enough and self._has_room():
                 self._admit(False)
+                self.newest = None if warm else self.newest
                 status = BORN
         if not held or lasting:
             self._learn_course(x, strange, lasting)
@@ -188,9 +197,16 @@ class Twin:
         self.watched += 1
         if alarmed and status != BORN:
             return HELD if held and not lasting else NOVEL
+        if status == DONE:
+            return WARMING if warm else UNARMED if self.arms and not armed else DONE
         return status
 
     def acknowledge(self) -> int:
+        barring = None if self.candidate else self._barring(self._look_around(self.before))
+        if barring is not None:
+            barring.rejected = False
+            self._quicken()
+            return DONE
         found = self._admitted(False)
         if found == DONE:
             self._quicken()
@@ -198,6 +214,18 @@ class Twin:
 
     def reject(self) -> int:
         return self._admitted(True)
+
+    def unlearn(self) -> int:
+        if self.newest is None:
+            return NOTHING_NEW
+        if not self.newest.rejected and sum(not g.rejected for g in self.bank) == 1:
+            return NO_ROOM
+        place = next(i for i, g in enumerate(self.bank) if g is self.newest)
+        self.bank[place] = self.bank[-1]
+        del self.bank[-1]
+        self.newest = None
+        self._begin_search()
+        return DONE
 
     def _admitted(self, rejected: bool) -> int:
         if self.candidate is None:
@@ -232,6 +260,14 @@ class Twin:
             found.append((bits, z, g))
         return found
 
+    def _barring(self, found: list[tuple[float, np.ndarray, Gaussian]]) -> Gaussian | None:
+        """The rejected regime that forbids a row: it reaches to it, and explains it better, or no other does."""
+        by_bank, z, near = min((f for f in found if not f[2].rejected), key=lambda f: f[0])
+        strange = z @ z > self.outlying and near.count > 2 * self.dim + 2
+        barred = [(bits, g) for bits, z, g in found if g.rejected and z @ z <= 4 * self.outlying]
+        bits, barring = min(barred, key=lambda f: f[0], default=(math.inf, None))
+        return barring if strange or bits < by_bank else None
+
     def _lend_shape(self) -> None:
         if self.candidate.count <= 2 * self.dim + 2:
             near = min((f for f in self._look_around(self.candidate.mean) if not f[2].rejected), key=lambda f: f[0])
@@ -241,9 +277,7 @@ class Twin:
         found = self._look_around(x)
         by_bank, self.own, self.nearest = min((f for f in found if not f[2].rejected), key=lambda f: f[0])
         self.distance = float(self.own @ self.own)
-        rejected = [(bits, g) for bits, z, g in found if g.rejected and z @ z <= 4 * self.outlying]
-        strange = self.distance > self.outlying and self.nearest.count > 2 * self.dim + 2
-        self.forbidden = any(strange or bits < by_bank for bits, _ in rejected)
+        self.forbidden = self._barring(found) is not None
         n = self.dim
         self.pair = white(self.joint, np.concatenate([self.before - self.middle, x - self.middle]))
         self.innovation = float(self.pair[n:] @ self.pair[n:])
@@ -366,12 +400,13 @@ class Twin:
             count = min(a.count + b.count, HORIZON)
             self.bank[j] = Gaussian(mean, widened(cov, 0, self._least(mean)), count, a.weight + b.weight)
             self.bank[i] = new
-        self.candidate = None
+        self.candidate, self.newest = None, new
 
     def _quicken(self) -> None:
         self.followed, self.surprised = min(self.followed, 100), min(self.surprised, 100)
         self.taught = min(self.taught, 300)
-        self.settling, self.episode, self.quiet, self.level = self.relearn_after, 0, 0, 0.0
+        self.settling = min(300, self.relearn_after)
+        self.episode, self.quiet, self.level = 0, 0, 0.0
 
     # ------------------------------------------------------------------------------------------------ the course
 

@@ -210,7 +210,6 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         5,
         14,
         subspace={"budget": "drop", "step": "averaged", "window": 200, "fading": 0.99},
-        novelty={"false_alarm_rate": 0.02, "smoothing": 0.25, "warmup": 60, "relearn_after": 5},
         input=SCALED | {"max_abs": 30.0},
     ),
     "subspace-nonparametric": _subspace(
@@ -220,7 +219,6 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         label={"column": "y", "max_abs": 10.0, "low": -2.0, "high": 2.0},
         learning={"forgetting": 0.98, "ridge": 0.5},
         subspace={"update": "nonparametric", "step": "normalised", "fading": 0.95, "insensitivity": 0.01},
-        novelty={"threshold": 0.5, "warmup": 20},
     ),
     "subspace-hybrid": _subspace(
         KERNELS["polynomial"],
@@ -237,7 +235,6 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         16,
         label=TWO,
         subspace={"update": "rls", "forgetting": 0.98, "fading": 0.95, "head": "logistic"},
-        novelty={"false_alarm_rate": 0.05, "warmup": 100, "relearn_after": 3},
     ),
     "subspace-rls-drop": _subspace(
         COSINE,
@@ -255,7 +252,6 @@ SUBSPACES: dict[str, dict[str, Any]] = {
         label=CLASSES,
         subspace={"head": "logistic", "step": "normalised", "fading": 0.9, "window": 100},
         learning={"ridge": 0.01, "eta": 0.3},
-        novelty={"false_alarm_rate": 0.05, "warmup": 50, "relearn_after": 2},
     ),
     "subspace-classes-hybrid": _subspace(
         KERNELS["linear"],

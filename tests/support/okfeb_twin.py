@@ -17,7 +17,7 @@ import numpy as np
 from pykernel.spec.model import Spec
 from tests.support.nystrom_twin import Kernel, targets_of
 
-DONE, ADDED, REPLACED, CENSORED, NOVEL, HELD = range(6)
+DONE, ADDED, REPLACED, CENSORED = range(4)
 REFUSED_INPUT, REFUSED_LABEL = -1, -2
 CLOSE = 1e-7
 """Relative difference below which a choice between two numbers is a matter of rounding."""
@@ -33,39 +33,6 @@ def moved(threshold: float, change: float) -> float:
 def bounded(threshold: float) -> float:
     """The threshold nearest to this that may be."""
     return float(np.clip(threshold, 1 / (1 + 2.0**20), 2.0**20 / (1 + 2.0**20)))
-
-
-class RateKeeper:
-    """The threshold of pykernel.algorithms.novelty.threshold, for levels that are usually 0.005 apart."""
-
-    def __init__(self, rate: float) -> None:
-        self.rate, self.upper = rate, max(0.1, 2 * rate)
-        self.tail = 0.8 * ((self.upper / rate) ** 0.2 - 1) / 0.2
-        self.size = 0.005
-        self.n, self.below, self.q, self.e, self.s = 0, 0, 0.0, 0.0, 0.0
-
-    @property
-    def threshold(self) -> float:
-        room = (1 - self.rate / self.upper) * (1 - self.q)
-        return self.q + min(self.e * self.tail, room) + self.e * self.s
-
-    def learn(self, level: float, alarm: bool, corrects: bool, fast: bool) -> None:
-        if self.n == 0 or (self.below == 60 and not corrects):
-            self.n, self.below, self.q, self.e = 0, 0, level, self.size
-        self.n = min(self.n + 1, 1000)
-        step = max(4 / (self.n + 4), 0.01) * self.e
-        apart(level, self.q, 1.0)
-        self.below = 0 if level > self.q else min(self.below + 1, 60)
-        self.q += step * ((level > self.q) - self.upper)
-        apart(level, self.q, 1.0)
-        if level > self.q:
-            most = self.e * (self.tail + 1) if corrects else np.inf
-            rows = self.n if fast else 1000
-            self.e += (min(level - self.q, most) - self.e) / (self.upper * rows + 1)
-            self.e = max(self.e, self.size / 20)
-        if corrects:
-            step = max(0.02, min(4e-4 / self.rate, 2.0))
-            self.s = max(self.s + step * (alarm - self.rate), -0.7 * self.tail)
 
 
 class Tie(Exception):
@@ -219,11 +186,6 @@ class Twin:
         self.strange = 0
         self.examined, self.looks, self.use = 0, 0, 0.0
         self.censor_threshold = 0.0
-        self.level: float | None = None
-        self.keeper = RateKeeper(spec.novelty.false_alarm_rate) if spec.novelty is not None else None
-        self.began = 0.0
-        self.rows: list[bool] = []
-        """Whether there was an alarm in each row since the present one began."""
         self.head: RidgeHead | LogisticHead | None = None
         if spec.label_kind != "none":
             learning = spec.learning
@@ -288,40 +250,12 @@ class Twin:
         if not self.known(label):
             return [REFUSED_LABEL]
         sample = self.look(self.scaled(x))
-        novel, held = self._alarm(sample.score) if self.spec.novelty is not None else (False, False)
         self.seen = min(self.seen + 1, 2**22)
         self.claim = np.maximum(self.claim * self.spec.subspace.fading, 2.0**-60)
-        found = HELD if held else self._learn(sample)
+        found = self._learn(sample)
         if self.head is not None:
             self._teach(sample.z, label)
-        return [NOVEL if novel and not held else found]
-
-    def _alarm(self, score: float) -> tuple[bool, bool]:
-        """Step 2: whether the level is above the threshold, and whether the sample is not to be learned."""
-        n = self.spec.novelty
-        self.level = score if self.level is None else self.level + n.smoothing * (score - self.level)
-        warm = self.seen < n.warmup
-        if not warm:
-            apart(self.level, self.alarm_threshold, 1.0)
-        alarm = not warm and self.level > self.alarm_threshold
-        if alarm and not self.rows:
-            self.began = self.alarm_threshold
-        if alarm or self.rows:
-            self.rows.append(alarm)
-        if not any(self.rows[-6:]):
-            self.rows = []
-        lasting = len(self.rows) > n.relearn_after
-        if n.threshold is None and 4 * self.seen >= n.warmup and (len(self.rows) <= 10 or lasting):
-            self.keeper.learn(self.level, alarm, not warm, lasting or len(self.rows) <= 1)
-        return alarm, alarm and not lasting
-
-    @property
-    def alarm_threshold(self) -> float:
-        given = self.spec.novelty.threshold
-        if given is not None:
-            return float(given)
-        held = 0 < len(self.rows) <= self.spec.novelty.relearn_after
-        return min(self.began, self.keeper.threshold) if held else self.keeper.threshold
+        return [found]
 
     def _teach(self, z: np.ndarray, label: Any) -> None:
         if isinstance(self.head, LogisticHead):
@@ -541,7 +475,3 @@ class Twin:
         if name == "classify":
             return np.array([int(f[0] > 0) if len(f) == 1 else int(np.argmax(f))])
         return np.asarray(f)
-
-    def read(self, name: str) -> np.ndarray:
-        assert name == "alarm"
-        return np.array([self.level or 0.0, self.alarm_threshold, float(len(self.rows))])

@@ -160,8 +160,6 @@ def _least(rng: np.random.Generator, rule: str) -> Content:
         content["expansion"] = _expansion(rng, rule, dim, functions, classes)
         if rule == "nystrom" and "weights" not in content["expansion"]:
             content["label"] = {"outputs": len(content["expansion"]["vectors"])}
-    if rule == "okfeb" and rng.random() < 0.5:
-        content["novelty"] = {}
     return _staged(rng, rule, content) if label and not classes and rng.random() < 0.4 else content
 
 

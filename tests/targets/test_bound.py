@@ -169,6 +169,21 @@ def test_bounds_are_near_what_runs(precision):
     assert found["update"].instructions <= 1.5 * most["update"]
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("target", "most"), [("cortex-m4f", 1.5), ("cortex-m0plus", 2.3)])
+@pytest.mark.parametrize("level", ["-O2", "-Os"])
+@pytest.mark.parametrize("dim", [3, 8])
+def test_bounds_of_a_monitor_are_near_what_its_check_finds(dim, level, target, most):
+    """Its stream has alarms, births and merges, and the ways that exclude each other are not added up."""
+    need_gcc(target)
+    need_read(target)
+    spec = make_spec({"name": "monitor", "input": {"dim": dim}, "learning": {"rule": "gmm"}})
+    (row,) = check_targets(spec, [target], chain="gcc", emulator="unicorn", level=level).rows
+    assert row["equal"]
+    for call in ("update", "novelty"):
+        assert row[call]["ratio"] <= most, call
+
+
 # ------------------------------------------------------------------------------------------------- what is known
 
 
@@ -235,7 +250,7 @@ def random_float(rng, exponent, fraction):
 
 LIBRARIES = {
     "cortex-m0plus": {
-        4: ("__aeabi_fdiv", "__aeabi_fmul", "__aeabi_fadd", "__divsi3", "__udivsi3"),
+        4: ("__aeabi_fdiv", "__aeabi_fmul", "__aeabi_fadd", "__aeabi_fsub", "__divsi3", "__udivsi3"),
         8: ("__aeabi_ddiv",),
     },
     "cortex-m3": {4: ("__mulsf3", "__divsf3", "__addsf3"), 8: ()},
@@ -500,7 +515,8 @@ def test_what_is_not_proved_is_refused_by_name(monkeypatch):
     target = find_target("cortex-m0plus")
     image = model_image(project, target, "gcc")
     monkeypatch.setattr(bounds, "known_routines", lambda: ())
-    assert call_bounds(project, image)["update"].refused == "an indirect branch in __aeabi_fdiv at 0x68: mov pc, r3"
+    library = model_image(project, target, "gcc", flags=("-DFLOW_LIBRARY_FLOAT",))
+    assert call_bounds(project, library)["update"].refused == "an indirect branch in __aeabi_fdiv at 0x68: mov pc, r3"
     monkeypatch.undo()
     monkeypatch.setattr(bounds, "annotate", lambda text: annotate(re.sub(r"/\* (loop|turn) \d+ \*/", "", text)))
     assert "a loop without a known limit in flow_predict" in call_bounds(project, image)["predict"].refused

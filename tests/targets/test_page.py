@@ -135,7 +135,7 @@ def test_the_reports_figures_stand_beside(kind: str) -> None:
     spec, x, y = given(kind)
     text, figures = living_page(spec, x, y), simulate(spec, (x, y)).page.figures(*FIGURES)
     assert len(figures) == 2 and all(figure in text for figure in figures)
-    first = "Errors" if COLUMNS[kind] else "Level and alarms" if spec.program.raises_alarms(spec.config) else "Answers"
+    first = "Errors" if COLUMNS[kind] else "Level and alarms" if spec.program.alarms else "Answers"
     assert re.findall("<h2>([^<]*)</h2>", "".join(figures)) == [first, "Bytes by part"]
     assert content_of(text) == content_of(page.make_page(*made(kind))) and "Error over time" not in page.make_page(
         *made(kind)

@@ -380,7 +380,8 @@ print(row["target"], row["equal"])
 
 def test_targets_are_complete():
     targets = all_targets()
-    assert set(targets) == {*EIGHT, "avr", "cortex-m55", "wasm32"} and list(targets)[-3:] == [
+    assert set(targets) == {*EIGHT, "atmega328p", "avr", "cortex-m55", "wasm32"} and list(targets)[-4:] == [
+        "atmega328p",
         "avr",
         "cortex-m55",
         "wasm32",

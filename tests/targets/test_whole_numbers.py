@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pykernel.errors import UserError
 from pykernel.gen.check import Reference
 from pykernel.gen.project import Project, build
 from pykernel.gen.streams import mixed_stream
+from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
-from pykernel.targets.build import model_image
+from pykernel.targets.build import model_image, refuse_large_ram
 from pykernel.targets.check import check_targets
 from pykernel.targets.process_runner import ProcessModel
 from pykernel.targets.target import find_target
@@ -21,6 +23,15 @@ from tests.algorithms.test_int16 import ONLINE, frozen, online
 from tests.algorithms.test_spectrum_int16 import spec_of as waves
 from tests.support.random_specs import INT16_RULES, random_spec
 from tests.support.targets import EIGHT, rarely
+
+
+def expansion(rule: str, **label: Any) -> Spec:
+    """A trained machine that goes on learning."""
+    content = {"name": "flow", "precision": "int16", "input": {"dim": 3, "max_abs": 3.0}, "kernel": {"sigma": 1.0}}
+    functions = 3 if "classes" in label else 1
+    vectors, weights = [[0.5, -0.5, 0.25], [-1.0, 0.75, 0.0], [0.0, 0.5, 1.0]], [[0.5], [-0.75], [0.25]]
+    tables = {"vectors": vectors, "weights": [row * functions for row in weights], "bias": [0.25] * functions}
+    return make_spec(content | {"label": label, "learning": {"rule": rule}, "expansion": tables})
 
 
 def linear(**label: Any) -> Spec:
@@ -39,9 +50,33 @@ MODELS: dict[str, Spec] = {
     "outputs": online(**ONLINE[20]),
     "nlms": linear(max_abs=4.0),
     "nlms classes": linear(classes=["a", "b", "c"]),
+    "expansion": expansion("expansion-nlms", max_abs=4.0),
+    "expansion classes": expansion("expansion-rls", classes=["a", "b", "c"]),
     "waves": waves(),
+    "filter": make_spec(
+        {
+            "name": "flow",
+            "precision": "int16",
+            "input": {"dim": 3, "max_abs": 3.0},
+            "label": {"max_abs": 4.0},
+            "kernel": {"sigma": 1.0},
+            "learning": {"rule": "spectrum-ekf"},
+        }
+    ),
 }
-OTHERS = ("svr", "pairs", "nt", "fklms", "outputs", "nlms", "nlms classes", "waves")
+OTHERS = (
+    "svr",
+    "pairs",
+    "nt",
+    "fklms",
+    "outputs",
+    "nlms",
+    "nlms classes",
+    "expansion",
+    "expansion classes",
+    "waves",
+    "filter",
+)
 
 
 def test_every_rule_of_whole_numbers_is_among_the_models() -> None:
@@ -99,6 +134,41 @@ def test_the_same_bytes_with_helium(model: str, level: str) -> None:
 
 
 AVR = pytest.mark.skipif(not (shutil.which("simavr") and shutil.which("avr-gcc")), reason="no simavr or avr-gcc")
+
+
+@AVR
+@pytest.mark.parametrize("model", ["svr", "products", "waves", "float32", "fitted"])
+def test_tables_lie_in_flash_on_an_avr(model: str) -> None:
+    """Of the program as it is linked: `const` alone would lie in RAM.  In ISO C it does, for it has no word for flash."""
+    real = make_spec({"name": "flow", "precision": "float32", "input": {"dim": 2}})
+    spec, memory = MODELS.get(model, real), None
+    if model == "fitted":
+        host = HostModel(spec)
+        host.update(*mixed_stream(spec, 50))
+        memory = host.memory
+    project, target = build(spec, memory), find_target("avr")
+    assert project.figures["const_bytes"] > 90
+    assert model_image(project, target, "gcc").data_bytes == 0
+    iso = model_image(project, target, "gcc", flags=("-std=c99",)).data_bytes
+    assert iso > 0.8 * project.figures["const_bytes"]  # the compiler folds some of it into code
+    assert ProcessModel(project, target, "gcc").call("selftest") == 0
+
+
+@AVR
+def test_a_part_with_two_kilobytes_refuses_what_does_not_fit() -> None:
+    """The model, what is linked beside it, and the stack that was measured."""
+    report = check_targets(MODELS["svr"], ["atmega328p"], samples=60)
+    row = report.rows[0]
+    assert report.ok and row["part"] == "ATmega328P" and 100 < row["stack_bytes"] < 500
+    content = {"name": "flow", "precision": "float32", "input": {"dim": 4}, "kernel": {"sigma": 1.0}}
+    content |= {"learning": {"rule": "klms"}, "reduction": {"technique": "nt", "n_max": 84}}
+    with pytest.raises(UserError, match=r"takes 1,\d+ bytes of RAM and about 512 of stack, ATmega328P has 2,048"):
+        check_targets(make_spec(content), ["atmega328p"], samples=60)
+    project, target = build(MODELS["svr"]), find_target("atmega328p")
+    ram = project.figures["ram_bytes"]
+    refuse_large_ram(project, target, 100, 1948 - ram)
+    with pytest.raises(UserError, match=r"bytes of RAM and 1,\d+ of stack"):
+        refuse_large_ram(project, target, 100, 1949 - ram)
 
 
 @AVR

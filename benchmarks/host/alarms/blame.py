@@ -2,15 +2,16 @@
 
     python -m benchmarks.host.alarms.blame          # docs/data/alarms-blame.csv, a minute
     python -m benchmarks.host.alarms.blame --held   # alarms-blame-held.csv: plants that nobody has chosen a constant on; run this once
-    python -m benchmarks.host.alarms.blame --show   # what was measured, and which kinds were told
+    python -m benchmarks.host.alarms.blame --recorded FOLDER   # alarms-blame-recorded.csv: recordings by strangers, see recorded.py
+    python -m benchmarks.host.alarms.blame --show   # what was measured, and which kinds were told; also with --held and --recorded
 
 The monitor is that of a bare [novelty].  Of each fault that is judged and has a row in alarm, what counts is the last row in alarm
 of its longest alarm (episode) that NAME_blame gives a kind for.  A relearned fault ends an alarm; the kind is gone then.
 
 A line of the file is a source, a kind of plant and what an operator should be told ("": nobody can say; then only the sensor
 counts).  ``faults`` judged; ``alarmed`` with an alarm; of these ``first``: the sensor with the largest share is one of the
-fault's; ``near``: one of the fault's has at least half of the largest share; ``named``: the sensors that have.  ``some`` and
-``some_first``: alarmed and first, of the faults that do not change all sensors.  unknown .. regime: how often the kind was told.
+fault's; ``two``: that one, or the second if it has at least half of the largest share, is; ``named``: how many names these
+were.  ``some`` and ``some_first``: alarmed and first, of the faults that do not change all sensors.  unknown .. regime: how often the kind was told.
 
 Sources: the public plants of the seeds that judge detectors; hidden: those of their faults that stay within their sensors' normal
 ranges.  "chosen on": the public plants of another seed, and the first held plants: the constants were chosen on these, and on more seeds of
@@ -31,6 +32,7 @@ from benchmarks.host.alarms.held_plants import held
 from benchmarks.host.alarms.measure import judged_faults
 from benchmarks.host.alarms.plants import fault_free, plants
 from benchmarks.host.alarms.plants_faults import inside
+from benchmarks.host.alarms.recorded import CHOSEN, JUDGED, recorded
 from benchmarks.host.alarms.run import CHOSEN_ON, JUDGED_ON
 from benchmarks.host.alarms.stream import Fault, Stream
 from benchmarks.tables import DATA, Rows, load, markdown, save
@@ -39,11 +41,13 @@ from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 
 KINDS = [kind.name.lower() for kind in GmmStatus if GmmStatus.UNKNOWN <= kind <= GmmStatus.REGIME]
-COUNTS = ("faults", "alarmed", "first", "near", "named", "some", "some_first", *KINDS)
+COUNTS = ("faults", "alarmed", "first", "two", "named", "some", "some_first", *KINDS)
 
 
-HELD_ON = 2
-"""Seeds 0 and 1 judged earlier rules."""
+HELD_ON = 3
+"""Seeds 0 to 2 judged earlier rules."""
+RECORDED_ON = range(100, 108)
+"""Faults of the recordings; others chose the rule."""
 
 
 class Said(NamedTuple):
@@ -84,9 +88,10 @@ def verdicts(stream: Stream) -> Iterator[tuple[Fault, Said | None]]:
 def counted(fault: Fault, said: Said | None) -> Counter[str]:
     found = Counter(faults=1)
     if said is not None:
-        near = np.flatnonzero(said.shares >= said.shares.max() / 2)
-        first, some = int(said.shares.argmax()) in fault.channels, len(fault.channels) < len(said.shares)
-        found += Counter(alarmed=1, first=int(first), near=int(np.isin(near, fault.channels).any()), named=len(near))
+        two = np.argsort(-said.shares, kind="stable")[:2]
+        named = two[said.shares[two] >= said.shares.max() / 2]
+        first, some = int(two[0]) in fault.channels, len(fault.channels) < len(said.shares)
+        found += Counter(alarmed=1, first=int(first), two=int(np.isin(named, fault.channels).any()), named=len(named))
         found += Counter({"some": int(some), "some_first": int(some and first), said.kind: 1})
     return found
 
@@ -116,6 +121,11 @@ def public() -> list[dict[str, Any]]:
     return found + lines("chosen on: held plants", held(0))
 
 
+def real(folder: str) -> list[dict[str, Any]]:
+    found = lines("recordings", recorded(folder, JUDGED, RECORDED_ON))
+    return found + lines("chosen on: recordings", recorded(folder, CHOSEN, RECORDED_ON))
+
+
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
@@ -140,12 +150,12 @@ def summary(rows: Rows) -> str:
         alarmed, told = total(own, "alarmed"), total(known, "alarmed")
         answers = told - total(known, "unknown")
         parts = [
-            *(part(total(own, count), alarmed) for count in ("first", "near", "named")),
+            *(part(total(own, count), alarmed) for count in ("first", "two", "named")),
             part(total(own, "some_first"), total(own, "some")),
         ]
         kinds = [part(answers, told), part(right(known), answers), part(right(known), told)]
         made.append([source, str(total(own, "faults")), str(alarmed), *parts, str(told), *kinds])
-    heads = ("source", "faults", "alarmed", "sensor first", "among those named", "named", "first, not all sensors")
+    heads = ("source", "faults", "alarmed", "sensor first", "one of two names", "names", "first, not all sensors")
     return markdown([*heads, "kind known", "answered", "right of the answers", "right of all"], made)
 
 
@@ -163,11 +173,15 @@ def main() -> None:
     parser.add_argument(
         "--held", action="store_true", help="plants that nobody has chosen a constant on; run this once"
     )
+    parser.add_argument("--recorded", metavar="FOLDER", help="recordings by strangers, in this folder; see recorded.py")
     parser.add_argument("--show", action="store_true", help="only the tables of what was measured")
     options = parser.parse_args()
-    path = DATA / ("alarms-blame-held.csv" if options.held else "alarms-blame.csv")
+    end = "-held" if options.held else "-recorded" if options.recorded else ""
+    path = DATA / f"alarms-blame{end}.csv"
     if options.show:
         rows = load(path)
+    elif options.recorded:
+        rows = save(path, real(options.recorded))
     else:
         rows = save(path, lines("second held plants", held_second.held(HELD_ON)) if options.held else public())
     print(summary(rows))

@@ -19,7 +19,7 @@ SETTLED, HELD_RATE, STEP = 200, 0.01, 0.1
 
 @numba.njit(cache=True)
 def held_back(state: np.ndarray, level: float, hold: int) -> bool:
-    """Whether a row of this level is not learned: pykernel/algorithms/subspace/alarms.py, for levels without an upper limit.
+    """Whether a row of this level is not learned, by a threshold that keeps HELD_RATE.
 
     state: rows that came; threshold; rows in a row above it.
     """

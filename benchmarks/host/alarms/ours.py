@@ -43,8 +43,9 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "relearn_after 400": {"novelty": {"relearn_after": 400}},
     "warmup 200": {"novelty": {"warmup": 200}},
     "warmup 1500": {"novelty": {"warmup": 1500}},
-    'life "known"': {"novelty": {"life": "known"}},
-    'life "known", commissioning 4000': {"novelty": {"life": "known", "commissioning": 4000}},
+    "commissioning 500": {"novelty": {"commissioning": 500}},
+    "commissioning 4000": {"novelty": {"commissioning": 4000}},
+    'life "changing"': {"novelty": {"life": "changing"}},
     'life "fixed"': {"novelty": {"life": "fixed"}},
 }
 """One setting changed at a time.  No warm-up is longer than a stream's rows that judge nobody."""

@@ -3,7 +3,8 @@
     python -m benchmarks.host.alarms.plan_truth              # docs/data/alarm-plan.csv, some minutes
     python -m benchmarks.host.alarms.plan_truth --others     # the plants with which pykernel/tuning/faults.py was tried; no file
 
-Ten plants, the first of each kind (but dense faults: a plan promises for rare ones).  A plan sees 10,000 rows without a fault.
+Ten plants, the first of each kind (but dense faults).  The plants' faults are rare, so the promise is that of rare faults; the part of
+all is beside it.  A plan sees 10,000 rows without a fault.
 The truth: the planned monitor learns other streams of the plant from their beginning, with the plant's own faults, by its own
 threshold, until there are enough faults.  A fault is missed if no row of it is in alarm.  Other rows: those outside of faults and
 of the 20 rows after each.
@@ -83,30 +84,42 @@ def row(plant: Plant) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         report = planned(plant, Path(folder))
     winner, found = report["winner"], truth(report["made"], plant)
-    told = winner["learning"]
-    near = [abs(told[key] - found[other]) <= NEAR for key, other in (("error", "missed"), ("other_rows", "other_rows"))]
-    simple = report["verdict"] and report["verdict"]["winner"] is None
+    told, (missed, faults), verdict = winner["learning"], winner["manners"]["rare"], report["verdict"]
+    promised = {"missed": missed / faults, "other_rows": told["other_rows"]}
+    holds = all(abs(part - found[key]) <= NEAR for key, part in promised.items())
+    said = {None: f"{verdict['simple']} sees as many", "model": ""}.get(verdict["winner"], f"take {verdict['winner']}")
     return {
         "plant": plant.name,
         "kind": plant.kind,
         "inputs": report["made"].dim,
         "model": winner["model"],
         "bytes": winner["bytes"],
-        "faults_planned": told["scored"],
-        "missed_planned": round(told["error"], 4),
+        "faults_planned": faults,
+        "missed_planned": round(missed / faults, 4),
+        "all_missed_planned": round(told["error"], 4),
+        "all_within": round(told["within"], 4),
         "other_rows_planned": round(told["other_rows"], 4),
         **{key: round(value, 4) for key, value in found.items()},
-        "holds": "yes" if all(near) else "no",
-        "verdict": f"{report['verdict']['simple']} sees as many" if simple else "",
+        "holds": "yes" if holds else "no",
+        "verdict": said,
     }
 
 
 def table_of(rows: Rows) -> str:
     """What docs/choosing.md shows."""
-    heads = ("plant", "planned", "missed: promised", "true", "±", "other rows: promised", "true", "holds")
+    heads = ("plant", "planned", "rare ones missed: promised", "true", "±", "other rows: promised", "true", "holds")
 
     def cells(row: dict[str, str]) -> list[str]:
-        parts = [row[key] for key in ("missed_planned", "missed", "deviation", "other_rows_planned", "other_rows")]
+        parts = [
+            row[key]
+            for key in (
+                "missed_planned",
+                "missed",
+                "deviation",
+                "other_rows_planned",
+                "other_rows",
+            )
+        ]
         shown = [f"{100 * float(part):.1f} %" for part in parts]
         return [f"{row['plant']}: {row['kind']}", row["model"], *shown, row["holds"]]
 

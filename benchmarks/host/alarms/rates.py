@@ -1,10 +1,9 @@
-"""What false_alarm_rate promises: the part of the rows in alarm of machines without faults, for both rules.
+"""What false_alarm_rate promises: the part of the rows in alarm of machines without faults.
 
     python -m benchmarks.host.alarms.rates          # docs/data/alarm-rates.csv, a minute
     python -m benchmarks.host.alarms.rates --show
 
-The monitors are the defaults: that of a bare [novelty], and that of a spec which names what only okfeb has.  The streams are those of
-``plants.fault_free``.  A line of alarm-rates.csv: the rows after the warm-up, and those of them in alarm.
+The monitor is that of a bare [novelty], the streams are those of ``plants.fault_free``.  A line of alarm-rates.csv: the rows after the warm-up, and those of them in alarm.
 
 The promise (``kept``): a monitor's median part in alarm is within 30 % of what it was asked for, and 90 % of the streams stay below
 twice that.  A stream tells by itself if it has at least 200 / rate rows.  Shorter ones are put together, in their order.
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +26,6 @@ from pykernel.spec.model import Spec, make_spec
 
 RATES = (0.001, 0.01, 0.05)
 SEEDS = (0, 1, 2)
-NAMED: dict[str, dict[str, Any]] = {"gmm": {}, "okfeb": {"reduction": {}}}
-"""What a spec without a rule names, so that it gets this rule."""
 
 
 class Kept(NamedTuple):
@@ -40,11 +37,8 @@ class Kept(NamedTuple):
     streams: int  # each one stream, or several short ones
 
 
-def monitor(rule: str, dim: int, rate: float) -> Spec:
-    content = {"name": "monitor", "input": {"dim": dim}, "novelty": {"false_alarm_rate": rate}} | NAMED[rule]
-    spec = make_spec(content)
-    assert spec.learning.rule == rule
-    return spec
+def monitor(dim: int, rate: float) -> Spec:
+    return make_spec({"name": "monitor", "input": {"dim": dim}, "novelty": {"false_alarm_rate": rate}})
 
 
 def in_alarm(spec: Spec, stream: Stream) -> tuple[int, int]:
@@ -62,13 +56,12 @@ def kept(counts: Iterable[tuple[int, int]], rate: float) -> Kept:
 def table() -> str:
     found = load(DATA / "alarm-rates.csv")
     lines = []
-    for rule in NAMED:
-        for rate in RATES:
-            rows = [row for row in found if (row["rule"], float(row["rate"])) == (rule, rate)]
-            one = kept([(int(row["alarms"]), int(row["rows"])) for row in rows], rate)
-            parts = (f"{100 * rate * part:.3g} %" for part in (one.median, one.most, one.worst))
-            lines.append([f"`{rule}`", f"{100 * rate:g} %", *parts, str(one.streams)])
-    return markdown(["rule", "asked for", "median", "90 % of the streams below", "worst", "streams"], lines)
+    for rate in RATES:
+        rows = [row for row in found if float(row["rate"]) == rate]
+        one = kept([(int(row["alarms"]), int(row["rows"])) for row in rows], rate)
+        parts = (f"{100 * rate * part:.3g} %" for part in (one.median, one.most, one.worst))
+        lines.append([f"{100 * rate:g} %", *parts, str(one.streams)])
+    return markdown(["asked for", "median", "90 % of the streams below", "worst", "streams"], lines)
 
 
 def main() -> None:
@@ -78,11 +71,10 @@ def main() -> None:
         rows = []
         for seed in SEEDS:
             for stream in fault_free(seed):
-                for rule in NAMED:
-                    for rate in RATES:
-                        alarms, every = in_alarm(monitor(rule, stream.rows.shape[1], rate), stream)
-                        head = {"rule": rule, "rate": rate, "seed": seed, "stream": stream.name}
-                        rows.append(head | {"alarms": alarms, "rows": every})
+                for rate in RATES:
+                    alarms, every = in_alarm(monitor(stream.rows.shape[1], rate), stream)
+                    head = {"rate": rate, "seed": seed, "stream": stream.name}
+                    rows.append(head | {"alarms": alarms, "rows": every})
         save(DATA / "alarm-rates.csv", rows)
     print(table())
 

@@ -32,10 +32,13 @@ def raw_names() -> Iterator[str]:
             yield name
 
 
-def put_in(x: np.ndarray, deviation: np.ndarray, kind: str, start: int, order: np.ndarray) -> Fault | None:
+def put_in(
+    x: np.ndarray, deviation: np.ndarray, kind: str, start: int, order: np.ndarray, long: int = LONG
+) -> Fault | None:
     """Put a fault into rows (rows, sensors); None if it changes nothing.
 
-    deviation: of each sensor, (sensors,).  order: a permutation of the sensors; the fault is in one of them that moves.
+    deviation: the unit of each sensor, (sensors,).  order: a permutation of the sensors; the fault is in one of them that moves.
+    long: rows of a fault that is no spike.
     """
     rng = np.random.default_rng(FAULTS.index(kind))
     moving = np.flatnonzero(deviation[order] > 0)
@@ -43,14 +46,14 @@ def put_in(x: np.ndarray, deviation: np.ndarray, kind: str, start: int, order: n
         return None
     j = int(order[rng.choice(moving)])
     unit = float(rng.choice([-1, 1])) * deviation[j]
-    last = start + (SPIKE if kind == "spike" else LONG)
+    last = start + (SPIKE if kind == "spike" else long)
     before = x[start:last, j].copy()
     if kind == "stuck":
         x[start:last, j] = x[start, j]
     elif kind == "noise":
-        x[start:last, j] += rng.normal(0, 2 * abs(unit), LONG)
+        x[start:last, j] += rng.normal(0, 2 * abs(unit), long)
     else:
-        x[start:last, j] += {"spike": 4 * unit, "offset": 2 * unit, "drift": 4 * unit * np.arange(LONG) / LONG}[kind]
+        x[start:last, j] += {"spike": 4 * unit, "offset": 2 * unit, "drift": 4 * unit * np.arange(long) / long}[kind]
     return Fault(kind, start, last, (j,), SAYS.get(kind, "")) if (x[start:last, j] != before).any() else None
 
 

@@ -21,7 +21,7 @@ from benchmarks.host.alarms import kernels
 from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host.monitoring import Monitoring
-from pykernel.spec.defaults import completed, groups
+from pykernel.spec.defaults import completed
 from pykernel.spec.model import Spec, make_spec
 
 Setting = Mapping[str, Any]
@@ -127,24 +127,13 @@ class Bare(Detector):
         return levels[0], np.array(alarms)
 
 
-class Okfeb(Bare):
-    """The subspace, with what a spec without a rule had until there was another rule."""
+class Changing(Bare):
+    """The same, for a machine that gets new states."""
 
-    name = "okfeb"
+    name = 'life "changing"'
 
     def content(self, dim: int) -> dict[str, Any]:
-        return super().content(dim) | {
-            "input": {
-                "columns": [f"x{i}" for i in range(dim)],
-                "standardise": True,
-                "clip": groups("monitor", int16=False)[-1][0].sections["input"]["clip"],
-                "max_abs": 1e18,
-            },
-            "kernel": {"sigma": groups("monitor", int16=False)[-1][0].sigma(dim)},
-            "learning": {"rule": "okfeb", "features": 12},
-            "reduction": {"n_max": 32},
-            "novelty": {"smoothing": 0.5, "relearn_after": 100},
-        }
+        return super().content(dim) | {"novelty": {"life": "changing"}}
 
 
 # --------------------------------------------------------------------------------------------------------- distances
@@ -450,7 +439,7 @@ class CutForest(Rival):
 DETECTORS: dict[str, type[Detector]] = {
     each.name: each
     for each in (
-        *(Bare, Okfeb, Chance, Largest, Mahalanobis, MovingAverage, CumulativeSum, Autoregression),
+        *(Bare, Changing, Chance, Largest, Mahalanobis, MovingAverage, CumulativeSum, Autoregression),
         *(
             FewGaussians,
             Gaussians,

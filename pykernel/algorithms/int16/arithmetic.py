@@ -31,6 +31,12 @@ def size(a: Int) -> Int:
 
 
 @kernel
+def nearest_shift(a: Int, k: Index) -> Int:
+    """a / 2^k, to the nearest whole number, k from 0 to 31: what is rounded down in each sample would add up."""
+    return floor_shift(floor_shift(a, k - 1) + 1, 1) if k > 0 else a
+
+
+@kernel
 def places(t: Word) -> Index:
     """The largest p for which 2^p is at most t; 0 for 0.  O(1)."""
     found = 0

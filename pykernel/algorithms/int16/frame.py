@@ -70,8 +70,8 @@ ERROR_MOST = 1610612736
 class Int16Sample(Struct):
     """The sample that is learned.  Every call computes it anew; zeros are always valid."""
 
-    y: between(Int[OUTPUTS], "-rest_most", "rest_most")  # what f(x) should be
-    label: between(Int[OUTPUTS], "-rest_most", "rest_most")  # the label before the stages took their part off
+    y: between(Int[OUTPUTS], "-label_room", "label_room")  # what f(x) should be
+    label: between(Int[OUTPUTS], "-label_room", "label_room")  # the label before the stages took their part off
     value: between(Int[OUTPUTS], -VALUE_MOST, VALUE_MOST)  # f(x) before the sample was learned
     error: between(Int[OUTPUTS], -ERROR_MOST, ERROR_MOST)  # f(x); once the rule has heard the label, y - f(x)
     x: between(Int16[DIM], "-reach", "reach")  # the converted input
@@ -133,7 +133,7 @@ def hear(m: Int16Framed) -> None:
     """m.error is f(x): make it y - f(x)."""
     for o in range(len(m.y)):
         value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
-        rest = m.y[o]
+        rest = clip(m.y[o], -m.rest_most, m.rest_most) if m.finer else m.y[o]
         error = rest - value
         # no error where the class is clear enough
         if m.separates and ((rest > 0 and value >= rest) or (rest < 0 and value <= rest)):

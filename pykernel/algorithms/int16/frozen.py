@@ -59,28 +59,33 @@ class Int16Work(Struct):
     x: between(Int16[DIM], "-reach", "reach")  # the converted inputs
 
 
-class Int16FrozenConfig(Config):
-    """Parameters, derived from a spec by ``pykernel.spec.families.int16``."""
+class Int16TableConfig(Config):
+    """The trained functions, derived from a spec by ``pykernel.spec.families.int16``."""
 
     vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
     norms: Word[N_MAX]  # |v|^2
     weights: Int16[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
-    factors: Int16[FUNCTIONS, DIM]  # linear: the factor of each input in each function
     bias: Int[FUNCTIONS]
-    support_class: Uint8[N_MAX]  # class of each vector
     weight_shift: Index  # a weight times a kernel value is divided by 2 to this power
-    # probabilities: 1 / (1 + 2^-t) with t = (f / 2^coarse) slope / 2^slope_shift + offset, in octaves / 2^16
+    # probabilities: 1 / (1 + 2^-t) with t = (f / 2^coarse) steepness / 2^steepness_shift + offset, in octaves / 2^16
     limits: Int[FUNCTIONS]  # largest |f| that makes a difference
     coarse: Uint8[FUNCTIONS]
-    slope: Int16[FUNCTIONS]
-    slope_shift: Uint8[FUNCTIONS]
+    steepness: Int16[FUNCTIONS]
+    steepness_shift: Uint8[FUNCTIONS]
     offset: Int[FUNCTIONS]
+
+
+class Int16FrozenConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.int16``."""
+
+    factors: Int16[FUNCTIONS, DIM]  # linear: the factor of each input in each function
+    support_class: Uint8[N_MAX]  # class of each vector
     low: Index  # smallest prediction
     high: Index  # largest prediction
 
 
 class Int16FrozenModel(Model):
-    parts = Int16Work, FunctionsConfig, Int16FrozenConfig, Int16InputConfig, Int16KernelConfig
+    parts = Int16Work, FunctionsConfig, Int16TableConfig, Int16FrozenConfig, Int16InputConfig, Int16KernelConfig
 
 
 @kernel
@@ -137,6 +142,24 @@ def share_power(m: Int16FrozenModel, i: Index) -> None:
 
 
 @kernel
+def sum_all(m: Int16FrozenModel) -> None:
+    """The functions of a kernel of distances or products.  O(N (D + W)) for W weights of a vector."""
+    square = square_norm(m.x) if m.products else word(0)
+    for o in range(len(m.f)):
+        m.f[o] = word(m.bias[o])
+    for i in range(len(m.vectors)):
+        if m.function == Int16Function.POLYNOMIAL:
+            share_power(m, i)
+        else:
+            u = octaves_to(m, i, square)
+            if m.rises:
+                share(m, i, value_at(m, u), m.weight_shift)
+            else:
+                n = index(u >> 16) + m.weight_shift
+                share(m, i, power(u), n if n < 31 else 31)
+
+
+@kernel
 def evaluate(m: Int16FrozenModel, x: Int16[DIM]) -> None:
     """Compute the functions at the converted inputs, m.x.  O(N (D + W)) for W weights of a vector; linear: O(D W)."""
     if m.function == Int16Function.LINEAR:
@@ -145,19 +168,7 @@ def evaluate(m: Int16FrozenModel, x: Int16[DIM]) -> None:
     elif m.single and m.function != Int16Function.POLYNOMIAL:
         sum_single(m)
     else:
-        square = square_norm(m.x) if m.products else word(0)
-        for o in range(len(m.f)):
-            m.f[o] = word(m.bias[o])
-        for i in range(len(m.vectors)):
-            if m.function == Int16Function.POLYNOMIAL:
-                share_power(m, i)
-            else:
-                u = octaves_to(m, i, square)
-                if m.rises:
-                    share(m, i, value_at(m, u), m.weight_shift)
-                else:
-                    n = index(u >> 16) + m.weight_shift
-                    share(m, i, power(u), n if n < 31 else 31)
+        sum_all(m)
 
 
 @kernel
@@ -235,7 +246,7 @@ def calibrate(m: Int16FrozenModel, p: Int[CLASSES]) -> None:
     """Compute a probability of each class from the functions, in units of 2^-15."""
     for o in range(len(m.f)):
         f = clip(as_signed(m.f[o]), -m.limits[o], m.limits[o])
-        t = floor_shift(floor_shift(f, m.coarse[o]) * m.slope[o], m.slope_shift[o]) + m.offset[o]
+        t = floor_shift(floor_shift(f, m.coarse[o]) * m.steepness[o], m.steepness_shift[o]) + m.offset[o]
         m.p[o] = logistic(t)
     if m.single:
         p[1] = m.p[0]
@@ -284,7 +295,7 @@ INT16_FROZEN: dict[LabelKind, Program] = {
         name="frozen",
         structs=(Int16Work,),
         persistent=(),
-        configs=(FunctionsConfig, Int16FrozenConfig, Int16InputConfig, Int16KernelConfig),
+        configs=(FunctionsConfig, Int16TableConfig, Int16FrozenConfig, Int16InputConfig, Int16KernelConfig),
         statuses=(Status,),
         entries=questions(kind, lambda config: bool(config.calibrated)),
         valid=None,

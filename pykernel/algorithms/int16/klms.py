@@ -102,11 +102,17 @@ class Int16OnlineModel(Int16Framed):
 
 
 @kernel
+def multiplier(m: Int16OnlineModel, i: Index, o: Index) -> Int:
+    """alpha_i within its limit: memory may have been overwritten."""
+    return clip(m.alpha[i, o], -m.alpha_most, m.alpha_most)
+
+
+@kernel
 def magnitude(m: Int16OnlineModel, i: Index) -> Int:
     """|alpha_i|: the largest of a candidate's multipliers; the sample is candidate n."""
-    largest = size(m.alpha[i, 0]) if i < m.n[0] else size(m.step[0])
+    largest = size(multiplier(m, i, 0)) if i < m.n[0] else size(m.step[0])
     for o in range(1, len(m.step)):
-        a = size(m.alpha[i, o]) if i < m.n[0] else size(m.step[o])
+        a = size(multiplier(m, i, o)) if i < m.n[0] else size(m.step[o])
         if a > largest:
             largest = a
     return largest
@@ -258,10 +264,10 @@ def project(m: Int16OnlineModel, r: Index) -> None:
             part = quotient(1073741824, floor_shift(total, 2))
             part = part if part < ONE else ONE
     for o in range(len(m.step)):
-        a = part_of(m.alpha[r, o] if r < n else m.step[o], part)
+        a = part_of(multiplier(m, r, o) if r < n else m.step[o], part)
         for i in range(n):
             if i != r:
-                moved = m.alpha[i, o] + part_of(a, m.row[i] if r < n else m.k[i])
+                moved = multiplier(m, i, o) + part_of(a, m.row[i] if r < n else m.k[i])
                 m.alpha[i, o] = clip(moved, -m.alpha_most, m.alpha_most)
         if r < n:
             m.step[o] = clip(m.step[o] + part_of(a, m.k[r]), -m.alpha_most, m.alpha_most)
@@ -303,7 +309,7 @@ def present(m: Int16OnlineModel) -> Int:
     """f(x) where there is one output; distances and kernel values for the update that follows.  O(N D)."""
     nearest = 0
     nearest_distance = FAR
-    total = 0
+    total = word(0)
     if not m.single:
         for o in range(len(m.f)):
             m.f[o] = word(0)
@@ -314,7 +320,7 @@ def present(m: Int16OnlineModel) -> Int:
         m.distance[i] = apart
         m.k[i] = value
         if m.single:
-            total += multiply_high(m.alpha[i, 0], value)
+            total += word(multiply_high(m.alpha[i, 0], value))
         else:
             for o in range(len(m.f)):
                 m.f[o] += word(multiply_high(m.alpha[i, o], value))
@@ -323,15 +329,13 @@ def present(m: Int16OnlineModel) -> Int:
             nearest = i
     m.nearest[0] = nearest
     m.nearest_distance[0] = nearest_distance
-    return total
+    return as_signed(total)
 
 
 @kernel
 def value_of(m: Int16OnlineModel, total: Int, o: Index) -> Int:
     """f(x), within the limit that it has: multipliers cannot add up to more."""
-    if m.single:
-        return total
-    return clip(as_signed(m.f[o]), -VALUE_MOST, VALUE_MOST)
+    return clip(total if m.single else as_signed(m.f[o]), -VALUE_MOST, VALUE_MOST)
 
 
 @kernel
@@ -342,7 +346,7 @@ def absorb(m: Int16OnlineModel) -> Index:
     if not m.quantises:
         share_of = kernel_value(m, word(m.nearest_distance[0]))
     for o in range(len(m.step)):
-        m.alpha[i, o] = clip(m.alpha[i, o] + part_of(m.step[o], share_of), -m.alpha_most, m.alpha_most)
+        m.alpha[i, o] = clip(multiplier(m, i, o) + part_of(m.step[o], share_of), -m.alpha_most, m.alpha_most)
     grow_older(m)
     m.age[i] = 0
     return OnlineStatus.ABSORBED if m.nearest_distance[0] > 0 else OnlineStatus.MERGED
@@ -387,7 +391,7 @@ def learn(m: Int16OnlineModel, x: Int16[DIM]) -> Index:
         # eq. 5
         for i in range(m.n[0]):
             for o in range(len(m.step)):
-                m.alpha[i, o] = part_of(m.alpha[i, o], m.keep)
+                m.alpha[i, o] = part_of(multiplier(m, i, o), m.keep)
     if m.n[0] > 0 and m.nearest_distance[0] <= m.ald_distance:
         return absorb(m)
     return insert(m)
@@ -399,18 +403,18 @@ def learn(m: Int16OnlineModel, x: Int16[DIM]) -> Index:
 @kernel
 def evaluate(m: Int16OnlineModel) -> Int:
     """The kernel part of f(x); where there are several outputs, in m.f.  O(N D)."""
-    total = 0
+    total = word(0)
     if not m.single:
         for o in range(len(m.f)):
             m.f[o] = word(0)
     for i in range(m.n[0]):
         value = kernel_value(m, distance(m, m.v[i], m.x))
         if m.single:
-            total += multiply_high(m.alpha[i, 0], value)
+            total += word(multiply_high(m.alpha[i, 0], value))
         else:
             for o in range(len(m.f)):
                 m.f[o] += word(multiply_high(m.alpha[i, o], value))
-    return total
+    return as_signed(total)
 
 
 @kernel

@@ -12,7 +12,7 @@ import math
 from pykernel.algorithms import frame
 from pykernel.algorithms.extents import FEATURES
 from pykernel.algorithms.frame import Status
-from pykernel.algorithms.int16.arithmetic import clip, part_of, places, size, times
+from pykernel.algorithms.int16.arithmetic import clip, nearest_shift, part_of, places, size, times
 from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, Int16Framed, hear
 from pykernel.algorithms.int16.kernels import square_norm
 from pykernel.algorithms.rule import Rule, programs
@@ -82,13 +82,24 @@ class Int16WavesWork(Struct):
 class Int16WavesConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_spectrum``."""
 
-    start: Int16[FEATURES, DIM]  # frequencies before the first sample
-    turn_places: Index
     weight_most: Index  # largest |a| and |b|
     level_most: Index
     level_factor: Index
     level_shift: Index  # level_factor is 2 to this power
     unit_least: Index  # log2 of the smallest unit
+
+    tunable = frozenset({"unit_least"})
+
+
+class Int16WavesModel(Int16Framed):
+    parts = Int16Waves, Int16WavesWork, Int16WavesConfig
+
+
+class Int16GradientConfig(Config):
+    """Parameters of the gradient, derived from a spec by ``pykernel.spec.families.int16_spectrum``."""
+
+    start: Int16[FEATURES, DIM]  # frequencies before the first sample
+    turn_places: Index
     size: Index  # number of waves, in units of 2^-8
     square_shift: Index  # |x / sigma|^2 in units of 2^-8 is |z|^2 of the converted inputs, divided by 2 to this power
     frequency_share: Index  # how much faster frequencies learn than weights by the gradient
@@ -98,11 +109,11 @@ class Int16WavesConfig(Config):
     turn_factor: Index  # what a step and a slope turn into a change of frequencies, times 2^16 and a power of two
     turn_shift: Index  # ... which
 
-    tunable = frozenset("eta eta_shift unit_least".split())
+    tunable = frozenset("eta eta_shift".split())
 
 
-class Int16WavesModel(Int16Framed):
-    parts = Int16Waves, Int16WavesWork, Int16WavesConfig
+class Int16GradientModel(Int16WavesModel):
+    parts = (Int16GradientConfig,)
 
 
 # ------------------------------------------------------------------------------------------------------- answers
@@ -122,7 +133,7 @@ def sine(angle: Word) -> Int:
 
 
 @kernel
-def turn(m: Int16WavesModel, x: Int16[DIM]) -> None:
+def turn(m: Int16GradientModel, x: Int16[DIM]) -> None:
     """m.c, m.s: the cosine and the sine of each wave's angle at x.  O(N D)."""
     for i in range(len(m.frequencies)):
         angle = word(0)
@@ -144,13 +155,13 @@ def sum_of(m: Int16WavesModel, o: Index) -> Int:
     """The sum of the waves, after turn().  O(N)."""
     # modulo 2^32: whatever lies in memory that is no model, adding it up is defined
     total = word(0)
-    for i in range(len(m.frequencies)):
+    for i in range(len(m.c)):
         total += word(times(sound(m, m.a[o, i]), 2 * m.c[i])) + word(times(sound(m, m.b[o, i]), 2 * m.s[i]))
     return clip(as_signed(total), -VALUE_MOST, VALUE_MOST)
 
 
 @kernel
-def answer(m: Int16WavesModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+def answer(m: Int16GradientModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """y = f(x).  O(N D), and O(N) for each output."""
     turn(m, x)
     for o in range(len(y)):
@@ -161,13 +172,7 @@ def answer(m: Int16WavesModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 
 @kernel
-def nearest_shift(a: Int, k: Index) -> Int:
-    """a / 2^k, to the nearest whole number, k from 0 to 31: what is rounded down in each sample would add up."""
-    return floor_shift(floor_shift(a, k - 1) + 1, 1) if k > 0 else a
-
-
-@kernel
-def begin(m: Int16WavesModel) -> None:
+def begin(m: Int16GradientModel) -> None:
     """The first sample: the frequencies are the random ones.  O(N D)."""
     for i in range(len(m.frequencies)):
         for j in range(len(m.frequencies[0])):
@@ -192,7 +197,7 @@ def slope(m: Int16WavesModel, o: Index, i: Index, unit: Index) -> Int:
 
 
 @kernel
-def rate_of(m: Int16WavesModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
+def rate_of(m: Int16GradientModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
     """eta over the squared length of the gradient, in units of 2^-(16 + eta_shift).  O(N + D)."""
     bends = word(0)
     for i in range(len(m.frequencies)):
@@ -204,7 +209,7 @@ def rate_of(m: Int16WavesModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
 
 
 @kernel
-def descend(m: Int16WavesModel, o: Index, x: Int16[DIM]) -> None:
+def descend(m: Int16GradientModel, o: Index, x: Int16[DIM]) -> None:
     """Learn an error by a normalised step along the gradient.  O(N D)."""
     unit = unit_of(m, o)
     step = part_of(m.error[o], rate_of(m, o, unit, x))
@@ -222,7 +227,7 @@ def descend(m: Int16WavesModel, o: Index, x: Int16[DIM]) -> None:
 
 
 @kernel
-def learn(m: Int16WavesModel, x: Int16[DIM]) -> Index:
+def learn(m: Int16GradientModel, x: Int16[DIM]) -> Index:
     """Learn that f(x) should be m.y.  Returns DONE."""
     if m.counted[0] == 0:
         begin(m)
@@ -255,10 +260,10 @@ def keeps(m: Int16WavesModel) -> Bool:
 INT16_SPECTRUM = programs(
     Rule(
         name="spectrum",
-        model=Int16WavesModel,
+        model=Int16GradientModel,
         memory=(Int16Waves,),
         work=(Int16WavesWork,),
-        configs=(Int16WavesConfig,),
+        configs=(Int16WavesConfig, Int16GradientConfig),
         statuses=SpectrumStatus,
         hooks={frame.answer: answer, frame.learn: learn, frame.keeps: keeps},
         costs=("O(N D) for N frequencies", "O(N D)"),

@@ -85,6 +85,8 @@ class Int16StageConfig(Config):
     gain_shift: Index  # errors and values are divided by 2 to this power for the gain's means
     label_most: Index  # largest |y| that is accepted
     rest_most: Index  # largest |y| that is left for the model
+    label_room: Index  # largest |y| on its way from the label
+    finer: bool  # whether labels come in a finer unit than what is left of them
     one: Index  # what a function is taught for its class
     low: Index  # smallest prediction
     high: Index  # largest prediction
@@ -139,12 +141,18 @@ def lead(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
 
 
 @kernel
-def finished(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
-    """The prediction that the model's answer leads to."""
+def staged(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
+    """What the model's answer leads to, without limits."""
     y = value
     if m.gains and m.count[0] >= GAIN_FIRST:
         y = part_of(value, clip(m.gain[o], 0, ONE))
-    y = y + lead(m, x, o)
+    return y + lead(m, x, o)
+
+
+@kernel
+def finished(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
+    """The prediction that the model's answer leads to."""
+    y = staged(m, x, value, o)
     if m.clamps:
         y = clip(y, m.low, m.high)
     return y
@@ -196,6 +204,9 @@ def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> N
         rest = rest - lead(m, x, o)
         if m.centers or m.leads:
             rest = clip(rest, -m.rest_most, m.rest_most)
+        # the first label becomes the mean
+        if m.centers and m.count[0] == 0:
+            rest = 0
         r[o] = rest
 
 

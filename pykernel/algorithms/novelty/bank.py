@@ -8,10 +8,23 @@ mixture reduction, 2007).
 """
 
 from pykernel.algorithms.elementary import log2_of, log2_one_plus
-from pykernel.algorithms.novelty.state import WHITE_MOST, GmmModel
+from pykernel.algorithms.novelty.state import SCORE_MOST, WHITE_MOST, GmmModel
 from pykernel.algorithms.packed import blend, take_up, upper_row_of, whiten
 from pykernel.algorithms.vectors import copy, plus_product, zero
-from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
+from pykernel.dialect import (
+    DIM,
+    Bool,
+    Constant,
+    Index,
+    Real,
+    absolute,
+    floor_log2,
+    floor_shift,
+    kernel,
+    pow2,
+    real,
+    sqrt,
+)
 
 LEAST_OWN = Constant(0.03)
 """Least part of a sensor's deviation that the sensors before it do not explain."""
@@ -26,8 +39,8 @@ CANDIDATE = Constant(0.3)
 """Deviations of a candidate's first row, in parts of those of the nearest regime."""
 BARRED_REACH = Constant(4.0)
 """A rejected regime reaches twice as far as a row is strange: it learns nothing more, and stays as rough as it was rejected."""
-SMALL = Constant(2.0**-40)
-LARGE = Constant(2.0**40)
+FAR = 40
+"""A product above 2^FAR, or below 2^-FAR, hands its power of two to a count."""
 GIVEN_UP = 3
 """A candidate is given up after so many rows of known regimes for each of its own."""
 KEPT = Constant(1 - 1 / 5000)
@@ -37,18 +50,19 @@ WEIGHT_LEAST = Constant(2.0**-10)
 
 
 @kernel
-def log_volume(r: Real[...], first: Index, n: Index, width: Index) -> Real:
+def log_volume(r: Real[...], first: Index, n: Index) -> Real:
     """log2 of the product of a triangle's diagonal.  first: only from this row on.  O(n)."""
-    total = real(0)
+    whole = 0
     product = real(1)
-    row = upper_row_of(first, width)
+    row = upper_row_of(first, n)
     for i in range(first, n):
         product = product * r[row]
-        if product > LARGE or product < SMALL:
-            total += log2_of(product)
-            product = real(1)
-        row = row + width - i
-    return total + log2_of(product)
+        exponent = floor_log2(product)
+        if exponent > FAR or exponent < -FAR:
+            whole = whole + exponent
+            product = product * pow2(-exponent)
+        row = row + n - i
+    return real(whole) + log2_of(product)
 
 
 @kernel
@@ -56,7 +70,7 @@ def deviations(m: GmmModel, k: Index, x: Real[DIM], z: Real[...]) -> None:
     """z: what x is away from a Gaussian's mean, whitened.  O(D^2 / 2)."""
     for j in range(len(x)):
         z[j] = x[j] - m.means[k, j]
-    whiten(m.roots[k], z, 0, len(x), len(x), WHITE_MOST)
+    whiten(m.roots[k], z, 0, len(x), WHITE_MOST)
 
 
 @kernel
@@ -79,27 +93,25 @@ def look_around(m: GmmModel, x: Real[DIM]) -> None:
         total += m.weights[k]
     m.nearest[0] = 0
     m.forbidden[0] = 0
-    found = False
-    least = real(0)
-    barred = real(0)
-    any_barred = False
+    m.barring[0] = 0
+    least = SCORE_MOST
+    barred = SCORE_MOST
     for k in range(m.known[0]):
         deviations(m, k, x, m.turned)
         square = plus_product(real(0), m.turned, m.turned, len(x))
         score = lengthened(m, square) + real(2) * (volume(m, k) - log2_of(m.weights[k] / total))
         if m.rejected[k] != 0:
-            if square <= BARRED_REACH * m.outlying and (not any_barred or score < barred):
+            if square <= BARRED_REACH * m.outlying and score < barred:
                 barred = score
-                any_barred = True
-        elif not found or score < least:
-            found = True
+                m.barring[0] = k
+        elif score < least:
             least = score
             m.nearest[0] = k
             m.distance[0] = square
             copy(m.turned, m.own, len(x))
     m.surprise[1] = least
     strange = is_strange(m)
-    if any_barred and (strange or barred < least):
+    if barred < least or (strange and barred < SCORE_MOST):
         m.forbidden[0] = 1
 
 
@@ -119,33 +131,55 @@ def keep_wide(m: GmmModel, r: Real[...], middle: Real[DIM], n: Index) -> None:
 
 @kernel
 def begin_root(m: GmmModel, r: Real[...], x: Real[DIM], n: Index) -> None:
-    """The root of what is known after one row: sensors that have nothing to do with each other.  O(n^2)."""
+    """The root of what is known after one row, in place of zeros: sensors that have nothing to do with each other.  O(n)."""
     row = 0
     for i in range(n):
-        for j in range(1, n - i):
-            r[row + j] = real(0)
         r[row] = FIRST * absolute(x[i if i < len(x) else i - len(x)])
         row = row + n - i
     keep_wide(m, r, x, n)
 
 
 @kernel
-def volume(m: GmmModel, k: Index) -> Real:
-    """log2 of the determinant of a Gaussian's root.  O(D)."""
-    return log_volume(m.roots[k], 0, len(m.own), len(m.own))
+def learn_root(m: GmmModel, r: Real[...], z: Real[...], middle: Real[DIM], rate: Real, n: Index) -> None:
+    """Let a triangle learn deviations z, which are lost.  O(n^2)."""
+    blend(r, z, m.norms, sqrt(real(1) - rate), LEAST_OWN, n)
+    keep_wide(m, r, middle, n)
 
 
 @kernel
-def absorb(m: GmmModel, k: Index, x: Real[DIM], rate: Real) -> None:
-    """Let a Gaussian learn a row: mean and covariance move by ``rate``.  O(D^2)."""
-    rest = real(1) - rate
-    share = sqrt(rate * rest)
+def volume(m: GmmModel, k: Index) -> Real:
+    """log2 of the determinant of a Gaussian's root.  O(D)."""
+    return log_volume(m.roots[k], 0, len(m.own))
+
+
+@kernel
+def absorb(m: GmmModel, k: Index, x: Real[DIM]) -> None:
+    """Let a Gaussian learn a row: mean and covariance move by one of its count.  O(D^2)."""
+    if m.counts[k] < m.horizon:
+        m.counts[k] += 1
+    rate = real(1) / real(m.counts[k])
+    share = sqrt(rate * (real(1) - rate))
     for j in range(len(x)):
         difference = x[j] - m.means[k, j]
-        m.change[j] = share * difference
+        m.turned[j] = share * difference
         m.means[k, j] = m.means[k, j] + rate * difference
-    blend(m.roots[k], m.change, m.norms, sqrt(rest), LEAST_OWN, len(x))
-    keep_wide(m, m.roots[k], m.means[k], len(m.own))
+    learn_root(m, m.roots[k], m.turned, m.means[k], rate, len(x))
+
+
+@kernel
+def vacate(m: GmmModel, k: Index) -> None:
+    """Forget a Gaussian.  O(D^2)."""
+    zero(m.means[k], len(m.means[0]))
+    zero(m.roots[k], len(m.roots[0]))
+    m.counts[k] = 0
+
+
+@kernel
+def copy_to(m: GmmModel, k: Index, to: Index) -> None:
+    """Write a Gaussian to another one's place.  O(D^2)."""
+    copy(m.means[k], m.means[to], len(m.means[0]))
+    copy(m.roots[k], m.roots[to], len(m.roots[0]))
+    m.counts[to] = m.counts[k]
 
 
 @kernel
@@ -175,9 +209,15 @@ def heavy(m: GmmModel, k: Index) -> Real:
 
 
 @kernel
+def part_of_both(m: GmmModel, i: Index, j: Index) -> Real:
+    """What the first of two regimes weighs of both."""
+    return heavy(m, i) / (heavy(m, i) + heavy(m, j))
+
+
+@kernel
 def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
     """Write to m.merged the root of the Gaussian with the moments of two.  O(D^3 / 3)."""
-    part = heavy(m, i) / (heavy(m, i) + heavy(m, j))
+    part = part_of_both(m, i, j)
     rest = real(1) - part
     here = sqrt(part)
     there = sqrt(rest)
@@ -200,7 +240,7 @@ def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
 def loss_of_merging(m: GmmModel, i: Index, j: Index) -> Real:
     """What is lost of the likelihood of all rows if two Gaussians become one.  O(D^3 / 3)."""
     merge_roots(m, i, j)
-    both = log_volume(m.merged, 0, len(m.own), len(m.own))
+    both = log_volume(m.merged, 0, len(m.own))
     return heavy(m, i) * (both - volume(m, i)) + heavy(m, j) * (both - volume(m, j))
 
 
@@ -238,10 +278,10 @@ def merge_nearest(m: GmmModel) -> Index:
     first = m.merge_first[0]
     second = m.merge_second[0]
     merge_roots(m, first, second)
-    part = heavy(m, first) / (heavy(m, first) + heavy(m, second))
+    part = real(1) - part_of_both(m, first, second)
     copy(m.merged, m.roots[first], len(m.merged))
     for a in range(len(m.own)):
-        m.means[first, a] = m.means[first, a] + (real(1) - part) * (m.means[second, a] - m.means[first, a])
+        m.means[first, a] = m.means[first, a] + part * (m.means[second, a] - m.means[first, a])
     keep_wide(m, m.roots[first], m.means[first], len(m.own))
     m.weights[first] = m.weights[first] + m.weights[second]
     together = m.counts[first] + m.counts[second]
@@ -262,24 +302,30 @@ def gather(m: GmmModel, x: Real[DIM]) -> None:
             m.roots[k, i] = CANDIDATE * m.roots[m.nearest[0], i]
         keep_wide(m, m.roots[k], m.means[k], len(m.own))
         m.counts[k] = 1
-        m.unmet[0] = 0
-        begin_search(m)
     else:
-        if m.counts[k] < m.horizon:
-            m.counts[k] += 1
-        absorb(m, k, x, real(1) / real(m.counts[k]))
-        if m.known[0] == len(m.weights):
-            for pair in range(m.pairs_a_row):
-                compare_next(m)
+        absorb(m, k, x)
+
+
+@kernel
+def compare_some(m: GmmModel) -> None:
+    """The bank is full, and a candidate gathers rows: compare the next pairs of regimes.  Its first row compares none."""
+    if m.known[0] == len(m.weights) and m.counts[len(m.weights)] > 1:
+        for pair in range(m.pairs_a_row):
+            compare_next(m)
+
+
+@kernel
+def compares_early(m: GmmModel) -> Bool:
+    """Whether all pairs are compared before the row that makes the candidate a regime: that row need not compare any, and so costs
+    less."""
+    rows = m.patience if m.patience < m.relearn_soon else m.relearn_soon
+    return m.pairs_a_row * (rows - 2) >= floor_shift(len(m.weights) * (len(m.weights) - 1), 1)
 
 
 @kernel
 def drop_candidate(m: GmmModel) -> None:
     """Forget the candidate.  O(D^2)."""
-    k = len(m.weights)
-    zero(m.means[k], len(m.means[0]))
-    zero(m.roots[k], len(m.roots[0]))
-    m.counts[k] = 0
+    vacate(m, len(m.weights))
     m.unmet[0] = 0
     begin_search(m)
 
@@ -288,10 +334,8 @@ def drop_candidate(m: GmmModel) -> None:
 def renew(m: GmmModel, x: Real[DIM]) -> None:
     """Let the nearest Gaussian learn a row, and the candidate fade.  O(D^2)."""
     k = m.nearest[0]
-    if m.counts[k] < m.horizon:
-        m.counts[k] += 1
     m.weights[k] += real(1)
-    absorb(m, k, x, real(1) / real(m.counts[k]))
+    absorb(m, k, x)
     if m.counts[len(m.weights)] > 0:
         if m.unmet[0] < m.unmet_most:
             m.unmet[0] += 1
@@ -308,15 +352,19 @@ def fade(m: GmmModel) -> None:
 
 
 @kernel
-def has_room(m: GmmModel) -> Bool:
-    """Whether a further regime can be admitted: there is a place, or there are two regimes to merge."""
-    if m.known[0] < len(m.weights):
-        return True
+def normal_regimes(m: GmmModel) -> Index:
+    """Number of regimes that are not rejected."""
     normal = 0
-    for k in range(len(m.weights)):
+    for k in range(m.known[0]):
         if m.rejected[k] == 0:
             normal = normal + 1
-    return normal > 1
+    return normal
+
+
+@kernel
+def has_room(m: GmmModel) -> Bool:
+    """Whether a further regime can be admitted: there is a place, or there are two regimes to merge."""
+    return m.known[0] < len(m.weights) or normal_regimes(m) > 1
 
 
 @kernel
@@ -345,12 +393,26 @@ def admit(m: GmmModel, rejected: Index, least: Real) -> None:
         m.known[0] = k + 1
     else:
         k = merge_nearest(m)
-    last = len(m.weights)
-    copy(m.means[last], m.means[k], len(m.means[0]))
-    copy(m.roots[last], m.roots[k], len(m.roots[0]))
-    m.counts[k] = m.counts[last]
-    m.weights[k] = real(m.counts[last])
+    copy_to(m, len(m.weights), k)
+    m.weights[k] = real(m.counts[k])
     if m.weights[k] < least:
         m.weights[k] = least
     m.rejected[k] = rejected
+    m.newest[0] = k + 1
     drop_candidate(m)
+
+
+@kernel
+def drop_newest(m: GmmModel) -> None:
+    """Forget the newest regime; the last one takes its place.  O(D^2)."""
+    k = m.newest[0] - 1
+    m.known[0] = m.known[0] - 1
+    last = m.known[0]
+    copy_to(m, last, k)
+    m.weights[k] = m.weights[last]
+    m.rejected[k] = m.rejected[last]
+    vacate(m, last)
+    m.weights[last] = real(0)
+    m.rejected[last] = 0
+    m.newest[0] = 0
+    begin_search(m)

@@ -10,8 +10,8 @@ from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
 from pykernel.algorithms.novelty.bank import DEVIATION_LEAST
 from pykernel.algorithms.novelty.state import WHITE_MOST, GmmModel, GmmStatus
 from pykernel.algorithms.novelty.threshold import threshold_of
-from pykernel.algorithms.packed import solve_upper, whiten
-from pykernel.algorithms.vectors import copy, plus_product, zero
+from pykernel.algorithms.packed import whiten
+from pykernel.algorithms.vectors import zero
 from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 
 WHITE_FACTOR_MOST = Constant(2.0**60)
@@ -37,30 +37,20 @@ FAR_OFF = Constant(16.0)
 
 
 @kernel
-def explain(m: GmmModel, r: Real[...], z: Real[DIM], parts: Real[DIM]) -> None:
-    """parts: by how much each sensor alone would make z'z shrink, the whitened deviations of a triangle.  O(D^3 / 6)."""
-    n = len(parts)
-    copy(z, m.change, n)
-    solve_upper(r, m.change, n, n)
-    for j in range(n):
+def explain(m: GmmModel, r: Real[...], z: Real[...], parts: Real[DIM], first: Index, n: Index) -> None:
+    """parts: by how much each sensor alone would make z'z shrink, the whitened deviations of a triangle of n rows; the sensors' own
+    begin with row ``first``.  O(D^3 / 6)."""
+    for j in range(first, n):
         zero(m.partner, n)
         m.partner[j] = real(1)
-        whiten(r, m.partner, j, n, n, WHITE_FACTOR_MOST)
-        own = plus_product(real(0), m.partner, m.partner, n)
-        part = bounded(m.change[j] / sqrt(own), WHITE_MOST)
-        parts[j] = part * part
-
-
-@kernel
-def explain_course(m: GmmModel, parts: Real[DIM]) -> None:
-    """parts: the same for what does not follow from the row before: the joint triangle ends with that of its root.  O(D^3 / 6)."""
-    n = len(parts)
-    start = len(m.joint) - len(m.merged)
-    for i in range(len(m.merged)):
-        m.merged[i] = m.joint[start + i]
-    for j in range(n):
-        parts[j] = m.pair[n + j]
-    explain(m, m.merged, parts, parts)
+        whiten(r, m.partner, j, n, WHITE_FACTOR_MOST)
+        own = real(0)
+        along = real(0)
+        for i in range(j, n):
+            own += m.partner[i] * m.partner[i]
+            along += m.partner[i] * z[i]
+        part = bounded(along / sqrt(own), WHITE_MOST)
+        parts[j - first] = part * part
 
 
 @kernel
@@ -85,8 +75,9 @@ def usual_step(m: GmmModel, j: Index) -> Real:
     total = DEVIATION_LEAST * DEVIATION_LEAST
     row = 0
     for i in range(n + j + 1):
-        then = m.joint[row + j - i] if i <= j else real(0)
-        difference = m.joint[row + n + j - i] - then
+        difference = m.joint[row + n + j - i]
+        if i <= j:
+            difference = difference - m.joint[row + j - i]
         total += difference * difference
         row = row + len(m.pair) - i
     return total
@@ -102,7 +93,7 @@ def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
         m.told[0] += 1
     rate = real(1) / real(m.told[0])
     still = real(1) if absolute(step) < MOVED else real(0)
-    m.calm[0] = clipped(m.calm[0] + rate * (still - m.calm[0]), real(0), real(1))
+    m.calm[0] = m.calm[0] + rate * (still - m.calm[0])
     m.others[0] = m.others[0] + rate * (left_of(m.distance[0], m.parts[j]) - m.others[0])
 
 
@@ -110,36 +101,36 @@ def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
 def accuse(m: GmmModel, x: Real[DIM]) -> None:
     """A row is in alarm: find the sensors that it is about.  O(D^3 / 3)."""
     n = len(m.own)
-    explain_course(m, m.turned)
-    explain(m, m.roots[m.nearest[0]], m.own, m.parts)
-    if m.episode[0] == 1:
-        zero(m.shares, n)
-        m.culprit[0] = 0
+    explain(m, m.joint, m.pair, m.turned, n, len(m.pair))
+    explain(m, m.roots[m.nearest[0]], m.own, m.parts, 0, n)
+    begins = m.episode[0] == 1
+    if begins:
         m.abrupt[0] = 1 if m.loud[0] > threshold_of(m) else 0
-        for j in range(n):
-            leap = m.turned[j] > HALF * m.innovation[0] and x[j] != m.before[j]
-            m.leaps[j] = bounded(m.turned[j], WHITE_MOST) if leap else real(0)
-        begin_story(m)
     total = SOME
     for j in range(n):
+        if begins:
+            m.shares[j] = real(0)
+            leap = m.turned[j] > HALF * m.innovation[0] and x[j] != m.before[j]
+            m.leaps[j] = bounded(m.turned[j], WHITE_MOST) if leap else real(0)
         by_course = m.turned[j] / (m.tail_of_rows + left_of(m.innovation[0], m.turned[j]))
         by_bank = m.parts[j] / (m.tail_of_rows + left_of(m.distance[0], m.parts[j]))
         # what has just become normal is known to the bank, but not yet to the course
         if m.settling[0] > 0 or by_course < by_bank:
             by_course = by_bank
-        m.turned[j] = log2_one_plus(by_course)
+        part = log2_one_plus(by_course)
         if j == m.repeater[0]:
-            m.turned[j] = m.turned[j] + REPEATED * m.loud[2]
-        total += m.turned[j]
+            part = part + REPEATED * m.loud[2]
+        m.turned[j] = part
+        total += part
     rate = real(1) / real(m.episode[0])
     if rate < LATEST:
         rate = LATEST
     best = 0
     for j in range(n):
-        m.shares[j] = clipped(m.shares[j] + rate * (m.turned[j] / total - m.shares[j]), real(0), real(1))
+        m.shares[j] = m.shares[j] + rate * (m.turned[j] / total - m.shares[j])
         if m.shares[j] > m.shares[best]:
             best = j
-    if best != m.culprit[0]:
+    if begins or best != m.culprit[0]:
         m.culprit[0] = best
         begin_story(m)
     tell_on(m, x, best)

@@ -5,13 +5,12 @@ holds; what does not follow is the *innovation*.  A change between known regimes
 """
 
 from pykernel.algorithms.elementary import log2_of
-from pykernel.algorithms.novelty.bank import begin_root, keep_wide, lengthened, log_volume
+from pykernel.algorithms.novelty.bank import begin_root, learn_root, lengthened, log_volume
 from pykernel.algorithms.novelty.state import LONGEST, WHITE_MOST, GmmModel
-from pykernel.algorithms.packed import blend, whiten
+from pykernel.algorithms.packed import whiten
 from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, Constant, Real, absolute, kernel, real, sqrt
 
-LEAST_NEW = Constant(0.03)
 RARE = Constant(0.1)
 """Repeats count only of sensors that repeat themselves in a smaller part of the rows."""
 TOO_FAR = Constant(9.0)
@@ -28,7 +27,7 @@ def innovate(m: GmmModel, x: Real[DIM]) -> None:
     for j in range(n):
         m.pair[j] = m.before[j] - m.middle[j]
         m.pair[n + j] = x[j] - m.middle[j]
-    whiten(m.joint, m.pair, 0, len(m.pair), len(m.pair), WHITE_MOST)
+    whiten(m.joint, m.pair, 0, len(m.pair), WHITE_MOST)
     square = real(0)
     for i in range(n, len(m.pair)):
         square += m.pair[i] * m.pair[i]
@@ -38,7 +37,7 @@ def innovate(m: GmmModel, x: Real[DIM]) -> None:
 @kernel
 def surprise_by_course(m: GmmModel) -> None:
     """m.surprise of the course: the innovation's, or if the bank explains the row better, the bank's."""
-    own = lengthened(m, m.innovation[0]) + real(2) * log_volume(m.joint, len(m.own), len(m.pair), len(m.pair))
+    own = lengthened(m, m.innovation[0]) + real(2) * log_volume(m.joint, len(m.own), len(m.pair))
     m.surprise[0] = own if own < m.surprise[1] else m.surprise[1]
 
 
@@ -59,8 +58,7 @@ def learn_course(m: GmmModel, x: Real[DIM]) -> None:
         m.partner[j] = part * (m.before[j] - m.middle[j])
         m.partner[n + j] = part * difference
         m.middle[j] = m.middle[j] + share * difference
-    blend(m.joint, m.partner, m.norms, sqrt(real(1) - rate), LEAST_NEW, len(m.partner))
-    keep_wide(m, m.joint, m.middle, len(m.pair))
+    learn_root(m, m.joint, m.partner, m.middle, rate, len(m.pair))
 
 
 @kernel
@@ -94,29 +92,19 @@ def surprise_of_repeats(m: GmmModel, x: Real[DIM]) -> Real:
 
 
 @kernel
-def learn_steps(m: GmmModel, x: Real[DIM]) -> None:
-    """Learn the smallest step that each sensor makes.  O(D)."""
+def pass_on(m: GmmModel, x: Real[DIM], rate: Real) -> None:
+    """The row becomes the row before: count how long each sensor has had its value, and unless rate is 0, learn how often it repeats
+    itself, and the smallest step that it makes.  O(D)."""
     for j in range(len(x)):
         step = absolute(x[j] - m.before[j])
-        if step > real(0) and (m.least_step[j] == real(0) or step < m.least_step[j]):
-            m.least_step[j] = step
-
-
-@kernel
-def count_repeats(m: GmmModel, x: Real[DIM]) -> None:
-    """Count how long each sensor has had its value.  O(D)."""
-    for j in range(len(x)):
-        if x[j] == m.before[j]:
+        same = real(0)
+        if step == real(0):
+            same = real(1)
             if m.run[j] < LONGEST:
                 m.run[j] += 1
         else:
             m.run[j] = 0
-
-
-@kernel
-def learn_repeats(m: GmmModel, x: Real[DIM]) -> None:
-    """Learn how often each sensor repeats itself.  O(D)."""
-    rate = real(1) / real(m.followed[0])
-    for j in range(len(x)):
-        same = real(1) if x[j] == m.before[j] else real(0)
+            if rate > real(0) and (m.least_step[j] == real(0) or step < m.least_step[j]):
+                m.least_step[j] = step
         m.repeats[j] = m.repeats[j] + rate * (same - m.repeats[j])
+        m.before[j] = x[j]

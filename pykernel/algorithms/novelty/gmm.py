@@ -14,7 +14,10 @@ from pykernel.algorithms.novelty.bank import (
     admit,
     begin_search,
     compare_all,
+    compare_some,
+    compares_early,
     drop_candidate,
+    drop_newest,
     fade,
     gather,
     has_room,
@@ -22,16 +25,16 @@ from pykernel.algorithms.novelty.bank import (
     lend_shape,
     look_around,
     mean_weight,
+    normal_regimes,
     renew,
     start_at,
+    vacate,
 )
 from pykernel.algorithms.novelty.blame import accuse, forget_blame, kind_of, shared
 from pykernel.algorithms.novelty.course import (
-    count_repeats,
     innovate,
     learn_course,
-    learn_repeats,
-    learn_steps,
+    pass_on,
     start_course,
     surprise_by_course,
     surprise_of_repeats,
@@ -44,6 +47,7 @@ from pykernel.algorithms.novelty.state import (
     GmmConfig,
     GmmModel,
     GmmStatus,
+    Presence,
     Sight,
 )
 from pykernel.algorithms.novelty.threshold import (
@@ -55,6 +59,7 @@ from pykernel.algorithms.novelty.threshold import (
     is_armed,
     raise_level,
     settles,
+    since_alarm,
     teach,
     threshold_of,
     valid_threshold,
@@ -87,22 +92,16 @@ AGAIN_TAUGHT = 300
 
 
 @kernel
-def judge_row(m: GmmModel, x: Real[DIM]) -> None:
-    """See how surprising a row is: write its parts to m.loud.  O(K D^2)."""
+def judge_row(m: GmmModel, x: Real[DIM]) -> Real:
+    """See how surprising a row is: write its parts to m.loud; returns the largest one.  O(K D^2)."""
     look_around(m, x)
     innovate(m, x)
     surprise_by_course(m)
+    repeats = surprise_of_repeats(m, x)
+    most = bounded(REPEATS_SHARE * repeats, LEVEL_MOST)
+    m.loud[2] = most
     for i in range(len(m.surprise)):
         m.loud[i] = bounded((m.surprise[i] - m.usual[i]) / sqrt(m.spread[i] + LEAST_SPREAD), LEVEL_MOST)
-    repeats = surprise_of_repeats(m, x)
-    m.loud[2] = bounded(REPEATS_SHARE * repeats, LEVEL_MOST)
-
-
-@kernel
-def score_of(m: GmmModel) -> Real:
-    """The largest of the three surprises."""
-    most = m.loud[0]
-    for i in range(1, len(m.loud)):
         if m.loud[i] > most:
             most = m.loud[i]
     return most
@@ -123,15 +122,15 @@ def novelty(
         return refused
     score[0] = real(0)
     if m.watched[0] > 0:
-        judge_row(m, x)
-        score[0] = score_of(m)
+        level = judge_row(m, x)
+        score[0] = level
     return Status.DONE
 
 
 @kernel
 def intact(m: GmmModel) -> Bool:
     """Whether the counts that lead to places are within their ranges."""
-    if m.known[0] > len(m.weights) or m.culprit[0] >= len(m.shares):
+    if m.known[0] > len(m.weights) or m.newest[0] > m.known[0] or m.culprit[0] >= len(m.shares):
         return False
     if m.merge_first[0] >= len(m.weights) or m.merge_second[0] >= len(m.weights):
         return False
@@ -140,7 +139,7 @@ def intact(m: GmmModel) -> Bool:
 
 @kernel
 def alarm(m: GmmModel, state: Real[3]) -> Index:
-    """Write to state the level, its threshold, and the number of rows since the alarm began, 0 if there is none.
+    """Write to state the level, its threshold, and the number of rows since the alarm began that the latest row is in, 0 if it is in none.
 
     Returns DONE, or REFUSED_STATE with state unchanged.
     """
@@ -148,7 +147,7 @@ def alarm(m: GmmModel, state: Real[3]) -> Index:
         return Status.REFUSED_STATE
     state[0] = m.level[0]
     state[1] = threshold_of(m)
-    state[2] = real(m.episode[0])
+    state[2] = since_alarm(m)
     return Status.DONE
 
 
@@ -168,7 +167,7 @@ def blame(m: GmmModel, parts: Real[DIM]) -> Index:
 
 @kernel
 def regimes(m: GmmModel, shares: Real[COMPONENTS]) -> Index:
-    """Write to shares the part of the latest rows that each known regime has; 0 for a rejected one.
+    """Write to shares the part of the latest rows that each known regime has; -1 for a rejected one, 0 for none.
 
     Returns DONE, or REFUSED_STATE with shares unchanged.
     """
@@ -180,8 +179,8 @@ def regimes(m: GmmModel, shares: Real[COMPONENTS]) -> Index:
             total += m.weights[k]
     for k in range(len(shares)):
         shares[k] = real(0)
-        if k < m.known[0] and m.rejected[k] == 0:
-            shares[k] = m.weights[k] / total
+        if k < m.known[0]:
+            shares[k] = real(-1) if m.rejected[k] != 0 else m.weights[k] / total
     return Status.DONE
 
 
@@ -197,7 +196,7 @@ def quicken(m: GmmModel) -> None:
         m.surprised[0] = AGAIN_JUDGED
     if m.taught[0] > AGAIN_TAUGHT:
         m.taught[0] = AGAIN_TAUGHT
-    m.settling[0] = m.relearn_after
+    m.settling[0] = m.settles_for
     m.level[0] = real(0)
     m.episode[0] = 0
     m.quiet[0] = 0
@@ -206,7 +205,6 @@ def quicken(m: GmmModel) -> None:
 @kernel
 def learn_usual(m: GmmModel) -> None:
     """Learn what surprises are usual: at first, that of one row, and spreads of 1.  O(1)."""
-    known = m.surprised[0] > 0
     if m.surprised[0] < m.horizon:
         m.surprised[0] += 1
     rate = real(1) / real(m.surprised[0])
@@ -217,7 +215,7 @@ def learn_usual(m: GmmModel) -> None:
             if difference > most:
                 difference = most
         m.usual[i] = bounded(m.usual[i] + rate * difference, SCORE_MOST)
-        if known:
+        if m.surprised[0] > 1:
             above = difference if difference > real(0) else real(0)
             m.spread[i] = m.spread[i] + rate * (real(2) * (above * above) - m.spread[i])
 
@@ -241,14 +239,14 @@ def warming(m: GmmModel) -> Bool:
 
 
 @kernel
-def notice(m: GmmModel, x: Real[DIM]) -> Bool:
-    """Judge a row; returns whether it is in alarm.  O(K D^2), in an alarm O(D^3)."""
-    judge_row(m, x)
-    raise_level(m, score_of(m), m.surprised[0] < JUDGED)
+def notice(m: GmmModel, x: Real[DIM], warm: Bool) -> Bool:
+    """Judge a row; returns whether it is in alarm.  warm: there are no alarms yet.  O(K D^2), in an alarm O(D^3)."""
+    score = judge_row(m, x)
+    m.missed[0] = 0
+    raise_level(m, score, m.surprised[0] < JUDGED)
     alarmed = m.forbidden[0] != 0
-    is_warm = warming(m)
     # a regime of few rows cannot tell yet
-    if not is_warm and m.level[0] > threshold_of(m) and m.counts[m.nearest[0]] > m.fresh:
+    if not warm and m.level[0] > threshold_of(m) and m.counts[m.nearest[0]] > m.fresh:
         alarmed = True
     follow_episode(m, alarmed)
     if alarmed:
@@ -257,13 +255,23 @@ def notice(m: GmmModel, x: Real[DIM]) -> Bool:
 
 
 @kernel
+def miss_sample(m: GmmModel, refused: Index) -> Index:
+    """A sample was refused: count it.  Many in a row are an alarm."""
+    if refused != Status.REFUSED_STATE:
+        if m.missed[0] >= m.absent_after:
+            return GmmStatus.ABSENT
+        m.missed[0] += 1
+    return refused
+
+
+@kernel
 def stay_awake(m: GmmModel, x: Real[DIM]) -> Index:
     """Learning is off: judge a row.  O(K D^2), in an alarm O(D^3)."""
     if m.watched[0] == 0:
         return TakenStatus.FROZEN
-    alarmed = notice(m, x)
-    count_repeats(m, x)
-    copy(x, m.before, len(x))
+    warm = warming(m)
+    alarmed = notice(m, x, warm)
+    pass_on(m, x, real(0))
     return GmmStatus.NOVEL if alarmed else TakenStatus.FROZEN
 
 
@@ -275,7 +283,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         return Status.DONE
     judged = m.surprised[0] >= JUDGED
     warm = warming(m)
-    alarmed = notice(m, x)
+    alarmed = notice(m, x, warm)
     armed = is_armed(m)
     # the candidate of the alarm before is kept until here, for ``acknowledge``
     if armed and alarmed and m.episode[0] == 1:
@@ -295,31 +303,44 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
             status = GmmStatus.STRANGE
         else:
             renew(m, x)
-        fade(m)
         enough = m.patience
         if not warm:
-            enough = m.relearn_soon if shared(m) and not armed else m.relearn_after
+            enough = m.relearn_soon if shared(m) and (not armed or m.settling[0] > 0) else m.relearn_after
         # of an alarm that just began, most of the candidate's rows are older: false alarms
         begun = m.episode[0] > 0 and m.episode[0] < m.relearn_soon
-        if status == GmmStatus.STRANGE and not begun and m.counts[len(m.weights)] >= enough and has_room(m):
+        # more rows than a candidate counts are those of an alarm
+        gathered = m.episode[0] if enough > m.horizon else m.counts[len(m.weights)]
+        if status == GmmStatus.STRANGE and not begun and gathered >= enough and has_room(m):
+            if not compares_early(m):
+                compare_some(m)
+            fade(m)
             admit(m, 0, real(0))
+            if warm:
+                m.newest[0] = 0
             status = GmmStatus.BORN
+        else:
+            if status == GmmStatus.STRANGE:
+                compare_some(m)
+            fade(m)
+    rate = real(0)
     if not held or lasting:
         if not strange:
             learn_course(m, x)
-        learn_repeats(m, x)
-        learn_steps(m, x)
+        rate = real(1) / real(m.followed[0])
         # of strange rows no surprise is usual, or many regimes would make the monitor blind
         if m.watched[0] > m.loud_first and (lasting or not strange):
             learn_usual(m)
-    count_repeats(m, x)
+    pass_on(m, x, rate)
     if (status == GmmStatus.BORN or lasting) and not warm:
         quicken(m)
-    copy(x, m.before, len(x))
     if m.watched[0] < m.watched_most:
         m.watched[0] += 1
     if alarmed and status != GmmStatus.BORN:
         return GmmStatus.HELD if held and not lasting else GmmStatus.NOVEL
+    if status == Status.DONE and warm:
+        return GmmStatus.WARMING
+    if status == Status.DONE and m.arms and not armed:
+        return GmmStatus.UNARMED
     return status
 
 
@@ -327,22 +348,36 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
 
 
 @kernel
-def acknowledge(m: GmmModel) -> Index:
-    """This is normal from now on: the rows of the alarm, which wait as a candidate, become a regime at once.  O(K^2 D^3).
-
-    Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones, or REFUSED_STATE.
-    """
+def settle(m: GmmModel, rejected: Index) -> Index:
+    """The candidate becomes a regime at once, a normal or a rejected one.  O(K^2 D^3)."""
     if not intact(m):
         return Status.REFUSED_STATE
     if m.counts[len(m.weights)] == 0:
+        if rejected == 0 and m.watched[0] > 0:
+            look_around(m, m.before)
+            if m.forbidden[0] != 0:
+                m.rejected[m.barring[0]] = 0
+                quicken(m)
+                return Status.DONE
         return GmmStatus.NOTHING_NEW
     if not has_room(m):
         return GmmStatus.NO_ROOM
     lend_shape(m)
     compare_all(m)
-    admit(m, 0, mean_weight(m))
-    quicken(m)
+    admit(m, rejected, real(0) if rejected != 0 else mean_weight(m))
+    if rejected == 0:
+        quicken(m)
     return Status.DONE
+
+
+@kernel
+def acknowledge(m: GmmModel) -> Index:
+    """This is normal from now on: the rows of the alarm, which wait as a candidate, become a regime at once.  If there
+    are none, and the latest row is in alarm because its regime was rejected, that regime is a normal one again.  O(K^2 D^3).
+
+    Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones, or REFUSED_STATE.
+    """
+    return settle(m, 0)
 
 
 @kernel
@@ -351,15 +386,23 @@ def reject(m: GmmModel) -> Index:
 
     Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones already, or REFUSED_STATE.
     """
+    return settle(m, 1)
+
+
+@kernel
+def unlearn(m: GmmModel) -> Index:
+    """Take back the newest regime, if it came after the warm-up: one that an alarm taught, or that was acknowledged or rejected.
+    Where it took the place of one of two that were merged, these stay merged.  O(D^2).
+
+    Returns DONE, NOTHING_NEW, NO_ROOM if no normal regime would be left, or REFUSED_STATE.
+    """
     if not intact(m):
         return Status.REFUSED_STATE
-    if m.counts[len(m.weights)] == 0:
+    if m.newest[0] == 0:
         return GmmStatus.NOTHING_NEW
-    if not has_room(m):
+    if m.rejected[m.newest[0] - 1] == 0 and normal_regimes(m) == 1:
         return GmmStatus.NO_ROOM
-    lend_shape(m)
-    compare_all(m)
-    admit(m, 1, real(0))
+    drop_newest(m)
     return Status.DONE
 
 
@@ -368,13 +411,12 @@ def forget_all(m: GmmModel) -> None:
     """Forget all that was learned."""
     last = len(m.weights)
     for k in range(last + 1):
-        zero(m.means[k], len(m.means[0]))
-        zero(m.roots[k], len(m.roots[0]))
-        m.counts[k] = 0
+        vacate(m, k)
     for k in range(last):
         m.weights[k] = real(0)
         m.rejected[k] = 0
     m.known[0] = 0
+    m.newest[0] = 0
     m.unmet[0] = 0
     begin_search(m)
     zero(m.joint, len(m.joint))
@@ -440,8 +482,14 @@ def keeps(m: GmmModel) -> Bool:
             if m.rejected[k] == 0:
                 normal = normal + 1
     if m.watched[0] == 0:
-        return m.known[0] == 0 and m.counts[last] == 0 and m.followed[0] == 0 and all_zero(m.joint, len(m.joint))
-    return normal > 0 and m.followed[0] > 0 and wide(m.joint, len(m.pair))
+        return (
+            m.known[0] == 0
+            and m.newest[0] == 0
+            and m.counts[last] == 0
+            and m.followed[0] == 0
+            and all_zero(m.joint, len(m.joint))
+        )
+    return normal > 0 and m.newest[0] <= m.known[0] and m.followed[0] > 0 and wide(m.joint, len(m.pair))
 
 
 GMM = programs(
@@ -449,12 +497,13 @@ GMM = programs(
         name="gmm",
         model=GmmModel,
         memory=(Threshold, Blame, Course, Bank),
-        work=(Sight,),
+        work=(Sight, Presence),
         configs=(GmmConfig, ThresholdConfig),
         statuses=GmmStatus,
         hooks={
             frame.learn: watch_row,
             frame.stand_by: stay_awake,
+            frame.miss_row: miss_sample,
             frame.intact: intact,
             frame.blank: blank,
             frame.keeps: keeps,
@@ -468,9 +517,10 @@ GMM = programs(
             Entry("regimes", regimes, "reading"),
             Entry("acknowledge", acknowledge, "action", answers=True),
             Entry("reject", reject, "action", answers=True),
+            Entry("unlearn", unlearn, "action", answers=True),
         ),
         labels=("none",),
         restarts=True,
-        alarms=(GmmStatus.NOVEL, GmmStatus.HELD),
+        alarms=(GmmStatus.NOVEL, GmmStatus.HELD, GmmStatus.ABSENT),
     )
 )

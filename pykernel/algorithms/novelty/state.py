@@ -18,6 +18,7 @@ class GmmStatus(IntEnum):
 
     BORN = 1  # the row was learned, and the bank knows one regime more.  An alarm that lasted ends with it
     STRANGE = 2  # the row was learned, but not as one of a known regime
+    WARMING = 3  # the row was learned.  There are no alarms yet
     NOVEL = 4  # alarm: the level is above its threshold
     HELD = 5  # alarm: the level is above its threshold, and no known regime learned the row
     UNKNOWN = 8  # none of the others, or too few rows to tell
@@ -26,8 +27,10 @@ class GmmStatus(IntEnum):
     STUCK = 11  # a sensor repeats itself
     NOISE = 12  # a sensor became noisier
     REGIME = 13  # several sensors at once say what was never seen
-    NOTHING_NEW = -10  # there is no regime that could be acknowledged or rejected; nothing changed
-    NO_ROOM = -11  # all regimes but one are rejected ones already; nothing changed
+    UNARMED = 14  # the row was learned.  Alarms are raised, but states that repeat still become normal
+    NOTHING_NEW = -10  # there is no regime that could be acknowledged, rejected or unlearned; nothing changed
+    NO_ROOM = -11  # no normal regime would be left, or none that could be merged; nothing changed
+    ABSENT = -12  # alarm: in five rows' time all samples were refused; the model did not change
 
 
 class Bank(Struct):
@@ -46,6 +49,9 @@ class Bank(Struct):
     known: between(Uint8, 0, COMPONENTS)  # number of regimes
     merge_first: between(Uint8, 0, COMPONENTS - 1)  # the best pair so far
     merge_second: between(Uint8, 0, COMPONENTS - 1)
+    newest: between(
+        Uint8, 0, COMPONENTS
+    )  # place of the latest regime since the warm-up, from 1; 0: there is none, or it was unlearned
 
 
 class Course(Struct):
@@ -64,7 +70,7 @@ class Course(Struct):
     joint: between(Real[DIM * (DIM * 2 + 1)], "-root_most", "root_most")
     run: Uint16[DIM]  # number of latest rows with the same value
     surprised: between(Uint16, 0, "horizon")  # number of rows behind these, at most the horizon
-    settling: between(Uint16, 0, "relearn_after")  # rows to go in which alarms do not stop learning
+    settling: between(Uint16, 0, "settles_for")  # rows to go in which alarms do not stop learning
     watched: between(Index, 0, "watched_most")  # number of rows, at most those that matter
 
 
@@ -86,6 +92,7 @@ class Sight(Struct):
 
     nearest: Index  # the regime that explains the row best
     forbidden: Index  # 1: within the reach of a rejected regime, which explains it better, or no other does
+    barring: Index  # that one
     repeater: Index  # the sensor whose repeats surprise most
     distance: Real  # squared distance from the nearest, in its standard deviations
     innovation: Real  # square of what does not follow from the row before
@@ -96,9 +103,14 @@ class Sight(Struct):
     pair: Real[DIM * 2]  # deviations of the row before and of this row from the mean, whitened
     partner: Real[DIM * 2]
     norms: Real[DIM * 2]
-    change: Real[DIM * 2]
     parts: Real[DIM]  # what each sensor has of an alarm
     merged: Real[DIM * (DIM + 1) // 2]  # root of two Gaussians taken for one
+
+
+class Presence(Struct):
+    """Whether rows come.  The model does not depend on it."""
+
+    missed: between(Index, 0, "absent_after")  # number of latest samples that were refused
 
 
 class GmmConfig(Config):
@@ -119,7 +131,9 @@ class GmmConfig(Config):
     fresh: Index  # rows from which a Gaussian can tell
     tail_of_rows: Real  # nu: degrees of freedom of the bank's t-distributions
     loud_first: Index  # rows before it is learned what surprises are usual
+    settles_for: Index  # rows after a new regime in which alarms do not stop learning
+    absent_after: Index  # refused samples in a row that are an alarm
 
 
 class GmmModel(Framed):
-    parts = (Bank, Course, Blame, Sight, GmmConfig, Threshold, ThresholdConfig)
+    parts = (Bank, Course, Blame, Sight, Presence, GmmConfig, Threshold, ThresholdConfig)

@@ -8,8 +8,8 @@ of the rows without faults that are in alarm.
 
 An *episode* is an alarm with its gaps of a few quiet rows.  Only its first rows teach the threshold: a fault that lasts must not
 become usual.  It is one event, so its first row teaches e as fast as any row, and each other one as slowly as in a threshold that has
-learned for long: the threshold of a young monitor must not climb past a fault.  A monitor for which a long alarm is the new normal
-begins a new episode, or calls ``learn_level``.
+learned for long: the threshold of a young monitor must not climb past a fault.  Where a long alarm is the new normal, the monitor
+begins a new episode.
 
 A monitor that *arms* takes alarms beyond the promised rate for faults once it is commissioned, so that faults that repeat do not raise
 the threshold.  Rows in alarm teach it within a budget of tokens, e follows the median of the excess in place of its mean, and e and s
@@ -20,7 +20,21 @@ begins anew when no level was above q for long (``UNEXCEEDED``).
 """
 
 from pykernel.algorithms.elementary import LN_2, bounded, clipped
-from pykernel.dialect import Bool, Config, Constant, Index, Model, Real, Struct, Uint8, Uint16, between, kernel, real
+from pykernel.dialect import (
+    Bool,
+    Config,
+    Constant,
+    Index,
+    Model,
+    Real,
+    Struct,
+    Uint8,
+    Uint16,
+    between,
+    floor_shift,
+    kernel,
+    real,
+)
 
 LEVEL_MOST = Constant(64.0)
 """Largest |level|."""
@@ -40,8 +54,8 @@ TAUGHT_ARMED = 20
 """The same once the monitor is armed."""
 GAP = 5
 """Longest gap of an episode, in rows."""
-LONG = 4_194_304
-"""Counting of an episode's rows stops here.  A float32 holds this number exactly."""
+LONG = 16_777_216
+"""Counting of rows stops here.  A float32 holds this number exactly."""
 STEP_FIRST = Constant(4.0)
 STEP_LEAST = Constant(0.01)
 """Steps of q, in parts of e: STEP_FIRST / (n + STEP_FIRST), but at least STEP_LEAST."""
@@ -104,33 +118,26 @@ def threshold_of(m: ThresholdModel) -> Real:
 @kernel
 def raise_level(m: ThresholdModel, score: Real, first: Bool) -> None:
     """Take a score into the level."""
-    if first:
-        m.level[0] = bounded(score, LEVEL_MOST)
-    else:
-        m.level[0] = bounded(m.level[0] + m.smoothing * (score - m.level[0]), LEVEL_MOST)
+    before = score if first else m.level[0]
+    m.level[0] = bounded(before + m.smoothing * (score - before), LEVEL_MOST)
 
 
 @kernel
 def follow_episode(m: ThresholdModel, alarm: Bool) -> None:
     """Count the row as one of an episode, or end it."""
-    if alarm:
-        m.quiet[0] = 0
+    if alarm or (m.episode[0] > 0 and m.quiet[0] < GAP):
+        m.quiet[0] = 0 if alarm else m.quiet[0] + 1
         if m.episode[0] < LONG:
             m.episode[0] += 1
-    elif m.episode[0] > 0:
-        if m.quiet[0] < GAP:
-            m.quiet[0] += 1
-            if m.episode[0] < LONG:
-                m.episode[0] += 1
-        else:
-            m.quiet[0] = 0
-            m.episode[0] = 0
+    else:
+        m.quiet[0] = 0
+        m.episode[0] = 0
 
 
 @kernel
 def settles(rows: Index, warmup: Index) -> Bool:
     """Whether the threshold learns after so many rows: a quarter of the warm-up is for what makes the levels."""
-    return real(4) * real(rows) >= real(warmup)
+    return rows >= floor_shift(warmup + 3, 2)
 
 
 @kernel
@@ -140,10 +147,10 @@ def is_armed(m: ThresholdModel) -> Bool:
 
 
 @kernel
-def correct(m: ThresholdModel, alarm: Bool) -> None:
+def correct(m: ThresholdModel, alarm: Bool, armed: Bool) -> None:
     """Raise s for a row in alarm, lower it for any other."""
-    change = m.correction * ((real(1) if alarm else real(0)) - m.alarm_rate)
-    m.shift[0] = clipped(m.shift[0] + change, -(real(0.7) * m.tail), m.shift_limit if is_armed(m) else SHIFT_MOST)
+    change = m.correction * (real(1) - m.alarm_rate) if alarm else m.correction * (real(0) - m.alarm_rate)
+    m.shift[0] = clipped(m.shift[0] + change, -(real(0.7) * m.tail), m.shift_limit if armed else SHIFT_MOST)
 
 
 @kernel
@@ -153,29 +160,33 @@ def teach(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
     fast: the first row is not the only one that teaches e as fast as any row.
     """
     taught = TAUGHT
+    armed = False
     if m.arms:
         if corrects and m.age[0] < m.commissioning:
             m.age[0] += 1
-        m.tokens[0] = clipped(m.tokens[0] + m.token_rate, real(0), m.tokens_most)
-        if is_armed(m):
+        armed = is_armed(m)
+        if armed:
             taught = TAUGHT_ARMED
-        else:
-            m.tokens[0] = m.tokens_most
-    if m.episode[0] > taught or (m.fixed and is_armed(m)):
+        more = m.tokens[0] + m.token_rate
+        m.tokens[0] = more if armed and more < m.tokens_most else m.tokens_most
+    if m.episode[0] > taught or (m.fixed and armed):
         return
-    if is_armed(m) and m.episode[0] > 0:
-        if not alarm:
-            correct(m, alarm)
-            return
-        if m.tokens[0] < real(1):
-            return
-        m.tokens[0] = m.tokens[0] - real(1)
-    learn_level(m, alarm, corrects, fast or m.episode[0] <= 1)
+    learns = True
+    if armed and m.episode[0] > 0:
+        learns = alarm
+        if alarm:
+            if m.tokens[0] < real(1):
+                return
+            m.tokens[0] = m.tokens[0] - real(1)
+    if learns:
+        learn_level(m, corrects, fast or m.episode[0] <= 1, armed)
+    if corrects:
+        correct(m, alarm, armed)
 
 
 @kernel
-def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
-    """Let the threshold learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns as fast as
+def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> None:
+    """Let q and e learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns as fast as
     after so few rows, or as slowly as after many.  O(1)."""
     if m.taught[0] == 0 or (m.below[0] == UNEXCEEDED and not corrects):
         m.quantile[0] = m.level[0]
@@ -198,7 +209,7 @@ def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> N
     m.quantile[0] = bounded(m.quantile[0] + change, LEVEL_MOST)
     if m.level[0] > m.quantile[0]:
         more = m.level[0] - m.quantile[0]
-        if is_armed(m):
+        if armed:
             # e follows the median, so that a fault moves it as far as any row: half of an exponential excess is above e ln 2
             more = real(2) * m.excess[0] if more > LN_2 * m.excess[0] else real(0)
         elif corrects:
@@ -210,10 +221,8 @@ def learn_level(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> N
             count = real(m.threshold_horizon)
         rate = real(1) / (m.upper * count + real(1))
         m.excess[0] = clipped(
-            m.excess[0] + rate * (more - m.excess[0]), m.excess_least, m.excess_limit if is_armed(m) else EXCESS_MOST
+            m.excess[0] + rate * (more - m.excess[0]), m.excess_least, m.excess_limit if armed else EXCESS_MOST
         )
-    if corrects:
-        correct(m, alarm)
 
 
 @kernel
@@ -232,16 +241,15 @@ def forget_threshold(m: ThresholdModel) -> None:
 
 
 @kernel
-def valid_episode(m: ThresholdModel) -> Bool:
-    """Whether alarms could have led to these counts."""
-    return m.quiet[0] == 0 or m.episode[0] > m.quiet[0]
+def since_alarm(m: ThresholdModel) -> Real:
+    """Number of rows since the alarm began that the latest row is in; 0 if it is in none."""
+    return real(m.episode[0]) if m.quiet[0] == 0 else real(0)
 
 
 @kernel
 def valid_threshold(m: ThresholdModel) -> Bool:
     """Whether levels could have led to this state."""
-    episode = valid_episode(m)
-    if not episode:
+    if m.quiet[0] > 0 and m.episode[0] <= m.quiet[0]:
         return False
     if m.taught[0] == 0:
         return m.quantile[0] == real(0) and m.excess[0] == real(0) and m.shift[0] == real(0) and m.below[0] == 0

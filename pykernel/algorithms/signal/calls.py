@@ -52,6 +52,12 @@ def inner_expect(m: SignalModel, x: Real[DIM]) -> Index:
 
 
 @placeholder
+def inner_miss(m: SignalModel, refused: Index) -> Index:
+    """What the model inside says of a raw sample that was refused."""
+    return refused
+
+
+@placeholder
 def inner_valid(m: SignalModel) -> Bool:
     """Whether learning could have led to the model inside."""
 
@@ -109,6 +115,8 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
     sample was refused; nothing is changed, unless REFUSED_STATE is of the model: then the sample was taken.
     """
     received = receive(m, x)
+    if received == SignalStatus.REFUSED_SAMPLE:
+        return inner_miss(m, received)
     if received != SignalStatus.READY:
         return received
     status = inner_learn_alone(m, m.features)

@@ -111,6 +111,8 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
     }
     if inner.valid is not None:
         stand_ins[calls.inner_valid] = inner.valid
+    if inner.missed is not None:
+        stand_ins[calls.inner_miss] = inner.missed
     if learn is not None:
         stand_ins[calls.inner_learn_alone if unlabelled else calls.inner_learn] = learn
         stand_ins[calls.Truth] = inner.label

@@ -1,4 +1,4 @@
-"""Online kernel feature extraction on a budget: OKFEB, with a linear model on the features and alarms.
+"""Online kernel feature extraction on a budget: OKFEB, with a linear model on the features.
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
 subspace tracking, 2016, algorithms 2 to 5.  The subspace codes a sample.  If it does not express the sample well
@@ -10,11 +10,9 @@ from dataclasses import replace
 from pykernel.algorithms import frame
 from pykernel.algorithms.basis.least_squares import RegressionModel
 from pykernel.algorithms.elementary import clipped, each_class, softmax
-from pykernel.algorithms.frame import Status, TakenStatus, hear, refusal, respond, see
+from pykernel.algorithms.frame import Status, hear, refusal, respond, see
 from pykernel.algorithms.kernel_choice import KernelConfig
-from pykernel.algorithms.novelty.threshold import Threshold, ThresholdConfig, forget_threshold
 from pykernel.algorithms.rule import Rule, programs
-from pykernel.algorithms.subspace.alarms import Monitor, MonitorModel, limit_of, watch
 from pykernel.algorithms.subspace.budget import CLAIM_LEAST, border, compare, keeps_gram, project, put, renew, settle
 from pykernel.algorithms.subspace.head import (
     Head,
@@ -36,6 +34,7 @@ from pykernel.algorithms.subspace.state import (
     Step,
     Subspace,
     SubspaceConfig,
+    SubspaceModel,
     SubspaceStatus,
     SubspaceWork,
     code,
@@ -49,7 +48,7 @@ from pykernel.algorithms.subspace.state import (
     weakest_column,
 )
 from pykernel.algorithms.subspace.update import move, shorten
-from pykernel.algorithms.subspace.validity import valid_rest, valid_subspace
+from pykernel.algorithms.subspace.validity import valid_subspace
 from pykernel.algorithms.vectors import zero
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real, absolute, kernel, real, sqrt
 from pykernel.dialect.program import Entry
@@ -74,17 +73,9 @@ LEAST_ODDS = Constant(2.0**-20)
 # ---------------------------------------------------------------------------------------------------- questions
 
 
-class OkfebModel(MonitorModel):
-    """A subspace with alarms."""
-
-
-class LabelledModel(OkfebModel, HeadModel):
-    """One with labels."""
-
-
 @kernel
 def novelty(
-    m: OkfebModel,
+    m: SubspaceModel,
     x: Real[DIM],
     score: Real[1],
 ) -> Index:
@@ -104,7 +95,7 @@ def novelty(
 
 @kernel
 def features(
-    m: OkfebModel,
+    m: SubspaceModel,
     x: Real[DIM],
     z: Real[RANK],
 ) -> Index:
@@ -125,7 +116,7 @@ def features(
 
 
 @kernel
-def answer(m: LabelledModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+def answer(m: HeadModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x) = coefficients' (z(x), 1); before the first sample 0.  O(N (D + r) + r^3 / 3)."""
     code(m)
     make_features(m)
@@ -133,27 +124,18 @@ def answer(m: LabelledModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 
 @kernel
-def chances(m: LabelledModel, x: Real[DIM], p: Real[CLASSES]) -> None:
+def chances(m: HeadModel, x: Real[DIM], p: Real[CLASSES]) -> None:
     """The probability of each class, by the logistic functions."""
     respond(m, x, m.answers)
     softmax(m.answers)
     each_class(m.answers, p)
 
 
-@kernel
-def alarm(m: OkfebModel, state: Real[3]) -> Index:
-    """Write to state the level, its threshold, and the number of rows since the alarm began, 0 if there is none.  Returns DONE."""
-    state[0] = m.level[0]
-    state[1] = limit_of(m)
-    state[2] = real(m.episode[0])
-    return Status.DONE
-
-
 # ----------------------------------------------------------------------------------------------------- learning
 
 
 @kernel
-def countable(m: OkfebModel) -> Bool:
+def countable(m: SubspaceModel) -> Bool:
     """Whether all counts are within their ranges, as intact(), and also the counters of update."""
     if m.examined[0] < 0 or m.examined[0] >= len(m.a[0]):
         return False
@@ -161,7 +143,7 @@ def countable(m: OkfebModel) -> Bool:
 
 
 @kernel
-def share_of_ridge(m: OkfebModel) -> Real:
+def share_of_ridge(m: SubspaceModel) -> Real:
     """One sample's share of the ridge: 1 / min(samples seen, window)."""
     count = m.seen[0]
     if count > m.window:
@@ -170,7 +152,7 @@ def share_of_ridge(m: OkfebModel) -> Real:
 
 
 @kernel
-def step_length(m: OkfebModel, rho: Real) -> Real:
+def step_length(m: SubspaceModel, rho: Real) -> Real:
     """The step length mu."""
     reach = square(m.q) + rho
     most = STEP_MOST * (real(1) / reach)
@@ -189,7 +171,7 @@ def step_length(m: OkfebModel, rho: Real) -> Real:
 
 
 @kernel
-def forgotten(m: OkfebModel, mu: Real, share: Real) -> Real:
+def forgotten(m: SubspaceModel, mu: Real, share: Real) -> Real:
     """mu rho, the part of L that the ridge takes in a step.
 
     If mu depends on the sample, the part is at most 1 / min(samples seen, window).  Otherwise a sample far from L could
@@ -211,7 +193,7 @@ def odds_of(part: Real) -> Real:
 
 
 @kernel
-def censored(m: OkfebModel) -> Bool:
+def censored(m: SubspaceModel) -> Bool:
     """Whether the subspace expresses the sample well enough.  The threshold adapts to the wanted rate.  Algorithm 4."""
     if m.tolerates and m.score[0] < m.insensitivity:
         return True
@@ -228,7 +210,7 @@ def censored(m: OkfebModel) -> Bool:
 
 
 @kernel
-def wonder(m: OkfebModel) -> None:
+def wonder(m: SubspaceModel) -> None:
     """Count strange samples in a row.  The subspace hardly expresses a strange sample, but expresses most others.
 
     For such a sample q, every gradient and the sample's row of A are near zero.  So the sample would be removed first.
@@ -242,7 +224,7 @@ def wonder(m: OkfebModel) -> None:
 
 
 @kernel
-def examine_next(m: OkfebModel) -> None:
+def examine_next(m: SubspaceModel) -> None:
     """Begin to measure the use of the next column of L."""
     m.examined[0] = m.examined[0] + 1 if m.examined[0] + 1 < len(m.a[0]) else 0
     m.looks[0] = 0
@@ -250,7 +232,7 @@ def examine_next(m: OkfebModel) -> None:
 
 
 @kernel
-def examine(m: OkfebModel) -> Bool:
+def examine(m: SubspaceModel) -> Bool:
     """Whether the examined column of L is idle: the other columns express LOOKS samples almost as well.  O(r^2 / 2).
 
     Without column j, a sample's rest would be larger by q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a
@@ -270,7 +252,7 @@ def examine(m: OkfebModel) -> Bool:
 
 
 @kernel
-def compare_first(m: OkfebModel) -> None:
+def compare_first(m: SubspaceModel) -> None:
     """Compute m.b = P k and m.delta while every vector started a column, and L has not moved: then A A' = P and A'k = v.  O(N r)."""
     known = real(0)
     for j in range(m.rank[0]):
@@ -284,13 +266,13 @@ def compare_first(m: OkfebModel) -> None:
 
 
 @kernel
-def is_new(m: OkfebModel) -> Bool:
+def is_new(m: SubspaceModel) -> Bool:
     """Whether the sample is new enough to be stored: otherwise the inverse Gram matrix would get too large."""
     return m.delta[0] > m.ald_threshold * m.own[0] and sqrt(m.delta[0]) * m.inverse_root_limit > real(1)
 
 
 @kernel
-def start(m: OkfebModel) -> Bool:
+def start(m: SubspaceModel) -> Bool:
     """Start a column of L with the sample, if the vectors do not express it.  False: they do.  O(N^2).
 
     Gram-Schmidt in feature space: A = chol(K)^-T.
@@ -319,7 +301,7 @@ def start(m: OkfebModel) -> Bool:
 
 
 @kernel
-def learn_sample(m: OkfebModel, stored: Bool) -> Index:
+def learn_sample(m: SubspaceModel, stored: Bool) -> Index:
     """Move L towards the sample.  Store the sample, or the part that the vectors express.  O(N^2 + N (D + r) + r^3)."""
     share = share_of_ridge(m)
     mu = step_length(m, m.shrinkage * share)
@@ -333,7 +315,7 @@ def learn_sample(m: OkfebModel, stored: Bool) -> Index:
 
 
 @kernel
-def adjust(m: OkfebModel) -> Index:
+def adjust(m: SubspaceModel) -> Index:
     """Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), drop without N^2."""
     if m.rank[0] < len(m.a[0]):
         started = start(m)
@@ -377,44 +359,27 @@ def adjust(m: OkfebModel) -> Index:
 
 
 @kernel
-def track(m: OkfebModel, x: Real[DIM]) -> Index:
+def track(m: SubspaceModel, x: Real[DIM]) -> Index:
     """Learn the input m.x, as the kernel sees it.  [learns_labels] Also write its features to m.z."""
     code(m)
     if m.learns_labels:
         make_features(m)
-    alarmed = 0
-    if m.watches:
-        alarmed = watch(m, m.score[0], m.seen[0])
     if m.seen[0] < MOST_SEEN:
         m.seen[0] += 1
     if m.fades:
         for i in range(m.n[0]):
             m.claim[i] = clipped(m.fading * m.claim[i], CLAIM_LEAST, real(1))
-    if alarmed == 2:
-        return SubspaceStatus.HELD
     status = adjust(m)
     shorten(m)
     if m.budget == Budget.DROP:
         lost = indefinite(m)
         if lost:
             forget_subspace(m)
-    return SubspaceStatus.NOVEL if alarmed == 1 else status
+    return status
 
 
 @kernel
-def stay_awake(m: OkfebModel, x: Real[DIM]) -> Index:
-    """Learning is off: a monitor judges the row.  O(N (D + r))."""
-    alarmed = 0
-    if m.watches and m.seen[0] > 0:
-        if m.scales:
-            see(m, x)
-        code(m)
-        alarmed = watch(m, m.score[0], m.seen[0])
-    return SubspaceStatus.NOVEL if alarmed > 0 else TakenStatus.FROZEN
-
-
-@kernel
-def indefinite(m: OkfebModel) -> Bool:
+def indefinite(m: SubspaceModel) -> Bool:
     """Whether roundings have made G = A'KA something that no subspace has: a diagonal element clearly below zero.  O(r).
 
     Vectors that are dropped leave an L that grows, and with fading and nearly dependent vectors grows without end, in exact
@@ -432,7 +397,7 @@ def indefinite(m: OkfebModel) -> Bool:
 
 
 @kernel
-def learn_both(m: LabelledModel, x: Real[DIM]) -> Index:
+def learn_both(m: HeadModel, x: Real[DIM]) -> Index:
     """Learn the input, then that f(x) should be m.y."""
     rank = m.rank[0]
     status = track(m, x)
@@ -449,17 +414,11 @@ def learn_both(m: LabelledModel, x: Real[DIM]) -> Index:
     return status
 
 
-@kernel
-def took(m: OkfebModel, status: Index) -> Bool:
-    """What is held back is not learned by the scale, either: a lasting fault would become normal."""
-    return not m.watches or status != SubspaceStatus.HELD
-
-
 # ------------------------------------------------------------------------------------------------------- actions
 
 
 @kernel
-def refresh(m: OkfebModel) -> Index:
+def refresh(m: SubspaceModel) -> Index:
     """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
 
     [not budget EXACT] O(N^2 (D + r)).  [budget EXACT] O(N^2 (D + r) + N^3 / 3).
@@ -472,7 +431,7 @@ def refresh(m: OkfebModel) -> Index:
 
 
 @kernel
-def forget_subspace(m: OkfebModel) -> None:
+def forget_subspace(m: SubspaceModel) -> None:
     """Forget the vectors and L, and what is known of them."""
     for i in range(len(m.v)):
         zero(m.v[i], len(m.v[0]))
@@ -496,18 +455,16 @@ def forget_subspace(m: OkfebModel) -> None:
 
 
 @kernel
-def forget_samples(m: OkfebModel) -> None:
-    """Forget the subspace and the alarm level."""
+def forget_samples(m: SubspaceModel) -> None:
+    """Forget the subspace, and what is known of the stream."""
     forget_subspace(m)
     m.censor[0] = real(0)
     m.seen[0] = 0
-    m.began[0] = real(0)
-    forget_threshold(m)
 
 
 @kernel
-def forget_all(m: LabelledModel) -> None:
-    """Forget the subspace, the alarm level and the head."""
+def forget_all(m: HeadModel) -> None:
+    """Forget the subspace and the head."""
     forget_samples(m)
     forget_labels(m)
 
@@ -516,53 +473,44 @@ def forget_all(m: LabelledModel) -> None:
 
 
 @kernel
-def keeps(m: OkfebModel) -> Bool:
-    """Whether learning could have led to this state: all numbers must be within limits.  O(N^2 + N (D + r))."""
-    return valid_subspace(m) and valid_rest(m)
+def keeps_labels(m: HeadModel) -> Bool:
+    """Whether learning could have led to this state, that of the head as well."""
+    return valid_subspace(m) and valid_head(m)
 
 
 @kernel
-def keeps_labels(m: LabelledModel) -> Bool:
-    """The same, of the head as well."""
-    return valid_subspace(m) and valid_rest(m) and valid_head(m)
-
-
-@kernel
-def countable_labels(m: LabelledModel) -> Bool:
+def countable_labels(m: HeadModel) -> Bool:
     """As countable(), and whether turn is the number of a coefficient."""
     return countable(m) and (not m.forgets or (m.turn[0] >= 0 and m.turn[0] < len(m.coefficients)))
 
 
 _ALONE = Rule(
     name="okfeb",
-    model=OkfebModel,
-    memory=(Subspace, Monitor, Threshold),
+    model=SubspaceModel,
+    memory=(Subspace,),
     work=(SubspaceWork,),
-    configs=(SubspaceConfig, ThresholdConfig, KernelConfig),
+    configs=(SubspaceConfig, KernelConfig),
     statuses=SubspaceStatus,
     hooks={
         frame.learn: track,
-        frame.stand_by: stay_awake,
-        frame.took: took,
         frame.intact: countable,
-        frame.keeps: keeps,
+        frame.keeps: valid_subspace,
         frame.forget_rule: forget_samples,
     },
     costs=("O(N (D + r) + r^3 / 3)", "[not budget DROP] O(N^2 + N (D + r) + r^3).  [budget DROP] O(N (D + r) + r^3)"),
     questions=(Entry("novelty", novelty, "question"), Entry("features", features, "question")),
-    actions=(Entry("alarm", alarm, "reading", lambda c: c.watches), Entry("refresh", refresh, "action")),
+    actions=(Entry("refresh", refresh, "action"),),
     labels=("none",),
     restarts=True,
-    alarms=(SubspaceStatus.NOVEL, SubspaceStatus.HELD),
     between=("refresh",),
 )
 _LABELLED = replace(
     _ALONE,
-    model=LabelledModel,
-    memory=(Subspace, Monitor, Threshold, Head),
+    model=HeadModel,
+    memory=(Subspace, Head),
     hooks=_ALONE.hooks
     | {
-        OkfebModel: LabelledModel,
+        SubspaceModel: HeadModel,
         RegressionModel: HeadModel,
         frame.answer: answer,
         frame.chances: chances,

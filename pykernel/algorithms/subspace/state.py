@@ -76,8 +76,6 @@ class SubspaceStatus(IntEnum):
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important expansion vector
     CENSORED = 3  # the subspace expresses the sample well already, and did not learn it
-    NOVEL = 4  # alarm: the alarm level is above its threshold
-    HELD = 5  # alarm: the alarm level is above its threshold, and the subspace did not learn the sample
 
 
 MOST_SEEN = 4_194_304
@@ -157,8 +155,6 @@ class SubspaceConfig(Config):
     leaks: bool  # whether moments fade
     tolerates: bool  # whether samples below a fixed threshold are censored
     censors: bool  # whether the threshold below which samples are censored adapts
-    watches: bool  # whether there are alarms
-    adapts: bool  # whether the alarm threshold adapts
     learns_labels: bool  # whether there is a head
     logistic: bool  # whether the head is a logistic regression
     forgets: bool  # whether the head's forgetting < 1
@@ -200,13 +196,10 @@ class SubspaceConfig(Config):
     refill: Real  # head: what is added to keep the ridge constant while earlier samples fade
     coefficient_limit: Real  # head: largest coefficient
     sum_limit: Real  # head: limit above every element of its factor
-    alarm_threshold: Real  # fixed alarm threshold
-    warmup: Index  # number of samples before the first alarm is possible
-    relearn_after: Index  # an alarm stops learning for at most this number of its samples
 
     tunable = frozenset(
         """tolerates eta ald_threshold insensitivity more_censoring less_censoring fading root_forgetting
-        refill coefficient_limit alarm_threshold warmup relearn_after""".split()
+        refill coefficient_limit""".split()
     )
 
 

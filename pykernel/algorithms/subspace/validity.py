@@ -1,19 +1,18 @@
 """Whether learning could have led to a state of a subspace: what a snapshot must show before it is used."""
 
-from pykernel.algorithms.subspace.alarms import MonitorModel, valid_monitor
 from pykernel.algorithms.subspace.budget import CLAIM_LEAST, keeps_gram
-from pykernel.algorithms.subspace.state import Budget, intact
+from pykernel.algorithms.subspace.state import Budget, SubspaceModel, intact
 from pykernel.algorithms.vectors import all_zero, empty_from
 from pykernel.dialect import Bool, kernel, real
 
 
 @kernel
-def valid_subspace(m: MonitorModel) -> Bool:
-    """Whether the numbers of the subspace are within their limits, and zero in unused places."""
+def valid_subspace(m: SubspaceModel) -> Bool:
+    """Whether the numbers of the subspace are within their limits, and zero in unused places.  O(N^2 + N (D + r))."""
     n = m.n[0]
     rank = m.rank[0]
     # rank itself, too: a storage may give another number at the next reading
-    if not intact(m) or m.seen[0] < n or rank > len(m.a[0]):
+    if not intact(m) or m.seen[0] < n or rank > len(m.a[0]) or m.use[0] > real(m.looks[0]):
         return False
     pairs = 0
     for i in range(len(m.v)):
@@ -38,13 +37,3 @@ def valid_subspace(m: MonitorModel) -> Bool:
         if not empty_from(m.root, pairs, len(m.root)):
             return False
     return not keeps_gram(m) or empty_from(m.gram, pairs, len(m.gram))
-
-
-@kernel
-def valid_rest(m: MonitorModel) -> Bool:
-    """Whether learning could have led to these sums, thresholds and levels."""
-    if m.use[0] > real(m.looks[0]):
-        return False
-    if m.watches:
-        return valid_monitor(m)
-    return True

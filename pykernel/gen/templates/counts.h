@@ -9,6 +9,10 @@
 
 #include "{{ name }}.h"
 {% include "stamp.h" %}
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST) \
+    || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))
+#error "compile the file that includes {{ name }}_counts.h without -ffast-math, -Ofast or /fp:fast: they change the counts"
+#endif
 /* C++ warns of C's casts. */
 #ifdef __cplusplus
 #define {{ macro }}_CAST(type, value) static_cast<type>(value)
@@ -16,33 +20,39 @@
 #define {{ macro }}_CAST(type, value) ((type)(value))
 #endif
 
-/* The nearest count; -32768, which the model refuses, for NaN and for what 16 bits do not hold. */
+/* The nearest count, the larger one of two; -32768, which the model refuses, for NaN and for what 16 bits do not hold.
+ * No product is added to anything: a compiler that fuses multiplications and additions finds none. */
 static inline int16_t {{ name }}_count(float value, float per_unit)
 {
-    const float counts = (value * per_unit) + 0.5f;
+    const float counts = value * per_unit;
     int32_t whole;
-    if (!((counts >= -32767.0f) && (counts < 32768.0f))) {
+    float low;
+    if (!((counts >= -32767.5f) && (counts < 32767.5f))) {
         return {{ macro }}_CAST(int16_t, -32768);
     }
-    whole = {{ macro }}_CAST(int32_t, counts);
-    return {{ macro }}_CAST(int16_t, ({{ macro }}_CAST(float, whole) > counts) ? (whole - 1) : whole);
+    whole = {{ macro }}_CAST(int32_t, counts); /* towards 0 */
+    low = {{ macro }}_CAST(float, whole) - 0.5f;
+    if (counts < low) {
+        whole -= 1;
+    } else if (counts >= (low + 1.0f)) {
+        whole += 1;
+    }
+    return {{ macro }}_CAST(int16_t, whole);
 }
 
 /* All inputs. */
 static inline void {{ name }}_counts(const float values[{{ macro }}_{{ sample }}], int16_t x[{{ macro }}_{{ sample }}])
 {
-{%- if int16.per_unit | length == 1 %}
-    for (int32_t j = 0; j < {{ macro }}_{{ sample }}; j++) {
-        x[j] = {{ name }}_count(values[j], {{ int16.per_unit[0] }});
-    }
-{%- else %}
-    static const float per_unit[{{ macro }}_{{ sample }}] = {
-        {{ int16.per_unit | join(", ") }}
+{%- for table in ("per_unit", "offset") if int16[table] | length > 1 %}
+    static const float {{ table }}[{{ macro }}_{{ sample }}] = {
+        {{ int16[table] | join(", ") }}
     };
+{%- endfor %}
+{%- set per_unit = int16.per_unit[0] if int16.per_unit | length == 1 else "per_unit[j]" %}
+{%- set offset = int16.offset[0] if int16.offset | length == 1 else "offset[j]" %}
     for (int32_t j = 0; j < {{ macro }}_{{ sample }}; j++) {
-        x[j] = {{ name }}_count(values[j], per_unit[j]);
+        x[j] = {{ name }}_count(values[j]{{ " - " ~ offset if int16.offset }}, {{ per_unit }});
     }
-{%- endif %}
 }
 
 #undef {{ macro }}_CAST

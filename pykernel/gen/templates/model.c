@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 {{ guard_code }}
+{%- include "float_for.h" %}
 {%- if few %}
 
 {% set limits %}{% for extent in few %}{{ " or " if not loop.first }}{{ macro }}_{{ extent }}{% endfor %}{% endset -%}
@@ -40,7 +41,6 @@
 {% for slot in slots -%}
 {{ macro }}_ASSERT(place_of_{{ slot.name }}, offsetof({{ name }}_t, {{ slot.name }}) == {{ slot.offset }}u);
 {% endfor -%}
-{{ macro }}_ASSERT(size_in_all, sizeof({{ name }}_t) == {{ macro }}_RAM_BYTES);
 
 /* Parameters.  They follow from {{ name }}.toml. */
 {% for p in parameters if not (classes and p.name == "CLASSES") -%}

@@ -52,7 +52,10 @@ extern "C" {
 {% endif -%}
 {% if int16 -%}
 {% if label_kind != "none" -%}
-#define {{ macro }}_LABEL_SCALE {{ int16.label_scale }} /* {{ "a function" if classes else "a label or a prediction" }} of 1 is this number */
+#define {{ macro }}_LABEL_SCALE {{ int16.label_scale }} /* {{ "a function" if classes else "a label or a prediction" }} of 1 is this number{{ ", counted from NAME_LABEL_OFFSET" | replace("NAME", macro) if int16.label_offset }} */
+{% if int16.label_offset -%}
+#define {{ macro }}_LABEL_OFFSET {{ int16.label_offset }} /* the label or prediction of 0 */
+{% endif -%}
 {% endif -%}
 {% for question, scale in int16.scales -%}
 #define {{ macro }}_{{ question | upper }}_SCALE {{ scale }} /* what {{ name }}_{{ question }} writes for 1 */
@@ -75,6 +78,13 @@ extern "C" {
 {%- endfor %}
  */
 {%- endif %}
+
+/* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
+#if defined(__FLASH) && !defined(__STRICT_ANSI__) && !defined(__cplusplus)
+#define {{ macro }}_FLASH __flash
+#else
+#define {{ macro }}_FLASH
+#endif
 
 /* {{ status_doc }}
 {%- if persists %}
@@ -101,6 +111,12 @@ typedef struct {
     {{ slot.declaration }};{% if slot.doc %} /* {{ slot.doc }} */{% endif %}
 {%- endfor %}
 } {{ name }}_t;
+
+/* What includes this file must lay out the memory as src/{{ name }}.c does: not with -fpack-struct or #pragma pack. */
+typedef char {{ name }}_assert_size[(sizeof({{ name }}_t) == {{ macro }}_RAM_BYTES) ? 1 : -1];
+#if defined(__GNUC__)
+typedef char {{ name }}_assert_alignment[(__alignof__({{ name }}_t) >= __alignof__({{ widest }})) ? 1 : -1];
+#endif
 
 {% if persists -%}
 /* Put the model into its initial state{% if learned %}: what the model had learned when this code was generated{% endif %}.

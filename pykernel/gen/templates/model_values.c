@@ -12,7 +12,7 @@
 
 {{ marks }}
 {% for t in learned %}
-static const {{ t.type }} {{ name }}_learned_{{ t.name }}[{{ t.extents | join(" * ") }}] {{ macro }}_CONST = {
+static const {{ macro }}_FLASH {{ t.type }} {{ name }}_learned_{{ t.name }}[{{ t.extents | join(" * ") }}] {{ macro }}_CONST = {
     {{ t.text }}
 };
 {% endfor %}

@@ -11,8 +11,12 @@
 {%- endif %}
 {%- for kind in snapshot.ranges %}
 static const struct {
-    {{ place }} place, count;
-    {{ kind.type }} {{ "high" if kind.low or kind.width else "low, high" }};
+    {{ place }} place;
+    {{ place }} count;
+{%- if not (kind.low or kind.width) %}
+    {{ kind.type }} low;
+{%- endif %}
+    {{ kind.type }} high;
 } {{ name }}_stored_{{ kind.what }}_ranges[] = {
 {%- for row in kind.rows %}
     { {{- where(row) }}, {{ row.told.low ~ ", " if "low" in row.told }}{{ row.told.high }}},{{ others(row) }}
@@ -23,7 +27,9 @@ static const struct {
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */
 static const struct {
-    {{ place }} place, count, after;
+    {{ place }} place;
+    {{ place }} count;
+    {{ place }} after;
 } {{ name }}_stored_blanks[] = {
 {%- for row in snapshot.blanks %}
     { {{- where(row) }}, {{ macro }}_PLACE({{ row.told.after }})},{{ others(row) }}

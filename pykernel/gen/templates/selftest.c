@@ -24,15 +24,15 @@ typedef struct {
     } told;
 } {{ name }}_trial_t;
 
-/* Make up a sample of one of {{ r.kinds }} kinds.  moved: whether it is one of the last ones, which lie elsewhere. */
+/* Make up a sample of one of {{ r.kinds }} kinds.  moved: whether it lies elsewhere. */
 static void {{ name }}_make_up({{ name }}_trial_t *t, int32_t kind, bool moved)
 {
-    /* the middle of the samples{{ ", then of the last ones" if r.rows == 2 else " around each of some places, then of the last ones" }}; then twice their largest distance from it */
-    static const {{ r.number }} places[{{ (r.rows + 1) * stored }}] = {
+    /* the middle of the samples{{ ", then of those that lie elsewhere" if r.rows == 2 else " around each of some places, then of those that lie elsewhere" }}; then twice their largest distance from it */
+    static const {{ macro }}_FLASH {{ r.number }} places[{{ (r.rows + 1) * stored }}] = {
         {{ r.places }}
     };
-    static const int8_t halvings[{{ r.kinds }}] = { {{- r.halvings -}} }; /* of this distance, for each kind */
-    const {{ r.number }} *const middle = &places[{{ "(" if stored > 1 }}moved ? {{ r.rows - 1 }} : {{ "(t->seed % " ~ (r.rows - 1) ~ ")" if r.rows > 2 else "0" }}{{ ") * " ~ stored if stored > 1 }}];
+    static const {{ macro }}_FLASH int8_t halvings[{{ r.kinds }}] = { {{- r.halvings -}} }; /* of this distance, for each kind */
+    const {{ macro }}_FLASH {{ r.number }} *const middle = &places[{{ "(" if stored > 1 }}moved ? {{ r.rows - 1 }} : {{ "(t->seed % " ~ (r.rows - 1) ~ ")" if r.rows > 2 else "0" }}{{ ") * " ~ stored if stored > 1 }}];
     for (int32_t j = 0; j < {{ r.columns }}; j++) {
         t->seed = ((t->seed * 75) + 74) % 65537;
         t->x[j] = {{ "(int16_t)" if int16 }}{{ r.made_up }}(middle[{{ j }}], places[{{ r.rows * stored }}{{ "" if r.alike else " + j" }}], halvings[kind]
@@ -81,7 +81,7 @@ static void {{ name }}_call({{ name }}_trial_t *t, uint32_t calls)
             default: status = {{ name }}_hash(t->s); break;
             }
             t->told.status[{{ before }}] = status;
-            t->found = {{ name }}_crc32(t->found, (const unsigned char *)&t->told{{ " + 4u" if before }}, {{ r.told }}u);
+            t->found = {{ name }}_crc32(t->found, {{ "&((const unsigned char *)&t->told)[4]" if before else "(const unsigned char *)&t->told" }}, {{ r.told }}u);
         }
     }
 }
@@ -102,15 +102,13 @@ static void {{ name }}_strike({{ name }}_trial_t *t, unsigned char *at, uint8_t 
 {% endif -%}
 int32_t {{ name }}_selftest({{ name }}_t *s)
 {
-    static const {{ r.asked_type }} asked[{{ r.kinds }}] = { {{- r.asked -}} }; /* the calls with each kind of sample */
+    static const {{ macro }}_FLASH {{ r.asked_type }} asked[{{ r.kinds }}] = { {{- r.asked -}} }; /* the calls with each kind of sample */
 {%- if r.events %}
-    /* further calls */
-    static const struct {
-        {{ r.at }} step;
-        {{ r.mask }} calls;
-    } events[{{ r.events | length }}] = {
+    /* further calls: when, and which.  No table of structs: avr-gcc 5 reads their members in RAM */
+    static const {{ macro }}_FLASH {{ r.at }} when[{{ r.events | length }}] = { {{- r.events | map(attribute=0) | join(", ") -}} };
+    static const {{ macro }}_FLASH {{ r.mask }} which[{{ r.events | length }}] = {
 {%- for step, calls in r.events %}
-        { {{- step }}, 0x{{ "%X" % calls }}},
+        0x{{ "%X" % calls }},
 {%- endfor %}
     };
 {%- endif %}
@@ -131,11 +129,16 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
             t.seed = last;
         }
         last = t.seed;
-        {{ name }}_make_up(&t, kind, n >= {{ r.moved }});
+        {{ name }}_make_up(&t, kind, {{ r.moved }});
+{%- for field, end in r.armed %}
+        if (n == {{ r.begins }}) {
+            s->{{ field }} = {{ end }}; /* not after so many rows: the self-test is short */
+        }
+{%- endfor %}
 {%- if r.events %}
         for (uint32_t e = 0u; e < {{ r.events | length }}u; e++) {
-            if (((int32_t)events[e].step == n){{ " && ((i %% %d) == 0)" % r.stride if r.stride > 1 }}) {
-                {{ name }}_call(&t, events[e].calls);
+            if (((int32_t)when[e] == n){{ " && ((i %% %d) == 0)" % r.stride if r.stride > 1 }}) {
+                {{ name }}_call(&t, which[e]);
             }
         }
 {%- endif %}
@@ -146,37 +149,35 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
     {
         /* the highest bytes of counts: if one is out of range, the calls that read it refuse */
 {%- set alike = r.guards | map(attribute=2) | unique | list | length == 1 %}
-{%- if alike %}
-        static const {{ r.place }} counts[{{ r.guards | length }}] = {
+        static const {{ macro }}_FLASH {{ r.place }} counts[{{ r.guards | length }}] = {
 {%- for field, byte, calls in r.guards %}
             offsetof({{ name }}_t, {{ field }}){{ " + %uu" % byte if byte }},
 {%- endfor %}
-{%- else %}
-        static const struct {
-            {{ r.place }} place;
-            {{ r.guard_mask }} calls;
-        } counts[{{ r.guards | length }}] = {
-{%- for field, byte, calls in r.guards %}
-            {offsetof({{ name }}_t, {{ field }}){{ " + %uu" % byte if byte }}, 0x{{ "%X" % calls }}},
-{%- endfor %}
-{%- endif %}
         };
+{%- if not alike %}
+        static const {{ macro }}_FLASH {{ r.guard_mask }} readers[{{ r.guards | length }}] = {
+{%- for field, byte, calls in r.guards %}
+            0x{{ "%X" % calls }},
+{%- endfor %}
+        };
+{%- endif %}
         for (uint32_t i = 0u; i < {{ r.guards | length }}u; i++) {
-            {{ name }}_strike(&t, (unsigned char *)s + counts[i]{{ "" if alike else ".place" }}, {{ r.wrong }}u, {{ "0x%Xu" % r.guards[0][2] if alike else "counts[i].calls" }});
+            {{ name }}_strike(&t, &((unsigned char *)s)[counts[i]], {{ r.wrong }}u, {{ "0x%Xu" % r.guards[0][2] if alike else "readers[i]" }});
         }
     }
 {%- endif %}
 {%- if r.fields %}
     {
         /* how many numbers each field has{{ "; negative: how many lie between two fields" if r.gaps }} */
-        static const {{ r.count }} fields[{{ r.fields }}] = {
+        static const {{ macro }}_FLASH {{ r.count }} fields[{{ r.fields }}] = {
             {{ r.numbers }}
         };
         const uint32_t found = t.found;
         /* with a number of a field too large, then with all of them, the model goes on.  What it says then does not
          * count: floating-point libraries differ */
         for (int32_t every = 0; every < 2; every++) {
-            {{ real }} *at = ({{ real }} *)(void *)s;
+            {{ real }} *const numbers = ({{ real }} *)(void *)s;
+            int32_t at = 0;
             for (uint32_t i = 0u; i < {{ r.fields }}u; i++) {
 {%- if r.gaps %}
                 if (fields[i] < 0) {
@@ -185,9 +186,9 @@ int32_t {{ name }}_selftest({{ name }}_t *s)
                 }
 {%- endif %}
                 for (int32_t j = 0; j < (every * fields[i]); j++) {
-                    at[j] = {{ r.damage }};
+                    numbers[at + j] = {{ r.damage }};
                 }
-                {{ name }}_strike(&t, (unsigned char *)at + {{ r.real_bytes - 1 }}, {{ r.damaged }}u, 0x{{ "%X" % r.struck }}u);
+                {{ name }}_strike(&t, &((unsigned char *)&numbers[at])[{{ r.real_bytes - 1 }}], {{ r.damaged }}u, 0x{{ "%X" % r.struck }}u);
                 at += fields[i];
             }
         }

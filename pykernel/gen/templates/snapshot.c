@@ -17,6 +17,7 @@
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+{%- include "float_for.h" %}
 
 /* CRC-32 of {{ name }}.c.  Before the pragmas: both files may be compiled as one. */
 extern uint32_t {{ name }}_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
@@ -35,7 +36,7 @@ extern uint32_t {{ name }}_crc32(uint32_t crc, const unsigned char *bytes, uint3
 {%- for p in snapshot.constants %}
 #define {{ macro }}_{{ p.name }} {{ p.value }}
 {%- endfor %}
-{%- for t in snapshot.tables if t.name in snapshot.shared %}
+{%- for t in tables if t.name in snapshot.shared %}
 {%- if loop.first %}
 
 /* Tables of {{ name }}.c. */
@@ -192,12 +193,12 @@ static bool {{ name }}_stored_sound({{ name }}_stored_t *stored, const void *sta
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
-static const uint32_t {{ name }}_header[5] = { {{- macro }}_SNAPSHOT_MAGIC, {{ macro }}_SNAPSHOT_VERSION, {{ macro }}_STATE_KIND, 0u, {{ macro }}_STATE_BYTES};
+static const {{ macro }}_FLASH uint32_t {{ name }}_header[5] = { {{- macro }}_SNAPSHOT_MAGIC, {{ macro }}_SNAPSHOT_VERSION, {{ macro }}_STATE_KIND, 0u, {{ macro }}_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t {{ name }}_recognise(const uint8_t *bytes)
 {
-    static const int8_t wrong[5] = { {{- macro }}_SNAPSHOT_MISSING, {{ macro }}_SNAPSHOT_FORMAT, {{ macro }}_SNAPSHOT_FOREIGN, {{ macro }}_DONE, {{ macro }}_SNAPSHOT_BROKEN};
+    static const {{ macro }}_FLASH int8_t wrong[5] = { {{- macro }}_SNAPSHOT_MISSING, {{ macro }}_SNAPSHOT_FORMAT, {{ macro }}_SNAPSHOT_FOREIGN, {{ macro }}_DONE, {{ macro }}_SNAPSHOT_BROKEN};
     for (uint32_t i = 0u; i < 5u; i++) {
         if ((wrong[i] != {{ macro }}_DONE) && ({{ name }}_number(&bytes[4u * i]) != {{ name }}_header[i])) {
             return wrong[i];
@@ -209,11 +210,10 @@ static int32_t {{ name }}_recognise(const uint8_t *bytes)
 /* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
 static void {{ name }}_scan({{ name }}_stored_t *stored, uint32_t turn)
 {
-    uint32_t count;
     stored->failed = false;
     stored->seen = 0u;
-    for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += count) {
-        count = {{ name }}_fetch(stored, offset, turn);
+    for (uint32_t offset = 0u; offset < {{ macro }}_SNAPSHOT_BYTES; offset += {{ macro }}_SNAPSHOT_CHUNK) {
+        const uint32_t count = {{ name }}_fetch(stored, offset, turn);
         if (stored->failed) {
             stored->status = {{ macro }}_STORAGE_FAILED;
             return;

@@ -1,7 +1,9 @@
-"""Trained expansions that go on learning, in a spec: what goes together, and the parameters of ``expansion``."""
+"""Trained expansions that go on learning, in a spec: what goes together, and the parameters of ``expansion``, in reals and in whole
+numbers."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -9,12 +11,22 @@ import numpy as np
 from pydantic import Field
 
 from pykernel.algorithms.expansion import EXPANSION
+from pykernel.algorithms.int16.covariance import KNOWN, NOISE
+from pykernel.algorithms.int16.expansion import INT16_EXPANSION
 from pykernel.algorithms.linear import FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
-from pykernel.spec.base import Spec
-from pykernel.spec.families.features import never
+from pykernel.spec.families.features import need_vectors, never
 from pykernel.spec.families.frozen import Expansion, FrozenModels, folded_rows
+from pykernel.spec.families.int16 import Int16FrozenModels, Int16Spec, complain_of_rate
+from pykernel.spec.families.int16_online import (
+    Int16Label,
+    complain_of_label,
+    complain_of_learned_kernel,
+    frame_parameters,
+)
+from pykernel.spec.families.int16_scales import LARGEST, unit_of
+from pykernel.spec.families.int16_spectrum import NUMBERS_MOST
 from pykernel.spec.families.linear import REHEARSED
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import (
@@ -48,19 +60,32 @@ class ExpansionLearning(Learning):
     ] = Field(
         10.0,
         gt=0,
-        description="variance of what is learned on top of the trained weights, before the first sample, in parts of that of the labels' noise: smaller stays nearer to the trained function",
+        description="variance of what is learned on top of the trained weights, before the first sample, in parts of that of the labels' noise: smaller stays nearer to the trained function. int16: from 0.001 to 1,000",
     )
 
 
-class ExpansionSpec(Spec):
+class ExpansionSpec(stages.StagedSpec):
     input: GivenInput
     label: stages.ContinuedLabel = stages.ContinuedLabel()
-    kernel: KernelSection | None = None
-    linear: stages.LinearPart | None = None
-    mixture: stages.Mixture | None = None
-    interval: stages.IntervalSection | None = None
     learning: ExpansionLearning = ExpansionLearning()
     expansion: Expansion | None = None
+
+
+def need_tables(spec: Any, refuse: Refuse) -> None:
+    """Refuse a spec without vectors, functions of pairs of classes, and weights without a bias or the other way round."""
+    rule, tables = spec.learning.rule, spec.expansion
+    if tables is None:
+        refuse("[expansion]", f"is missing; {rule} must have vectors, and where they were trained weights and bias")
+    if tables.decision != "functions":
+        refuse(
+            "[expansion] decision",
+            f'is "{tables.decision}", whose functions are of pairs of classes; {rule} must have a function for each class',
+        )
+    for key in ("bias", "calibration") if tables.weights is None else ():
+        if getattr(tables, key) is not None:
+            refuse(f"[expansion] {key}", "is given without weights, which it must go with: leave it out")
+    if tables.weights is not None and tables.bias is None:
+        refuse("[expansion] bias", "is missing; weights must go with it")
 
 
 class ExpansionModels(FrozenModels):
@@ -71,21 +96,11 @@ class ExpansionModels(FrozenModels):
     spec = ExpansionSpec
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
-        rule, tables, largest = spec.learning.rule, spec.expansion, kernel_settings.largest(spec.precision)
-        if tables is None:
-            refuse("[expansion]", f"is missing; {rule} must have vectors, and where they were trained weights and bias")
+        largest = kernel_settings.largest(spec.precision)
+        need_tables(spec, refuse)
+        tables = spec.expansion
         stages.validate(spec, refuse)
         kernel_settings.validate(spec, refuse)
-        if tables.decision != "functions":
-            refuse(
-                "[expansion] decision",
-                f'is "{tables.decision}", whose functions are of pairs of classes; {rule} must have a function for each class',
-            )
-        for key in ("bias", "calibration") if tables.weights is None else ():
-            if getattr(tables, key) is not None:
-                refuse(f"[expansion] {key}", "is given without weights, which it must go with: leave it out")
-        if tables.weights is not None and tables.bias is None:
-            refuse("[expansion] bias", "is missing; weights must go with it")
         if tables.calibration is not None and spec.mixture is not None:
             refuse("[expansion] calibration", "is of probabilities that [mixture] learns; leave one of them out")
         self._complain_of_tables(spec, refuse)
@@ -170,3 +185,83 @@ class ExpansionModels(FrozenModels):
 
 
 EXPANSION_MODELS: Family = ExpansionModels()
+
+
+WEIGHT_BITS, HEADROOM = 30, 8
+"""log2 of the largest weight, in its unit and in units of the label's limit: weights of vectors that are alike are large, and of both signs."""
+LEAST_BITS = 11
+"""log2 of the least label's limit, in units of an answer."""
+
+
+class Int16ContinuedLabel(Int16Label):
+    """What a model learns in whole numbers that goes on from a trained one."""
+
+    gain: stages.ContinuedGain = True
+
+
+class Int16ExpansionSpec(Int16Spec):
+    label: Int16ContinuedLabel = Int16ContinuedLabel()
+    kernel: KernelSection | None = None
+    linear: stages.LinearPart | None = None
+    learning: ExpansionLearning = ExpansionLearning()
+    expansion: Expansion | None = None
+
+
+class Int16ExpansionModels(Int16FrozenModels):
+    """The tables of a frozen model in whole numbers, and what is learned on top of them."""
+
+    rules: Mapping[str, str] = dict.fromkeys(RULES, "kernel")
+    programs: Mapping[LabelKind, Program] = INT16_EXPANSION
+    spec: type[Any] = Int16ExpansionSpec
+    planned: tuple[tuple[str, str | None], ...] = ()
+
+    def validate(self, spec: Any, refuse: Refuse) -> None:
+        need_tables(spec, refuse)
+        if spec.expansion.weights is None:
+            refuse("[expansion] weights", "are missing; int16 goes on learning from a trained model only")
+        complain_of_learned_kernel(spec, refuse)
+        complain_of_label(spec, refuse)
+        need_vectors(spec, refuse, NUMBERS_MOST - 1)
+        complain_of_rate("[learning] eta", spec.learning.eta, refuse)
+        if not 1e-3 <= spec.learning.prior_variance <= 1e3:
+            refuse(
+                "[learning] prior_variance",
+                f"is {spec.learning.prior_variance:g}; it must be from 1e-3 to 1e3 for int16",
+            )
+        self._complain_of_machine(spec, refuse)
+        if spec.label_max_abs < (least := 2.0 ** (LEAST_BITS - spec.label_shift)):
+            refuse(
+                "[label] max_abs",
+                f"is {spec.label_max_abs:g}, of which int16 has nothing left beside the trained weights; it must be at least {least:.2g}",
+            )
+
+    def capacities(self, spec: Any) -> dict[str, int]:
+        size = len(spec.expansion.vectors) + 1
+        packed = size * (size + 1) // 2
+        return super().capacities(spec) | {"FEATURES": size, "GROUPS": 1, "GROUP_SIZE": size, "PACKED": packed}
+
+    def parameters(self, spec: Any) -> dict[str, Any]:
+        learning, filters = spec.learning, RULES[spec.learning.rule] == Gain.RLS
+        reach, squares = int(spec.conversion.reach.max()), unit_of(spec, spec.scales.octave) ** 2
+        size, full = len(spec.expansion.vectors) + 1, 2.0**spec.label_shift
+        finer, limit = math.ceil(math.log2(size)), math.ceil(math.log2(spec.label_max_abs))
+        # three places of an answer are not learned: then a sum of three numbers of 32 bits has 32 bits
+        places = min(WEIGHT_BITS - HEADROOM - limit - finer, spec.label_shift - 3)
+        return {
+            **super().parameters(spec),
+            **frame_parameters(spec, reach, squares, places),
+            # an answer is written in the label's place where the label is a class
+            "label_room": LARGEST if spec.label_kind == "class" else math.floor(spec.label_max_abs * full),
+            "filters": filters,
+            "coarser": spec.label_shift - places,
+            "weight_places": finer,
+            "weight_most": 2**WEIGHT_BITS - 1,
+            "rate": max(1, round((1 if filters else learning.eta) * 2**15)),
+            "prior": np.full(size, 2**KNOWN),
+            "noise": round(2**NOISE / learning.prior_variance) if filters else 0,
+            "forgets": round(-math.log2(1 - learning.forgetting)),
+            "rehearsed": spec.rehearsed(REHEARSED),
+        }
+
+
+INT16_EXPANSION_MODELS = Int16ExpansionModels()

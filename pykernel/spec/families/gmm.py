@@ -14,8 +14,8 @@ from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import stages
 from pykernel.spec.base import Spec
 from pykernel.spec.family import Family, Models, Refuse
-from pykernel.spec.novelty import NoveltySection, threshold_parameters
-from pykernel.spec.sections import Counts, Input, Learning, Numbers, Within
+from pykernel.spec.novelty import Novelty, threshold_parameters
+from pykernel.spec.sections import Input, Learning, Numbers, Within
 from pykernel.spec.signal import sensors_of
 
 COMPONENTS_LIMIT = 32
@@ -26,6 +26,10 @@ STRANGE = 4.0
 PATIENCE = 20
 SOONER = 6
 REHEARSED = 64
+SETTLES = 300
+"""After a new regime, alarms do not stop learning for `relearn_after` rows, but for no more than so many."""
+ABSENT_ROWS = 5
+"""Where no row came in the time of so many, that is an alarm."""
 
 
 class GmmInput(Input):
@@ -60,35 +64,11 @@ class GmmLearning(Learning):
     )
 
 
-class GmmNovelty(NoveltySection):
-    """When a row is an alarm."""
-
-    life: Literal["changing", "known", "fixed"] = Field(
-        "changing",
-        description='how the machine lives. `"changing"`: it gets new states, which soon become normal, and so does a fault that repeats. `"known"`: after commissioning its normal states are known, and the monitor is armed: what is new is normal after `relearn_after` rows of one alarm. `"fixed"`: armed, with a threshold that no longer learns',
-    )
-    commissioning: Annotated[
-        int, Counts('is not of life "changing"; leave it out', ("novelty.life",), ("known", "fixed"))
-    ] = Field(
-        1500,
-        ge=0,
-        le=1_000_000,
-        description="number of rows after the warm-up until the monitor is armed; let the machine run through its normal states in them",
-    )
-    smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
-    relearn_after: int = Field(
-        80,
-        ge=2,
-        le=10_000,
-        description="in an alarm nothing is learned, for at most this many rows; what lasts longer is the new normal",
-    )
-
-
 class GmmSpec(Spec):
     input: GmmInput
     label: stages.StagedLabel = stages.StagedLabel()
     learning: GmmLearning = GmmLearning()
-    novelty: GmmNovelty = GmmNovelty()
+    novelty: Novelty = Novelty()
 
 
 class GmmModels(Models):
@@ -126,13 +106,15 @@ class GmmModels(Models):
         rehearsed = REHEARSED + max(0, loud_first + JUDGED - novelty.warmup)
         return (
             stages.parameters(spec, 1.0)
-            | threshold_parameters(novelty, 1.0)
+            | threshold_parameters(novelty)
             | {
                 "grouped": sensors is not None and len(set(sensors)) < dim,
                 "sensors": np.arange(dim) if sensors is None else np.array(sensors),
                 "horizon": HORIZON,
                 "warmup": novelty.warmup,
                 "relearn_after": novelty.relearn_after,
+                "settles_for": min(SETTLES, novelty.relearn_after),
+                "absent_after": ABSENT_ROWS * (1 if spec.signal is None else spec.signal.step),
                 "relearn_soon": soon,
                 "patience": patience,
                 "unmet_most": 3 * HORIZON + 1,

@@ -34,6 +34,7 @@ from pykernel.spec.families.int16_scales import (
     farthest,
     kernel_parameters,
     limits,
+    offsets,
     resolutions,
     unit_of,
 )
@@ -52,6 +53,10 @@ class Int16Input(ScaledInput):
     resolution: float | Numbers | None = Field(
         None,
         description="what one count is worth in the input's unit, a number for each input or one for all, such as 1 for an ADC's readings; if not given, the power of two with which counts are largest",
+    )
+    offset: float | Numbers | None = Field(
+        None,
+        description="the input whose count is 0, a number for each input or one for all; if not given, 0 where `resolution` is given, else `center`",
     )
 
     @field_validator("max_abs", "resolution", mode="before")
@@ -102,23 +107,25 @@ def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
             f"is {spec.input.max_abs:g}, one number, which would be of |x|; with center, whole numbers need the largest |x - center| of "
             f"each input: write a list, such as [{most}]",
         )
-    units = spec.input.resolution
-    if isinstance(units, tuple) and len(units) != spec.dim:
-        refuse("[input] resolution", f"holds {len(units)} numbers; it must hold {spec.dim}, one for each input")
+    for key, given in (("resolution", spec.input.resolution), ("offset", spec.input.offset)):
+        if isinstance(given, tuple) and len(given) != spec.dim:
+            refuse(f"[input] {key}", f"holds {len(given)} numbers; it must hold {spec.dim}, one for each input")
     kernel_settings.validate_scaling(spec, refuse)
     names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
-    for name, resolution, most, center in zip(names, resolutions(spec), limits(spec), centers(spec), strict=True):
+    middle, units = centers(spec) - offsets(spec), spec.input.resolution
+    for name, resolution, most, center in zip(names, resolutions(spec), limits(spec), middle, strict=True):
         largest = most + abs(center)
+        cure = f", or [input] offset nearer to center: {name} - offset is counted" if most < abs(center) else ""
         if largest / resolution > COUNTS * (1 + 1e-9):
             refuse(
                 "[input] resolution",
                 f"is {resolution:g} for {name}, which then has up to {largest / resolution:,.0f} counts; it must be at least "
-                f"{largest / COUNTS:.3g}",
+                f"{largest / COUNTS:.3g}{cure}",
             )
         if most / resolution < 1:
             refuse(
                 "[input] resolution",
-                f"is {resolution:g} for {name}, more than its max_abs of {most:g}; it must be lower",
+                f"is {resolution:g} for {name}, more than its max_abs of {most:g}; it must be lower{cure if units is None else ''}",
             )
 
 
@@ -189,7 +196,8 @@ class Int16Spec(Spec):
         """
         with np.errstate(invalid="ignore", over="ignore"):
             x = np.array(x, np.float32, order="C", ndmin=2)
-            counts = np.floor(x * self.counts_per_unit + np.float32(0.5))
+            # the product has 24 bits: in float64, adding one half changes no count
+            counts = np.floor(((x - self.offsets.astype(np.float32)) * self.counts_per_unit).astype(float) + 0.5)
             return np.where(np.abs(counts) <= COUNTS, counts, -32768).astype(np.int16)
 
     def raw_labels(self, y: Any) -> np.ndarray:
@@ -198,20 +206,20 @@ class Int16Spec(Spec):
         A label that does not fit into 32 bits, or NaN, becomes -2^31, which every model refuses.
         """
         with np.errstate(invalid="ignore", over="ignore"):
-            counts = np.rint(np.array(y, float, order="C") * 2.0**self.label_shift)
+            counts = np.rint((np.array(y, float, order="C") - self.label_offset) * 2.0**self.label_shift)
             return np.where(np.abs(counts) <= LARGEST, counts, NOTHING).astype(np.int32)
 
     def as_seen(self, x: np.ndarray) -> np.ndarray:
         counts = self.raw_inputs(x)
-        return np.where(counts == -32768, np.nan, counts * self.resolutions)
+        return np.where(counts == -32768, np.nan, counts * self.resolutions + self.offsets)
 
     def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
         if question == "signal":
             return np.where(answers == NO_COUNT, np.nan, answers * resolutions(self))
-        asked = self.program.written(question)
-        if asked.scalar is Index:
+        if self.program.written(question).scalar is Index:
             return answers
-        return np.where(answers == NOTHING, np.nan, answers * self.answer_unit(question))
+        zero = self.label_offset if self.program.answering[question] == "predict" else 0.0
+        return np.where(answers == NOTHING, np.nan, answers * self.answer_unit(question) + zero)
 
     def answer_unit(self, question: str) -> float:
         """The value of 1 in a question's answer, in the label's unit.
@@ -229,8 +237,10 @@ class Int16Spec(Spec):
         made = self.conversion
         names = self.input.columns or [f"x[{j}]" for j in range(self.dim)]
         rows = [
-            f"1 count is {resolution:.6g}; from {center - most} to {center + most}"
-            for resolution, center, most in zip(resolutions(self), made.center, made.most, strict=True)
+            f"1 count is {resolution:.6g}{f', and 0 is {zero:.9g}' if zero else ''}; from {center - most} to {center + most}"
+            for resolution, zero, center, most in zip(
+                resolutions(self), offsets(self), made.center, made.most, strict=True
+            )
         ]
         if len(set(rows)) == 1:
             return [f"each input: {rows[0]}"]
@@ -245,6 +255,11 @@ class Int16Spec(Spec):
     def resolutions(self) -> np.ndarray:
         """For each number of a sample: the value of one count, (DIM,) or (CHANNELS,)."""
         return resolutions(self) if self.signal is None else signal_int16.channels_of(self.signal).resolution
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """For each number of a sample: the value of a count of 0, (DIM,) or (CHANNELS,)."""
+        return offsets(self) if self.signal is None else np.zeros(len(self.signal.channels))
 
     def signal_values(self, signal: SignalSection, awaits: bool) -> dict[str, Any]:
         made, one = self.conversion, 2.0**self.label_shift
@@ -281,7 +296,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
     """Expansions that were trained elsewhere, in whole numbers."""
 
     programs: Mapping[LabelKind, Program] = INT16_FROZEN
-    spec = Int16FrozenSpec  # type: ignore[assignment]
+    spec: type[Any] = Int16FrozenSpec
     planned: tuple[tuple[str, str | None], ...] = (("frozen", "trained"), ("frozen", "linear"))
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
@@ -289,16 +304,19 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             refuse("[expansion]", "is missing; a frozen model must have vectors, weights and bias")
         if spec.label.max_abs != Label.model_fields["max_abs"].default:
             refuse("[label] max_abs", "changes nothing: the model learns no label; leave it out")
-        complain_of_kernel(spec, refuse)
-        complain_of_inputs(spec, refuse)
-        self._complain_of_tables(spec, refuse)
-        self._complain_of_decision(spec, refuse)
         if spec.expansion.decision == "ovo_vote":
             refuse(
                 "[expansion] decision",
                 'is "ovo_vote", whose predictions int16 does not compute, for they are no whole numbers; "ovo" has the same '
                 "NAME_classify",
             )
+        self._complain_of_machine(spec, refuse)
+
+    def _complain_of_machine(self, spec: Any, refuse: Refuse) -> None:
+        complain_of_kernel(spec, refuse)
+        complain_of_inputs(spec, refuse)
+        self._complain_of_tables(spec, refuse)
+        self._complain_of_decision(spec, refuse)
         if spec.scales_found is None:
             far = np.sqrt(np.sum((limits(spec) * np.abs(factors(spec))) ** 2))
             refuse(
@@ -329,7 +347,10 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
         return None
 
     def _weighted(self, spec: Any, made: Conversion, octave: int, vectors: np.ndarray) -> FrozenScales:
-        weights, bias = np.array(spec.expansion.weights, float), np.array(spec.expansion.bias, float)
+        weights, bias = (
+            np.array(spec.expansion.weights, float),
+            np.array(spec.expansion.bias, float) - spec.label_offset,
+        )
         exponent = math.floor(math.log2(COUNTS / max(np.abs(weights).max() * 2**16 / ONE, 2.0**-100)))
         # a kernel value is a 16-bit number, divided by 2^power and by a further power of two, at least 2^least
         largest, power, least = np.ones((len(weights), 1)), 0, 0
@@ -345,6 +366,8 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             label_shift = min(
                 label_shift, math.floor(math.log2((LARGEST - 2 * len(weights)) / (most * (1 + 2.0**-12))))
             )
+        if spec.program.learns:
+            label_shift = min(label_shift, math.floor(math.log2(LARGEST / spec.label_max_abs)))
         shift = exponent + 16 + power - label_shift
         if shift + least > FALL_ROOM:
             exponent, shift = exponent - (shift + least - FALL_ROOM), FALL_ROOM - least
@@ -421,7 +444,13 @@ def _calibration(given: Any, functions: int, one: float) -> dict[str, Any]:
     steep = np.maximum(np.abs(slopes) * 2.0**coarse, 2.0**-16)
     shift = np.clip(np.floor(np.log2(COUNTS / steep)), 0, 31)
     whole = np.clip(np.rint(slopes * 2.0**coarse * 2.0**shift), -COUNTS, COUNTS)
-    return {"limits": np.floor(limits), "coarse": coarse, "slope": whole, "slope_shift": shift, "offset": offsets}
+    return {
+        "limits": np.floor(limits),
+        "coarse": coarse,
+        "steepness": whole,
+        "steepness_shift": shift,
+        "offset": offsets,
+    }
 
 
 INT16_FROZEN_MODELS: Int16Family = Int16FrozenModels()

@@ -175,8 +175,7 @@ def _real_values(spec: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def faded(function: str, r: Any) -> Any:
     """A Matern kernel's value at r."""
-    factor = {"matern12": 1.0, "matern32": 1 + r, "matern52": 1 + r + r * r / 3}[function]
-    return factor * np.exp(-r)
+    return {"matern12": 1.0, "matern32": 1 + r, "matern52": 1 + r + r * r / 3}[function] * np.exp(-r)
 
 
 def _moved_by(function: str, apart: np.ndarray, octave: int) -> np.ndarray:

@@ -11,10 +11,10 @@ from pydantic import Field
 from pykernel.algorithms.int16.nlms import INT16_LINEAR, LINE_MOST
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec.families.int16 import Int16Family, Int16Spec, complain_of_inputs, complain_of_rate
-from pykernel.spec.families.int16_online import complain_of_label_range, frame_parameters
+from pykernel.spec.families.int16_online import CountedLabel, complain_of_label_range, frame_parameters
 from pykernel.spec.families.int16_scales import Scales, conversion, learning_rate
 from pykernel.spec.family import Models, Refuse
-from pykernel.spec.sections import Label, Learning
+from pykernel.spec.sections import Learning
 
 LABEL_BITS = 23
 """log2 of the label's limit, in the label's unit."""
@@ -33,7 +33,7 @@ REHEARSED = 64
 
 
 class Int16LinearSpec(Int16Spec):
-    label: Label = Label()
+    label: CountedLabel = CountedLabel()
     learning: Int16LinearLearning = Int16LinearLearning()
 
 

@@ -17,7 +17,7 @@ from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.state import Metric, Tie
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.dialect.program import LabelKind, Program
-from pykernel.spec import kernel_settings
+from pykernel.spec import kernel_settings, stages
 from pykernel.spec.families.int16 import (
     Int16Family,
     Int16Spec,
@@ -43,6 +43,16 @@ from pykernel.spec.families.online_keys import N_MAX_LIMIT
 from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import KernelSection, Label, Learning, Of, Section
 from pykernel.spec.stages import LinearPart
+
+
+class CountedLabel(Label):
+    """What a model learns to predict in whole numbers, without stages."""
+
+    offset: float = Field(
+        0.0,
+        description="the label that is 0 to the device: labels and predictions are counted from there, and `max_abs` is the largest |y − offset|",
+    )
+
 
 HEADROOM = 4
 """log2 of the largest multiplier, in units of the label's limit."""
@@ -86,7 +96,7 @@ class Int16Reduction(Section):
     force: bool = Field(False, description="allow a combination of technique and projection that is known to diverge")
 
 
-class Int16Label(Label):
+class Int16Label(CountedLabel):
     """What a model learns to predict in whole numbers."""
 
     center: bool = Field(
@@ -146,16 +156,9 @@ class Int16OnlineModels(Models):
     )
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
-        complain_of_kernel(spec, refuse)
-        if spec.kernel.function not in kernel_settings.UNIT:
-            refuse(
-                "[kernel] function",
-                f"is {spec.kernel.function}, with which int16 does not learn; it must be gaussian, laplacian, matern12, matern32 or "
-                "matern52, or the precision float32",
-            )
+        complain_of_learned_kernel(spec, refuse)
         complain_of_inputs(spec, refuse)
-        complain_of_label_range(spec, refuse)
-        complain_of_stages(spec, refuse)
+        complain_of_label(spec, refuse)
         complain_of_width(spec, refuse)
         self._complain_of_learning(spec, refuse)
         if not spec.reduction.force:
@@ -180,8 +183,7 @@ class Int16OnlineModels(Models):
             )
 
     def _complain_of_pairs(self, spec: Any, refuse: Refuse) -> None:
-        reduction = spec.reduction
-        pair = (reduction.technique, projection_of(spec))
+        pair = (spec.reduction.technique, projection_of(spec))
         if pair in FAILS:
             refuse(
                 "[reduction] projection",
@@ -201,8 +203,7 @@ class Int16OnlineModels(Models):
         return None
 
     def capacities(self, spec: Int16OnlineSpec) -> dict[str, int]:
-        sizes = {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
-        return sizes | spec.conversion.sizes
+        return {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs} | spec.conversion.sizes
 
     def unit(self, spec: Int16OnlineSpec, question: str) -> float:
         return 1 / ONE if question == "novelty" else 2.0**-spec.label_shift
@@ -241,8 +242,21 @@ class Int16OnlineModels(Models):
         }
 
 
+def complain_of_learned_kernel(spec: Any, refuse: Refuse) -> None:
+    """Refuse kernels that whole numbers do not compute, and those of products, whose values are of no known size."""
+    complain_of_kernel(spec, refuse)
+    if spec.kernel.function not in kernel_settings.UNIT:
+        refuse(
+            "[kernel] function",
+            f"is {spec.kernel.function}, with which int16 does not learn; it must be gaussian, laplacian, matern12, matern32 or "
+            "matern52, or the precision float32",
+        )
+
+
 def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
-    """Refuse labels that are numbers and have no range."""
+    """Refuse labels that are numbers and have no range, and an offset of what is no number or is measured in counts already."""
+    if spec.label_offset and (spec.label_kind == "class" or spec.forecasts):
+        refuse("[label] offset", "is for labels that are numbers and no channels of a [signal]; leave it out")
     if spec.label_kind in ("real", "reals") and "max_abs" not in spec.label.model_fields_set:
         refuse(
             "[label] max_abs",
@@ -250,11 +264,12 @@ def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
         )
 
 
-def complain_of_stages(spec: Any, refuse: Refuse) -> None:
-    """Refuse stages of numbers where labels are classes."""
+def complain_of_label(spec: Any, refuse: Refuse) -> None:
+    """Refuse labels as ``complain_of_label_range``, and stages of numbers where labels are classes."""
+    complain_of_label_range(spec, refuse)
     given = {
         "[label] center": spec.label.center,
-        "[label] gain": spec.label.gain,
+        "[label] gain": stages.gains(spec),
         "[linear]": spec.linear is not None,
     }
     for where in [where for where in given if given[where] and spec.label_kind == "class"]:
@@ -287,18 +302,21 @@ def _keep(spec: Any) -> int:
     return round(max(1 - spec.learning.eta * spec.learning.rho, 0.0) * 65536)
 
 
-STAGES = {"center": False, "gain": False, "horizon": 2000}
+STAGES = {"center": False, "horizon": 2000}
 """Keys of [label] that not every family has."""
 
 
-def frame_parameters(spec: Any, reach: int, squares: float) -> dict[str, Any]:
+def frame_parameters(spec: Any, reach: int, squares: float, places: int | None = None) -> dict[str, Any]:
     """Values of Int16StageConfig and Int16FrameConfig, except the number of the self-test's samples.
 
-    reach: largest magnitude of a converted input.  squares: the square of the number that stands for an input of 1.
+    reach: largest magnitude of a converted input.  squares: the square of the number that stands for an input of 1.  places: what
+    the rule and its stages learn is in units of 2^-places, if not in the label's.
     """
-    label, one, linear = spec.label, 2.0**spec.label_shift, getattr(spec, "linear", None)
-    center, gain, horizon = (getattr(label, key, default) for key, default in STAGES.items())
-    most = math.floor(spec.label_max_abs * one)
+    label, linear, finer = spec.label, getattr(spec, "linear", None), places is not None
+    full, one = 2.0**spec.label_shift, 2.0 ** (spec.label_shift if places is None else places)
+    center, horizon = (getattr(label, key, default) for key, default in STAGES.items())
+    most, gain = math.floor(spec.label_max_abs * one), stages.gains(spec)
+    rest = min(most * 2**REST, 2**29)
     bits = max(1, most).bit_length()
     pace = min(16, round(math.log2(horizon)))
     fine = max(0, min(pace, 29 - bits))
@@ -331,9 +349,11 @@ def frame_parameters(spec: Any, reach: int, squares: float) -> dict[str, Any]:
         "slope_unit": round(min(squares, 2**31 - 1)),
         "slope_step": 2**30 // reach,
         "gain_shift": max(0, bits - GAIN_SIZE.bit_length()),
-        "rest_most": min(most * 2**REST, 2**29),
-        "low": counted(label.low, one, -LARGEST),
-        "high": counted(label.high, one, LARGEST),
+        "rest_most": rest,
+        "label_room": rest,
+        "finer": finer,
+        "low": counted(label.low, full, -LARGEST, spec.label_offset),
+        "high": counted(label.high, full, LARGEST, spec.label_offset),
     }
 
 

@@ -14,9 +14,9 @@ from pykernel.spec.base import Spec
 
 COUNTS = 32767
 """Largest magnitude of a count.  -32768 means "not a number"."""
-ROUNDED = 0.5 + 4 * 2.0**-9
-"""Largest rounding error of ``NAME_counts``, in counts: half a count, and the error of four float32 operations on a
-number of 15 bits."""
+ROUNDED = 0.5 + 3 * 2.0**-9
+"""Largest rounding error of ``NAME_counts``, in counts: half a count, and what float32 loses of 15 bits in the difference to the
+offset, in the factor and in the product."""
 LARGEST = 2**31 - 1
 FUNCTIONS = {
     "gaussian": Int16Function.GAUSSIAN,
@@ -59,7 +59,7 @@ class Conversion:
         """
         resolution, rounding = resolutions(spec), 2.0**-self.shift
         each = unit * resolution * factors(spec)
-        offset = (self.center * resolution - centers(spec)) * each / resolution
+        offset = (self.center * resolution - centers(spec) + offsets(spec)) * each / resolution
         lost = np.abs(self.rounding * rounding - 0.5 - offset)
         return np.asarray(
             0.5 + rounding + lost + self.most * np.abs(self.factor * rounding - each) + rounded * np.abs(each)
@@ -122,12 +122,22 @@ def resolutions(spec: Spec) -> np.ndarray:
     given = getattr(spec.input, "resolution", None)
     if given is not None:
         return np.array(np.broadcast_to(np.array(given, float), spec.dim))
-    return 2.0 ** np.ceil(np.log2((limits(spec) + np.abs(centers(spec))) / COUNTS))
+    return 2.0 ** np.ceil(np.log2((limits(spec) + np.abs(centers(spec) - offsets(spec))) / COUNTS))
+
+
+def offsets(spec: Spec) -> np.ndarray:
+    """The value of a count of 0 of each input, a float32 as in ``NAME_counts``, (DIM,).
+
+    If it is not given it is 0 where the resolution is given, for then the counts may be a sensor's own; else the center.
+    """
+    given, resolution = (getattr(spec.input, key, None) for key in ("offset", "resolution"))
+    default = centers(spec) if resolution is None else 0.0
+    return np.broadcast_to(np.array(default if given is None else given, np.float32), spec.dim).astype(float)
 
 
 def conversion(spec: Spec, unit: float) -> Conversion:
     """The conversion of counts to the kernel's unit.  unit: how many of the kernel's units a scaled input of 1 is."""
-    resolution, center, most = resolutions(spec), centers(spec), limits(spec)
+    resolution, center, most = resolutions(spec), centers(spec) - offsets(spec), limits(spec)
     each = unit * resolution * factors(spec)
     counts = np.rint(center / resolution)
     reach = np.minimum(np.floor(most / resolution * (1 + 1e-9)), COUNTS - np.abs(counts))
@@ -138,9 +148,9 @@ def conversion(spec: Spec, unit: float) -> Conversion:
     return Conversion(*(np.clip(values, -(2.0**40), 2.0**40).astype(np.int64) for values in whole))
 
 
-def counted(bound: float | None, one: float, otherwise: int) -> int:
-    """A bound of predictions in units of 1 / one, within 32 bits."""
-    return otherwise if bound is None else int(np.clip(np.rint(bound * one), -LARGEST, LARGEST))
+def counted(bound: float | None, one: float, otherwise: int, zero: float = 0.0) -> int:
+    """A bound of predictions in units of 1 / one from zero on, within 32 bits."""
+    return otherwise if bound is None else int(np.clip(np.rint((bound - zero) * one), -LARGEST, LARGEST))
 
 
 def learning_rate(eta: float) -> tuple[int, int]:

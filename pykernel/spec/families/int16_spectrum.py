@@ -9,23 +9,36 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from pykernel.algorithms.int16.covariance import KNOWN, NOISE
 from pykernel.algorithms.int16.frame import VALUE_MOST
 from pykernel.algorithms.int16.spectrum import BEND, FINE, FREQUENCY_MOST, INT16_SPECTRUM, STEP
+from pykernel.algorithms.int16.spectrum_ekf import INT16_SPECTRUM_EKF
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings
 from pykernel.spec.families.int16 import Int16Family, Int16Spec, complain_of_inputs, complain_of_rate
 from pykernel.spec.families.int16_online import (
     HEADROOM,
     Int16Label,
-    complain_of_label_range,
-    complain_of_stages,
+    complain_of_label,
     complain_of_width,
     frame_parameters,
 )
 from pykernel.spec.families.int16_scales import COUNTS, Scales, conversion, learning_rate
-from pykernel.spec.families.spectrum import FORM, WavesLearning, complain_of_spectrum, count_of, orthogonal_features
+from pykernel.spec.families.spectrum import (
+    FORM,
+    FREQUENCY_VARIANCE,
+    SLOWER,
+    NoiseKey,
+    WavesLearning,
+    block_of,
+    complain_of_spectrum,
+    count_of,
+    first_features,
+    orthogonal_features,
+)
 from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import KernelSection
+from pykernel.spec.stages import NOISE as GUESSES
 from pykernel.spec.stages import LinearPart
 
 FEATURES_MOST = 64
@@ -35,6 +48,10 @@ OCTAVES = range(18, 4, -1)
 """log2 of what sigma may be in the converted inputs, the finest first: beyond, frequencies of 16 bits are too coarse, or inputs."""
 REACH_MOST = 16383
 REHEARSED = 96
+NUMBERS_MOST = 2047
+"""Largest number of weights and frequencies that a filter learns: a sum of their derivatives fits in 32 bits."""
+TUNED_REACH = 16.0
+"""Largest angular frequency of a filter, in parts of 1 / sigma."""
 
 
 class Int16SpectrumLearning(WavesLearning):
@@ -42,6 +59,27 @@ class Int16SpectrumLearning(WavesLearning):
 
     eta: float = Field(
         0.4, gt=0, le=1, description="learning rate: the part of an error that one sample corrects; at least 1 / 65,536"
+    )
+
+
+class Int16FilterLearning(WavesLearning):
+    """How a sample changes the model."""
+
+    block: int | None = Field(
+        None,
+        ge=1,
+        le=64,
+        description="how many frequencies share a covariance, a divisor of features: more learn better and take more, (block (dim + 2))^2 / 2 numbers a block. The largest divisor up to 4 if not given",
+    )
+    noise: NoiseKey = Field(
+        "auto",
+        description="variance of the labels' noise, in parts of the function's variance; from 1e-3 to 1e3. `\"auto\"`: estimated by what the model has left of the latest labels",
+    )
+    forgetting: float = Field(
+        0.998,
+        ge=0.5,
+        le=0.9999,
+        description="how much of what is known of weights and frequencies each sample leaves: about the last 1 / (1 - forgetting) samples count, rounded to a power of two",
     )
 
 
@@ -61,13 +99,21 @@ class Int16SpectrumSpec(Int16Spec):
         return math.floor(math.log2(VALUE_MOST / (2 * count_of(self))))
 
 
+class Int16FilterSpec(Int16SpectrumSpec):
+    learning: Int16FilterLearning = Int16FilterLearning()  # type: ignore[assignment]
+
+    @property
+    def derived(self) -> dict[str, dict[str, Any]]:
+        return super().derived | {"learning": {"features": count_of(self), "block": block_of(self)}}
+
+
 class Int16SpectrumModels(Models, Int16Family):
     """Sums of few sinusoids whose frequencies learn, in whole numbers."""
 
     rules: Mapping[str, str] = {"spectrum-nlms": FORM}
     programs: Mapping[LabelKind, Program] = INT16_SPECTRUM
     online = True
-    spec = Int16SpectrumSpec
+    spec: type[Any] = Int16SpectrumSpec
     planned: tuple[tuple[str, str | None], ...] = (("spectrum-nlms", None),)
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
@@ -76,10 +122,12 @@ class Int16SpectrumModels(Models, Int16Family):
         if count_of(spec) > FEATURES_MOST:
             refuse("[learning] features", f"is {count_of(spec)}; int16 has at most {FEATURES_MOST}")
         complain_of_inputs(spec, refuse)
-        complain_of_label_range(spec, refuse)
-        complain_of_stages(spec, refuse)
-        complain_of_rate("[learning] eta", spec.learning.eta, refuse)
+        complain_of_label(spec, refuse)
+        self.complain_of_learning(spec, refuse)
         complain_of_width(spec, refuse)
+
+    def complain_of_learning(self, spec: Any, refuse: Refuse) -> None:
+        complain_of_rate("[learning] eta", spec.learning.eta, refuse)
 
     def scales(self, spec: Any) -> Scales | None:
         # |z|^2 fits in 32 bits
@@ -94,7 +142,23 @@ class Int16SpectrumModels(Models, Int16Family):
         return {"DIM": spec.dim, "OUTPUTS": spec.outputs, "FEATURES": count_of(spec)} | spec.conversion.sizes
 
     def parameters(self, spec: Any) -> dict[str, Any]:
-        learning, octave, count = spec.learning, spec.scales.octave, count_of(spec)
+        octave, count = spec.scales.octave, count_of(spec)
+        frame = frame_parameters(spec, int(spec.conversion.reach.max()), 4.0**octave)
+        level_shift = max(0, 29 - int(frame["rest_most"]).bit_length())
+        return {
+            **spec.conversion.parameters(),
+            **frame,
+            "weight_most": 2**spec.weight_shift,
+            "level_most": frame["rest_most"] * 2**level_shift,
+            "level_factor": 2**level_shift,
+            "level_shift": level_shift,
+            "rehearsed": spec.rehearsed(REHEARSED),
+            **self.learned(spec, octave, count),
+        }
+
+    def learned(self, spec: Any, octave: int, count: int) -> dict[str, Any]:
+        """Parameters of the rule."""
+        learning = spec.learning
         # a frequency of 1 / sigma turns by 1 / (2 pi) where an input is sigma
         turn = 2.0 ** (32 - octave) / (2 * math.pi)
         places = math.ceil(math.log2(turn * FREQUENCY_REACH / FREQUENCY_MOST))
@@ -103,21 +167,13 @@ class Int16SpectrumModels(Models, Int16Family):
             np.rint(orthogonal_features(learning.seed, count, spec.dim) * turn), -FREQUENCY_MOST, FREQUENCY_MOST
         )
         eta_shift = math.floor(math.log2(count / learning.eta))
-        frame = frame_parameters(spec, int(spec.conversion.reach.max()), 4.0**octave)
-        level_shift = max(0, 29 - int(frame["rest_most"]).bit_length())
         # frequencies learn dim times as fast as weights, each output's share of it
         part, turn_shift = learning_rate(
             min(1.0, spec.dim / spec.outputs * turn * 2.0 ** -(BEND + STEP - FINE + octave))
         )
         return {
-            **spec.conversion.parameters(),
-            **frame,
             "start": start.astype(np.int64),
             "turn_places": places,
-            "weight_most": 2**spec.weight_shift,
-            "level_most": frame["rest_most"] * 2**level_shift,
-            "level_factor": 2**level_shift,
-            "level_shift": level_shift,
             "unit_least": max(BEND, STEP - eta_shift),
             "size": 256 * count,
             "square_shift": 2 * octave - 8,
@@ -127,8 +183,60 @@ class Int16SpectrumModels(Models, Int16Family):
             "eta_shift": eta_shift,
             "turn_factor": part,
             "turn_shift": turn_shift,
-            "rehearsed": spec.rehearsed(REHEARSED),
+        }
+
+
+class Int16FilterModels(Int16SpectrumModels):
+    """The same sums, learned by an extended Kalman filter."""
+
+    rules: Mapping[str, str] = {"spectrum-ekf": FORM}
+    programs: Mapping[LabelKind, Program] = INT16_SPECTRUM_EKF
+    spec: type[Any] = Int16FilterSpec
+    planned: tuple[tuple[str, str | None], ...] = (("spectrum-ekf", None),)
+
+    def complain_of_learning(self, spec: Any, refuse: Refuse) -> None:
+        learning, count = spec.learning, count_of(spec)
+        if count % block_of(spec):
+            refuse("[learning] block", f"is {learning.block}; it must divide features, {count}")
+        if (numbers := count * (spec.dim + 2)) > NUMBERS_MOST:
+            refuse(
+                "[learning] features",
+                f"is {count}, which with {spec.dim} inputs gives {numbers:,} numbers to learn; spectrum-ekf in int16 has at most {NUMBERS_MOST:,}",
+            )
+        if learning.noise != "auto" and not 1e-3 <= learning.noise <= 1e3:
+            refuse("[learning] noise", f"is {learning.noise:g}; it must be from 1e-3 to 1e3")
+
+    def capacities(self, spec: Any) -> dict[str, int]:
+        width = block_of(spec) * (spec.dim + 2)
+        sizes = {"GROUP_SIZE": width, "GROUPS": count_of(spec) // block_of(spec), "PACKED": width * (width + 1) // 2}
+        return super().capacities(spec) | sizes
+
+    def learned(self, spec: Any, octave: int, count: int) -> dict[str, Any]:
+        learning, auto = spec.learning, spec.learning.noise == "auto"
+        fine = math.floor(30 - math.log2(TUNED_REACH * 2.0 ** (32 - octave) / (2 * math.pi)))
+        turn = 2.0 ** (32 + fine - octave) / (2 * math.pi)
+        places = math.floor(math.log2(turn / spec.outputs)) - 15
+        prior = np.tile([1.0, 1.0] + [FREQUENCY_VARIANCE] * spec.dim, block_of(spec)) * 2**KNOWN
+        forgets = round(math.log2(spec.outputs / (1 - learning.forgetting)))
+        return {
+            "first": np.rint(first_features("spectrum-ekf", learning.seed, count, spec.dim) * turn).astype(np.int64),
+            "fine": fine,
+            "tuned_most": 2**30 - 1,
+            "octave": octave,
+            "group": block_of(spec),
+            "prior": np.rint(prior).astype(np.int64),
+            "forgets": forgets,
+            "shrinks": min(31, forgets + round(math.log2(SLOWER))),
+            "estimates": auto,
+            "noise": round((GUESSES["noise_first"] if auto else learning.noise) * 2**NOISE),
+            "noise_least": round(GUESSES["noise_low"] * 2**NOISE),
+            "noise_most": round(GUESSES["noise_high"] * 2**NOISE),
+            "share": 65536 // spec.outputs if spec.outputs > 1 else 65535,
+            "turned": min(65535, round(turn / spec.outputs * 2.0**-places)),
+            "turned_places": places + 16,
+            "unit_least": BEND,
         }
 
 
 INT16_SPECTRUM_MODELS = Int16SpectrumModels()
+INT16_FILTER_MODELS = Int16FilterModels()

@@ -168,13 +168,8 @@ class NystromSpec(Spec):
     expansion: Tables | None = None
 
 
-class NystromRlsSpec(Spec):
+class NystromRlsSpec(stages.StagedSpec):
     input: AnyInput
-    label: stages.StagedLabel = stages.StagedLabel()
-    kernel: KernelSection | None = None
-    linear: stages.LinearPart | None = None
-    mixture: stages.Mixture | None = None
-    interval: stages.IntervalSection | None = None
     learning: NystromLearning = NystromLearning()
     reduction: Annotated[NystromReduction, Counts(WITHOUT_BUDGET, *CHOSEN)] = NystromReduction()
     basis: BasisSection = BasisSection()

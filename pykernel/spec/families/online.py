@@ -16,12 +16,10 @@ from pykernel.algorithms.online.projections import PROJECTIONS, ProjectionRule
 from pykernel.algorithms.online.techniques import AT, NT, TECHNIQUES, Technique
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
-from pykernel.spec.base import Spec
 from pykernel.spec.families.online_keys import GRADIENT, GROWING, RECURSIVE, SELECTING, TIES, KernelLearning, Reduction
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import (
     AnyInput,
-    KernelSection,
 )
 
 NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
@@ -65,13 +63,8 @@ FAILS = {
 """(technique, projection) -> largest mean squared error that was measured; docs/data/pairs.csv, by benchmarks/host/pairs.py."""
 
 
-class KernelSpec(Spec):
+class KernelSpec(stages.StagedSpec):
     input: AnyInput
-    label: stages.StagedLabel = stages.StagedLabel()
-    kernel: KernelSection | None = None
-    linear: stages.LinearPart | None = None
-    mixture: stages.Mixture | None = None
-    interval: stages.IntervalSection | None = None
     learning: KernelLearning = KernelLearning()
     reduction: Reduction = Reduction()
 
@@ -349,8 +342,7 @@ class KernelModels:
             )
 
     def capacities(self, spec: KernelSpec) -> dict[str, int]:
-        sizes = {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs}
-        return sizes | stages.probabilities(spec)
+        return {"DIM": spec.dim, "N_MAX": spec.reduction.n_max, "OUTPUTS": spec.outputs} | stages.probabilities(spec)
 
     def parameters(self, spec: KernelSpec) -> dict[str, Any]:
         choices, learning, reduction = Choices.of(spec), spec.learning, spec.reduction
@@ -361,8 +353,7 @@ class KernelModels:
         # the largest noise that may be estimated
         noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
         forgetting = learning.forgetting if choices.rule == "krls-t" else 1.0
-        largest_norm = math.sqrt(_most(spec))
-        most = alpha_limit * reduction.n_max * largest_norm
+        most = alpha_limit * reduction.n_max * math.sqrt(_most(spec))
         own = kernel_settings.parameters(spec)
         if function == "gaussian":
             own["gamma"] = 0.5 / sigma / sigma if spec.kernel.sigma is not None else spec.kernel.gamma

@@ -15,11 +15,10 @@ from pykernel.algorithms.spectrum_softmax import SPECTRUM_SOFTMAX
 from pykernel.algorithms.stages import PARTS
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
-from pykernel.spec.base import Spec
 from pykernel.spec.defaults import BLOCK, FEATURES
 from pykernel.spec.families.linear import GRAIN, random_features
 from pykernel.spec.family import Family, Refuse
-from pykernel.spec.sections import TRIED_ETA, KernelSection, Learning, Of, Rate, StandardisedInput, Tried
+from pykernel.spec.sections import TRIED_ETA, Learning, Of, Rate, StandardisedInput, Tried
 
 SOFTMAX = "spectrum-softmax"
 RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Update.NLMS}
@@ -87,13 +86,8 @@ class SpectrumLearning(WavesLearning):
     )
 
 
-class SpectrumSpec(Spec):
+class SpectrumSpec(stages.StagedSpec):
     input: StandardisedInput
-    label: stages.StagedLabel = stages.StagedLabel()
-    kernel: KernelSection | None = None
-    linear: stages.LinearPart | None = None
-    mixture: stages.Mixture | None = None
-    interval: stages.IntervalSection | None = None
     learning: SpectrumLearning = SpectrumLearning()
 
     @property
@@ -122,7 +116,7 @@ def count_of(spec: Any) -> int:
     return spec.learning.features or FEATURES[spec.learning.rule]
 
 
-def block_of(spec: SpectrumSpec) -> int:
+def block_of(spec: Any) -> int:
     """How many frequencies share a covariance; 1 where there is none."""
     count = count_of(spec)
     if RULES[spec.learning.rule] is not Update.EKF:

@@ -15,7 +15,6 @@ from pykernel.algorithms.subspace.okfeb import OKFEB
 from pykernel.algorithms.subspace.state import MOST_SEEN, Budget, Step, Update
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
-from pykernel.spec.base import Spec
 from pykernel.spec.families.features import (
     coefficient_limit,
     largest_value,
@@ -26,7 +25,6 @@ from pykernel.spec.families.features import (
     sum_limit,
 )
 from pykernel.spec.family import Family, Models, Refuse
-from pykernel.spec.novelty import NoveltySection, threshold_parameters
 from pykernel.spec.sections import (
     TRIED_ETA,
     TRIED_FEATURES,
@@ -35,7 +33,6 @@ from pykernel.spec.sections import (
     AnyInput,
     Counts,
     Fading,
-    KernelSection,
     Learning,
     Section,
     Within,
@@ -70,10 +67,6 @@ GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
 """tr G is kept below this number times lambda.  Up to this trace, G + lambda I has a Cholesky factor."""
 CENSOR_STEP = 0.05
 """Largest change of the log odds of the censoring threshold in one sample."""
-LEVEL_SIZE = 0.005
-"""How far apart levels usually are."""
-UNDONE = 4e-4
-"""Twice that of other monitors (pykernel.spec.novelty): a surprise is some hundred sizes, so that the threshold has far to go."""
 
 LABELLED = ("label_kind",), ("real", "reals", "class")
 OF_HEAD = Counts("is of the linear model on the features, for which [label] must name a label: leave it out", *LABELLED)
@@ -194,25 +187,11 @@ class SubspaceSection(Section):
     )
 
 
-class OkfebNovelty(NoveltySection):
-    """When a row is an alarm: okfeb."""
-
-    threshold: float | None = Field(
-        None, gt=0, lt=1, description="in place of `false_alarm_rate`: a fixed level, above which there is an alarm"
-    )
-
-
-class OkfebSpec(Spec):
+class OkfebSpec(stages.StagedSpec):
     input: AnyInput
-    label: stages.StagedLabel = stages.StagedLabel()
-    kernel: KernelSection | None = None
-    linear: stages.LinearPart | None = None
-    mixture: stages.Mixture | None = None
-    interval: stages.IntervalSection | None = None
     learning: SubspaceLearning = SubspaceLearning()
     reduction: SubspaceReduction = SubspaceReduction()
     subspace: SubspaceSection = SubspaceSection()
-    novelty: OkfebNovelty | None = None
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
@@ -260,8 +239,6 @@ class SubspaceModels(Models):
         value = need_definite(spec, refuse)
         self._complain_of_size(spec, refuse)
         self._complain_of_update(spec, refuse, value)
-        if spec.novelty is not None:
-            self._complain_of_alarms(spec.novelty, refuse)
         if spec.label_kind != "none":
             self._complain_of_head(spec, refuse, value)
             return
@@ -309,14 +286,6 @@ class SubspaceModels(Models):
                 'is "logistic", which tells classes apart; it must be "ridge", or give [label] classes',
             )
 
-    def _complain_of_alarms(self, novelty: OkfebNovelty, refuse: Refuse) -> None:
-        if novelty.warmup * novelty.smoothing < 8:
-            refuse(
-                "[novelty] warmup",
-                f"is {novelty.warmup}; it must be {math.ceil(8 / novelty.smoothing)} or more, 8 / smoothing: the level "
-                "starts at 1, and must settle before there are alarms",
-            )
-
     def _complain_of_head(self, spec: OkfebSpec, refuse: Refuse, value: float) -> None:
         need_ridge(spec, refuse, value)
         sums, most = self._sum_limit(spec, value), kernel_settings.largest(spec.precision)
@@ -349,7 +318,7 @@ class SubspaceModels(Models):
         }
 
     def parameters(self, spec: OkfebSpec) -> dict[str, Any]:
-        subspace, learning, novelty = spec.subspace, spec.learning, spec.novelty or OkfebNovelty()
+        subspace, learning = spec.subspace, spec.learning
         reach, value = kernel_settings.reach(spec), largest_value(spec)
         narrow, n_max, rank = spec.precision == "float32", spec.reduction.n_max, rank_of(spec)
         shrinkage, window = subspace.shrinkage, subspace.window or MOST_SEEN
@@ -360,8 +329,7 @@ class SubspaceModels(Models):
         return (
             kernel_settings.parameters(spec)
             | stages.parameters(spec, 1e37 if narrow else 1e305)
-            | threshold_parameters(novelty, LEVEL_SIZE, 1.0, UNDONE)
-            | self._branches(spec, novelty)
+            | self._branches(spec)
             | {
                 "shrinkage": shrinkage,
                 "root_bound": 1 / math.sqrt(shrinkage),
@@ -401,14 +369,11 @@ class SubspaceModels(Models):
                 "refill": root_ridge * math.sqrt(1 - faded),
                 "coefficient_limit": coefficient_limit(spec, learning.ridge, math.sqrt(value)),
                 "sum_limit": self._sum_limit(spec, value),
-                "alarm_threshold": novelty.threshold if novelty.threshold is not None else 1.0,
-                "warmup": novelty.warmup if spec.novelty is not None else 0,
-                "relearn_after": novelty.relearn_after,
                 "rehearsed": n_max + 12 + (spec.input.warmup if spec.input.standardise else 0),
             }
         )
 
-    def _branches(self, spec: OkfebSpec, novelty: OkfebNovelty) -> dict[str, Any]:
+    def _branches(self, spec: OkfebSpec) -> dict[str, Any]:
         """Parameters that are choices: which branches of the kernels are left."""
         subspace = spec.subspace
         return {
@@ -422,8 +387,6 @@ class SubspaceModels(Models):
             "leaks": subspace.forgetting < 1,
             "tolerates": subspace.insensitivity > 0,
             "censors": subspace.censoring > 0,
-            "watches": spec.novelty is not None,
-            "adapts": novelty.threshold is None,
             "learns_labels": spec.label_kind != "none",
             "logistic": subspace.head == "logistic",
             "forgets": spec.learning.forgetting < 1,

@@ -162,7 +162,11 @@ def c_source(
             },
         )
     )
-    lines += [f"#define M_{name} {size}" for name, size in CAPACITIES.items()]
+    lines += [
+        "#define M_FLASH",
+        "#define M_INLINE inline",
+        *(f"#define M_{name} {size}" for name, size in CAPACITIES.items()),
+    ]
     lines += ["typedef struct m_s {", *(members or ["    char unused;"]), "} m_t;"]
     data = printer.data(code.functions, config, {})
     lines += [f"#define M_{each['name']} {each['value']}" for each in (*data["constants"], *data["parameters"])]

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xC37208CBu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB47389B4u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -33,6 +33,9 @@
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC optimize ("fp-contract=off")
+#ifdef __OPTIMIZE_SIZE__ /* GCC takes for smaller what it copies: small functions, and code behind several conditions */
+#pragma GCC optimize ("no-inline-small-functions", "no-thread-jumps", "no-reorder-blocks")
+#endif
 /* GCC's vectorisers still fuse on processors with an instruction that adds some products and subtracts others. */
 #if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__) /* x86: vfmaddsub */ \
     || defined(__ARM_FEATURE_COMPLEX) || defined(__ARM_FEATURE_SVE) /* ARM: fcmla */ \
@@ -43,6 +46,10 @@
 #pragma fp_contract (off)
 #else
 #pragma STDC FP_CONTRACT OFF
+#endif
+
+#if defined(__GNUC__) && defined(__ARM_ARCH_6M__) && !defined(FLOW_LIBRARY_FLOAT)
+#include "flow_float.h"
 #endif
 
 /* In arrays this short, GCC warns that a loop could run beyond FLOW_EXPERT.  No loop does: every call checks the
@@ -119,8 +126,6 @@ FLOW_ASSERT(place_of_gained, offsetof(flow_t, gained) == 1236u);
 FLOW_ASSERT(place_of_verdict, offsetof(flow_t, verdict) == 1252u);
 FLOW_ASSERT(place_of_h, offsetof(flow_t, h) == 1256u);
 FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
-FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
-
 /* Parameters.  They follow from flow.toml. */
 #define FLOW_CENTER_HORIZON 2000 /* number of latest labels that their mean describes */
 #define FLOW_CLIP 3.0f /* largest standardised input, in standard deviations */
@@ -185,14 +190,14 @@ FLOW_ASSERT(size_in_all, sizeof(flow_t) == FLOW_RAM_BYTES);
 #define FLOW_CANCELLED 32.0f
 
 /* diagonal of P0 */
-extern const float flow_prior[FLOW_GROUP_SIZE]; /* for flow_snapshot.c, too */
-const float flow_prior[FLOW_GROUP_SIZE] FLOW_CONST = {
+extern const FLOW_FLASH float flow_prior[FLOW_GROUP_SIZE]; /* for flow_snapshot.c, too */
+const FLOW_FLASH float flow_prior[FLOW_GROUP_SIZE] FLOW_CONST = {
     1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f, 0.8f, 0.8f, 0.8f, 1.0f, 1.0f,
     0.8f, 0.8f, 0.8f
 };
 
 /* frequencies before the first sample */
-static const float flow_start[FLOW_FEATURES][FLOW_DIM] FLOW_CONST = {
+static const FLOW_FLASH float flow_start[FLOW_FEATURES][FLOW_DIM] FLOW_CONST = {
     {-0.69999695f, 0.69999695f, 0.69999695f},
     {0.69999695f, -0.69999695f, 0.69999695f},
     {0.69999695f, 0.69999695f, -0.69999695f},
@@ -206,6 +211,14 @@ static const float flow_start[FLOW_FEATURES][FLOW_DIM] FLOW_CONST = {
 #define FLOW_UNROLL _Pragma("GCC unroll 16")
 #else
 #define FLOW_UNROLL
+#endif
+
+/* A short function that three or more places call.  GCC at -Os takes copies of it for smaller than calls, which they
+ * are not. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
+#define FLOW_INLINE __attribute__((noinline))
+#else
+#define FLOW_INLINE inline
 #endif
 
 /* Marks where a loop begins, and where each of its turns does: comments in the assembly, no code.  By them
@@ -345,9 +358,12 @@ static uint32_t flow_arithmetic(void)
 {
     volatile float given[3]; /* volatile: the compiler must not know the values */
     const float square = 1.0f + FLT_EPSILON + FLT_EPSILON; /* of the first one, rounded */
-    float more, infinite, nan;
+    float more;
+    float infinite;
+    float nan;
     struct {
-        float a[16], sums[19];
+        float a[16];
+        float sums[19];
     } v; /* one pointer goes through both */
     given[0] = 1.0f + FLT_EPSILON;
     given[1] = FLT_MAX;
@@ -374,7 +390,7 @@ static uint32_t flow_arithmetic(void)
 }
 
 /* The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ. */
-static inline float flow_ratio(float dividend, float divisor)
+static FLOW_INLINE float flow_ratio(float dividend, float divisor)
 {
     const float value = dividend / divisor;
     if (flow_absolute(value) < FLOW_LEAST_QUOTIENT) {
@@ -399,7 +415,7 @@ static bool flow_acceptable(const float x[FLOW_DIM])
 }
 
 /* Why nothing can be done with the input, below 0; DONE if it can. */
-static int32_t flow_refusal(const float x[FLOW_DIM])
+static FLOW_INLINE int32_t flow_refusal(const float x[FLOW_DIM])
 {
     if (!flow_acceptable(x)) {
         return FLOW_REFUSED_INPUT;
@@ -408,7 +424,7 @@ static int32_t flow_refusal(const float x[FLOW_DIM])
 }
 
 /* x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done. */
-static inline float flow_bounded(float x, float most)
+static FLOW_INLINE float flow_bounded(float x, float most)
 {
     if (flow_absolute(x) <= most) {
         return x;
@@ -420,7 +436,7 @@ static inline float flow_bounded(float x, float most)
 }
 
 /* Whether an input is so far away that it may be a fault; several in a row are none. */
-static bool flow_outlies(const flow_t *s, const float x[FLOW_DIM], int32_t j)
+static FLOW_INLINE bool flow_outlies(const flow_t *s, const float x[FLOW_DIM], int32_t j)
 {
     if ((s->observed <= FLOW_INPUT_WARMUP) || !(s->variance[j] > 0.0f)) {
         return false;
@@ -594,7 +610,7 @@ static void flow_weigh(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OU
 }
 
 /* x, limited to the range from low to high.  NaN gives low. */
-static inline float flow_clipped(float x, float low, float high)
+static FLOW_INLINE float flow_clipped(float x, float low, float high)
 {
     if (x > high) {
         return high;
@@ -770,7 +786,7 @@ static inline float flow_scale_of(float variance)
 }
 
 /* 0, 1, 3, 7 ... after so many outlying samples in a row. */
-static inline float flow_shaken(float shock, bool outlying)
+static FLOW_INLINE float flow_shaken(float shock, bool outlying)
 {
     if (!outlying) {
         return 0.0f;
@@ -968,7 +984,7 @@ static void flow_remain(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_O
 }
 
 /* Write a to out.  O(n). */
-static void flow_copy(const float *a, float *out, int32_t n)
+static void flow_copy(const FLOW_FLASH float *a, float *out, int32_t n)
 {
     FLOW_LOOP(20)
     for (int32_t i = 0; i < n; i++) {
@@ -1252,9 +1268,12 @@ static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
         FLOW_TURN(37)
         float more = flow_spread(m, o, block, x);
+        /* only a memory that was overwritten holds such a P: downdate() finds the diagonal, and the block begins anew
+         * */
         if (!(more >= 0.0f)) {
-            flow_renew(m, block);
-            more = flow_spread(m, o, block, x);
+            m->covariance[block][0] = -flow_prior[0];
+            flow_zero(m->g[block], FLOW_GROUP_SIZE);
+            more = 0.0f;
         }
         s += more;
     }
@@ -1478,12 +1497,6 @@ static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Whether the statistics of the inputs learn the sample, too. */
-static bool flow_took(int32_t status)
-{
-    return status >= 0;
-}
-
 /* Learn which choice is better for each outlying input, and keep the others, standardised.  O(D).
  *
  * gain: how much better the other choice would have been. */
@@ -1651,10 +1664,10 @@ static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
     const float gain = flow_try_otherwise(s, x);
     status = flow_follow(s, s->x);
     /* what the rule refuses changes nothing */
-    if (flow_took(status)) {
+    if (status >= 0) {
         flow_gather_evidence(s, x, gain);
     }
-    if (flow_took(status)) {
+    if (status >= 0) {
         flow_instruct(s, x, s->label);
         flow_observe(s, x);
     }
@@ -1808,17 +1821,17 @@ typedef struct {
     } told;
 } flow_trial_t;
 
-/* Make up a sample of one of 16 kinds.  moved: whether it is one of the last ones, which lie elsewhere. */
+/* Make up a sample of one of 16 kinds.  moved: whether it lies elsewhere. */
 static void flow_make_up(flow_trial_t *t, int32_t kind, bool moved)
 {
-    /* the middle of the samples, then of the last ones; then twice their largest distance from it */
-    static const float places[12] = {
+    /* the middle of the samples, then of those that lie elsewhere; then twice their largest distance from it */
+    static const FLOW_FLASH float places[12] = {
         0.0f, 0.0f, 0.0f, 0.0f, 10.073607f, 10.073607f, 10.073607f, 0.0f, 40.29443f, 40.29443f, 40.29443f,
     16.0f
     };
     /* of this distance, for each kind */
-    static const int8_t halvings[16] = {4, 4, 4, 12, 4, 4, 4, 4, 6, 6, 6, 6, 0, 4, 4, 4};
-    const float *const middle = &places[(moved ? 1 : 0) * 4];
+    static const FLOW_FLASH int8_t halvings[16] = {4, 4, 4, 12, 4, 4, 4, 4, 6, 6, 6, 6, 0, 4, 4, 4};
+    const FLOW_FLASH float *const middle = &places[(moved ? 1 : 0) * 4];
     for (int32_t j = 0; j < 4; j++) {
         t->seed = ((t->seed * 75) + 74) % 65537;
         t->x[j] = flow_made_up(middle[j], places[8 + j], halvings[kind], t->seed);
@@ -1866,21 +1879,20 @@ static void flow_strike(flow_trial_t *t, unsigned char *at, uint8_t wrong, uint3
 int32_t flow_selftest(flow_t *s)
 {
     /* the calls with each kind of sample */
-    static const uint8_t asked[16] = {0x4, 0x4, 0x4, 0x4, 0x4, 0x5, 0x4, 0x4, 0x4, 0x4, 0x4, 0x4, 0x4, 0x5, 0x5, 0x4};
-    /* further calls */
-    static const struct {
-        uint8_t step;
-        uint8_t calls;
-    } events[9] = {
-        {129, 0x2},
-        {130, 0x2},
-        {142, 0x2},
-        {143, 0x2},
-        {159, 0x2},
-        {173, 0x2},
-        {44, 0x48},
-        {44, 0x2C},
-        {44, 0x8},
+    static const FLOW_FLASH uint8_t asked[16] = {0x4, 0x4, 0x4, 0x4, 0x4, 0x5, 0x4, 0x4, 0x4, 0x4, 0x4, 0x4, 0x4, 0x5,
+            0x5, 0x4};
+    /* further calls: when, and which.  No table of structs: avr-gcc 5 reads their members in RAM */
+    static const FLOW_FLASH uint8_t when[9] = {129, 130, 142, 143, 159, 173, 44, 44, 44};
+    static const FLOW_FLASH uint8_t which[9] = {
+        0x2,
+        0x2,
+        0x2,
+        0x2,
+        0x2,
+        0x2,
+        0x48,
+        0x2C,
+        0x8,
     };
     flow_trial_t t;
     int32_t last = 1;
@@ -1901,8 +1913,8 @@ int32_t flow_selftest(flow_t *s)
         last = t.seed;
         flow_make_up(&t, kind, n >= 128);
         for (uint32_t e = 0u; e < 9u; e++) {
-            if (((int32_t)events[e].step == n)) {
-                flow_call(&t, events[e].calls);
+            if (((int32_t)when[e] == n)) {
+                flow_call(&t, which[e]);
             }
         }
         flow_call(&t, asked[kind]);
@@ -1910,7 +1922,7 @@ int32_t flow_selftest(flow_t *s)
     flow_call(&t, 0x10u); /* the state's hash */
     {
         /* how many numbers each field has; negative: how many lie between two fields */
-        static const int16_t fields[35] = {
+        static const FLOW_FLASH int16_t fields[35] = {
             12, 4, 4, 210, 1, 1, -1, 3, 3, 3, 1, 3, 3, 1, 4, 1, 1, 1, 1, 1, -5, 3, 3, 1, 4, 4, 6, 1, 1, 1, -1, 1,
     1, 1, 1
         };
@@ -1918,16 +1930,17 @@ int32_t flow_selftest(flow_t *s)
         /* with a number of a field too large, then with all of them, the model goes on.  What it says then does not
          * count: floating-point libraries differ */
         for (int32_t every = 0; every < 2; every++) {
-            float *at = (float *)(void *)s;
+            float *const numbers = (float *)(void *)s;
+            int32_t at = 0;
             for (uint32_t i = 0u; i < 35u; i++) {
                 if (fields[i] < 0) {
                     at -= fields[i];
                     continue;
                 }
                 for (int32_t j = 0; j < (every * fields[i]); j++) {
-                    at[j] = 1.0995116e+12f;
+                    numbers[at + j] = 1.0995116e+12f;
                 }
-                flow_strike(&t, (unsigned char *)at + 3, 83u, 0xFu);
+                flow_strike(&t, &((unsigned char *)&numbers[at])[3], 83u, 0xFu);
                 at += fields[i];
             }
         }

@@ -33,8 +33,15 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1208u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x7935E77Du /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0xC02E09F8u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xC37208CBu /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0xB47389B4u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.3.0"
+
+/* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
+#if defined(__FLASH) && !defined(__STRICT_ANSI__) && !defined(__cplusplus)
+#define FLOW_FLASH __flash
+#else
+#define FLOW_FLASH
+#endif
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
  * answer was written.
@@ -134,6 +141,12 @@ typedef struct {
     float h[FLOW_GROUPS][FLOW_GROUP_SIZE];
     float g[FLOW_GROUPS][FLOW_GROUP_SIZE]; /* P h of each block */
 } flow_t;
+
+/* What includes this file must lay out the memory as src/flow.c does: not with -fpack-struct or #pragma pack. */
+typedef char flow_assert_size[(sizeof(flow_t) == FLOW_RAM_BYTES) ? 1 : -1];
+#if defined(__GNUC__)
+typedef char flow_assert_alignment[(__alignof__(flow_t) >= __alignof__(int32_t)) ? 1 : -1];
+#endif
 
 /* Put the model into its initial state.
  * Call this function before all others, except flow_selftest. */

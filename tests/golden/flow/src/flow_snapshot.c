@@ -12,13 +12,17 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xC37208CBu)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB47389B4u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#if defined(__GNUC__) && defined(__ARM_ARCH_6M__) && !defined(FLOW_LIBRARY_FLOAT)
+#include "flow_float.h"
+#endif
 
 /* CRC-32 of flow.c.  Before the pragmas: both files may be compiled as one. */
 extern uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
@@ -44,6 +48,9 @@ extern uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t co
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC optimize ("fp-contract=off")
+#ifdef __OPTIMIZE_SIZE__ /* GCC takes for smaller what it copies: small functions, and code behind several conditions */
+#pragma GCC optimize ("no-inline-small-functions", "no-thread-jumps", "no-reorder-blocks")
+#endif
 /* GCC's vectorisers still fuse on processors with an instruction that adds some products and subtracts others. */
 #if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__) /* x86: vfmaddsub */ \
     || defined(__ARM_FEATURE_COMPLEX) || defined(__ARM_FEATURE_SVE) /* ARM: fcmla */ \
@@ -71,7 +78,7 @@ extern uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t co
 #define FLOW_VARIANCE_LEAST 1.1754944e-38f
 
 /* Tables of flow.c. */
-extern const float flow_prior[FLOW_GROUP_SIZE];
+extern const FLOW_FLASH float flow_prior[FLOW_GROUP_SIZE];
 
 /* |x|.  Clears the sign bit.  The built-in function is one instruction, and no library is linked for it. */
 static float flow_snapshot_absolute(float x)
@@ -364,7 +371,8 @@ static bool flow_snapshot_valid(flow_stored_t *stored)
 
 /* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 static const struct {
-    uint16_t place, count;
+    uint16_t place;
+    uint16_t count;
     float high;
 } flow_stored_size_ranges[] = {
     {FLOW_PLACE(unit), 1, 4.3980465e+12f},
@@ -392,7 +400,8 @@ static const struct {
     {FLOW_PLACE(mark), 4, 3e+38f}, /* ... given_expert */
 };
 static const struct {
-    uint16_t place, count;
+    uint16_t place;
+    uint16_t count;
     uint32_t high;
 } flow_stored_natural_ranges[] = {
     {FLOW_PLACE(counted), 1, 2000u},
@@ -405,7 +414,9 @@ static const struct {
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */
 static const struct {
-    uint16_t place, count, after;
+    uint16_t place;
+    uint16_t count;
+    uint16_t after;
 } flow_stored_blanks[] = {
     {FLOW_PLACE(frequencies), 232, FLOW_PLACE(counted)}, /* ... power */
     {FLOW_PLACE(mean), 9, FLOW_PLACE(observed)}, /* ... scale */
@@ -460,14 +471,14 @@ static bool flow_stored_sound(flow_stored_t *stored, const void *state)
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
-static const uint32_t flow_header[5] = {FLOW_SNAPSHOT_MAGIC, FLOW_SNAPSHOT_VERSION, FLOW_STATE_KIND, 0u,
+static const FLOW_FLASH uint32_t flow_header[5] = {FLOW_SNAPSHOT_MAGIC, FLOW_SNAPSHOT_VERSION, FLOW_STATE_KIND, 0u,
         FLOW_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t flow_recognise(const uint8_t *bytes)
 {
-    static const int8_t wrong[5] = {FLOW_SNAPSHOT_MISSING, FLOW_SNAPSHOT_FORMAT, FLOW_SNAPSHOT_FOREIGN, FLOW_DONE,
-            FLOW_SNAPSHOT_BROKEN};
+    static const FLOW_FLASH int8_t wrong[5] = {FLOW_SNAPSHOT_MISSING, FLOW_SNAPSHOT_FORMAT, FLOW_SNAPSHOT_FOREIGN,
+            FLOW_DONE, FLOW_SNAPSHOT_BROKEN};
     for (uint32_t i = 0u; i < 5u; i++) {
         if ((wrong[i] != FLOW_DONE) && (flow_number(&bytes[4u * i]) != flow_header[i])) {
             return wrong[i];
@@ -479,11 +490,10 @@ static int32_t flow_recognise(const uint8_t *bytes)
 /* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
 static void flow_scan(flow_stored_t *stored, uint32_t turn)
 {
-    uint32_t count;
     stored->failed = false;
     stored->seen = 0u;
-    for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += count) {
-        count = flow_fetch(stored, offset, turn);
+    for (uint32_t offset = 0u; offset < FLOW_SNAPSHOT_BYTES; offset += FLOW_SNAPSHOT_CHUNK) {
+        const uint32_t count = flow_fetch(stored, offset, turn);
         if (stored->failed) {
             stored->status = FLOW_STORAGE_FAILED;
             return;

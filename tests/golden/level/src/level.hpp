@@ -7,7 +7,7 @@
 #define LEVEL_HPP
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x7E19B745u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x8425B146u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -23,6 +23,9 @@ const int32_t dim = LEVEL_DIM;
 const int32_t outputs = LEVEL_OUTPUTS;
 const int32_t features = LEVEL_FEATURES;
 const int32_t scales = LEVEL_SCALES;
+const int32_t group_size = LEVEL_GROUP_SIZE;
+const int32_t groups = LEVEL_GROUPS;
+const int32_t packed = LEVEL_PACKED;
 const uint32_t state_bytes = LEVEL_STATE_BYTES;
 const uint32_t ram_bytes = LEVEL_RAM_BYTES;
 const uint32_t const_bytes = LEVEL_CONST_BYTES;

@@ -7,10 +7,14 @@
 #define LEVEL_COUNTS_H
 
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x7E19B745u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x8425B146u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(_M_FP_FAST) \
+    || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ > 0))
+#error "compile the file that includes level_counts.h without -ffast-math, -Ofast or /fp:fast: they change the counts"
+#endif
 /* C++ warns of C's casts. */
 #ifdef __cplusplus
 #define LEVEL_CAST(type, value) static_cast<type>(value)
@@ -18,16 +22,24 @@
 #define LEVEL_CAST(type, value) ((type)(value))
 #endif
 
-/* The nearest count; -32768, which the model refuses, for NaN and for what 16 bits do not hold. */
+/* The nearest count, the larger one of two; -32768, which the model refuses, for NaN and for what 16 bits do not hold.
+ * No product is added to anything: a compiler that fuses multiplications and additions finds none. */
 static inline int16_t level_count(float value, float per_unit)
 {
-    const float counts = (value * per_unit) + 0.5f;
+    const float counts = value * per_unit;
     int32_t whole;
-    if (!((counts >= -32767.0f) && (counts < 32768.0f))) {
+    float low;
+    if (!((counts >= -32767.5f) && (counts < 32767.5f))) {
         return LEVEL_CAST(int16_t, -32768);
     }
-    whole = LEVEL_CAST(int32_t, counts);
-    return LEVEL_CAST(int16_t, (LEVEL_CAST(float, whole) > counts) ? (whole - 1) : whole);
+    whole = LEVEL_CAST(int32_t, counts); /* towards 0 */
+    low = LEVEL_CAST(float, whole) - 0.5f;
+    if (counts < low) {
+        whole -= 1;
+    } else if (counts >= (low + 1.0f)) {
+        whole += 1;
+    }
+    return LEVEL_CAST(int16_t, whole);
 }
 
 /* All inputs. */

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x7E19B745u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x8425B146u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -34,6 +34,17 @@ extern uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t c
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define LEVEL_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
+#define LEVEL_FORGETS 9 /* lambda is 1 - 2 to minus this power, for an output's share of a sample */
+
+/* Tables of level.c. */
+extern const LEVEL_FLASH int32_t level_prior[LEVEL_GROUP_SIZE];
+
+typedef char level_assert_floor_shift[((-3) >> 1) == -2 ? 1 : -1];
+/* a / 2^k, rounded down, also for negative a.  C99 leaves that to the compiler; all known ones do it. */
+static inline int32_t level_snapshot_floor_shift(int32_t a, int32_t k)
+{
+    return a >> k;
+}
 
 /* A model that is read where it is, in memory or in a slot through a callback; and what a look at the slot found. */
 typedef struct {
@@ -115,33 +126,59 @@ static uint32_t level_stored_natural(level_stored_t *stored, uint32_t place, uin
     return word & (0xFFFFFFFFu >> (32u - (8u * width)));
 }
 
-/* Element i of an array of narrow integers that begins at place; no integer crosses a multiple of four. */
-static int32_t level_stored_int16(level_stored_t *stored, uint32_t place, int32_t i)
+/* |a|. */
+static int32_t level_snapshot_size(int32_t a)
 {
-    const uint32_t word = level_stored_natural(stored, place + ((uint32_t)i * 2u), 2u);
-    return (int32_t)(word & 0x7FFFu) - (int32_t)(word & 0x8000u);
+    return (a < 0) ? -a : a;
 }
 
-/* Whether learning could have led to this state: before the first sample all is zero.  O(N D). */
-static bool level_snapshot_keeps(level_stored_t *stored)
+/* The number, kept within limits. */
+static int32_t level_snapshot_clip(int32_t a)
 {
-    if (level_stored_count(stored, LEVEL_PLACE(counted), 0) == 0) {
-        for (int32_t i = 0; i < LEVEL_FEATURES; i++) {
-            for (int32_t j = 0; j < LEVEL_DIM; j++) {
-                if ((int32_t)level_stored_int16(stored, LEVEL_PLACE(frequencies), (i * LEVEL_DIM) + j) != 0) {
+    return (a < -2147483647) ? -2147483647 : ((a > 2147483647) ? 2147483647 : a);
+}
+
+/* Whether learning could have led to P: its diagonal is within its bounds, and no other number is beyond it.  O(N B).
+ * */
+static bool level_snapshot_keeps_covariance(level_stored_t *stored, bool begun)
+{
+    for (int32_t block = 0; block < LEVEL_GROUPS; block++) {
+        int32_t row = 0;
+        for (int32_t k = 0; k < LEVEL_GROUP_SIZE; k++) {
+            const int32_t known = level_stored_count(stored, LEVEL_PLACE(covariance), (block * LEVEL_PACKED)
+                    + (row + k));
+            if (begun
+                    && ((known < level_snapshot_floor_shift(level_prior[k], LEVEL_FORGETS + 2))
+                            || (known > (2 * level_prior[k])))) {
+                return false;
+            }
+            for (int32_t j = 0; j < k; j++) {
+                if (level_snapshot_size(level_snapshot_clip(level_stored_count(stored, LEVEL_PLACE(covariance),
+                        (block * LEVEL_PACKED) + (row + j)))) > (2 * level_prior[0])) {
                     return false;
                 }
             }
-            for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
-                if ((level_stored_count(stored, LEVEL_PLACE(a), (o * LEVEL_FEATURES) + i) != 0)
-                        || (level_stored_count(stored, LEVEL_PLACE(b), (o * LEVEL_FEATURES) + i) != 0)
-                                || (level_stored_count(stored, LEVEL_PLACE(level), o) != 0)) {
-                    return false;
-                }
-            }
+            row += k + 1;
         }
     }
     return true;
+}
+
+/* Whether learning could have led to this state: before the first sample nothing is known.  O(N B). */
+static bool level_snapshot_keeps(level_stored_t *stored)
+{
+    for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
+        for (int32_t i = 0; i < LEVEL_FEATURES; i++) {
+            if ((level_stored_count(stored, LEVEL_PLACE(counted), 0) == 0)
+                    && ((level_stored_count(stored, LEVEL_PLACE(level), o) != 0)
+                            || (level_stored_count(stored, LEVEL_PLACE(a), (o * LEVEL_FEATURES) + i) != 0)
+                                    || (level_stored_count(stored, LEVEL_PLACE(b), (o * LEVEL_FEATURES)
+                                            + i) != 0))) {
+                return false;
+            }
+        }
+    }
+    return level_snapshot_keeps_covariance(stored, level_stored_count(stored, LEVEL_PLACE(counted), 0) > 0);
 }
 
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
@@ -155,23 +192,21 @@ static bool level_snapshot_valid(level_stored_t *stored)
 
 /* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 static const struct {
-    uint16_t place, count;
-    int32_t low, high;
+    uint16_t place;
+    uint16_t count;
+    int32_t low;
+    int32_t high;
 } level_stored_int_ranges[] = {
-    {LEVEL_PLACE(a), 16, -67108864, 67108864}, /* ... b */
+    {LEVEL_PLACE(a), 8, -134217728, 134217728}, /* ... b */
+    {LEVEL_PLACE(tuned), 8, -1073741823, 1073741823},
     {LEVEL_PLACE(mean), 1, -335544320, 335544320},
     {LEVEL_PLACE(slope), 2, -1073741823, 1073741823},
     {LEVEL_PLACE(agreement), 1, -268402689, 268402689},
-    {LEVEL_PLACE(given_lead), 1, -10485760, 10485760},
+    {LEVEL_PLACE(given_lead), 1, -20971520, 20971520},
 };
 static const struct {
-    uint16_t place, count;
-    int32_t low, high;
-} level_stored_int16_ranges[] = {
-    {LEVEL_PLACE(frequencies), 16, -32767, 32767},
-};
-static const struct {
-    uint16_t place, count;
+    uint16_t place;
+    uint16_t count;
     uint32_t high;
 } level_stored_natural_ranges[] = {
     {LEVEL_PLACE(counted), 1, 2048u},
@@ -179,6 +214,7 @@ static const struct {
     {LEVEL_PLACE(pace), 1, 16u},
     {LEVEL_PLACE(longest_wait), 3, 50331664u}, /* ... last_wait */
     {LEVEL_PLACE(level), 1, 335544320u},
+    {LEVEL_PLACE(left), 1, 335544320u},
     {LEVEL_PLACE(square), 1, 268402689u},
     {LEVEL_PLACE(gain), 1, 65535u},
     {LEVEL_PLACE(frozen), 1, 1u},
@@ -188,7 +224,7 @@ static const struct {
 /* Whether all numbers of a stored model are within their ranges. */
 static bool level_stored_within(level_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 5u; k++) {
+    for (uint32_t k = 0u; k < 6u; k++) {
         const int32_t high = level_stored_int_ranges[k].high;
         const int32_t low = level_stored_int_ranges[k].low;
         for (int32_t i = 0; i < (int32_t)level_stored_int_ranges[k].count; i++) {
@@ -198,18 +234,8 @@ static bool level_stored_within(level_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 1u; k++) {
-        const int32_t high = level_stored_int16_ranges[k].high;
-        const int32_t low = level_stored_int16_ranges[k].low;
-        for (int32_t i = 0; i < (int32_t)level_stored_int16_ranges[k].count; i++) {
-            const int32_t value = level_stored_int16(stored, level_stored_int16_ranges[k].place, i);
-            if (!((value >= low) && (value <= high))) {
-                return false;
-            }
-        }
-    }
-    for (uint32_t k = 0u; k < 9u; k++) {
-        const uint32_t width = (k < 4u) ? 4u : (k < 7u) ? 4u : 1u;
+    for (uint32_t k = 0u; k < 10u; k++) {
+        const uint32_t width = (k < 4u) ? 4u : (k < 8u) ? 4u : 1u;
         for (int32_t i = 0; i < (int32_t)level_stored_natural_ranges[k].count; i++) {
             if (level_stored_natural(stored, level_stored_natural_ranges[k].place + ((uint32_t)i * width),
                     width) > level_stored_natural_ranges[k].high) {
@@ -232,14 +258,14 @@ static bool level_stored_sound(level_stored_t *stored, const void *state)
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
-static const uint32_t level_header[5] = {LEVEL_SNAPSHOT_MAGIC, LEVEL_SNAPSHOT_VERSION, LEVEL_STATE_KIND, 0u,
-        LEVEL_STATE_BYTES};
+static const LEVEL_FLASH uint32_t level_header[5] = {LEVEL_SNAPSHOT_MAGIC, LEVEL_SNAPSHOT_VERSION, LEVEL_STATE_KIND,
+        0u, LEVEL_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t level_recognise(const uint8_t *bytes)
 {
-    static const int8_t wrong[5] = {LEVEL_SNAPSHOT_MISSING, LEVEL_SNAPSHOT_FORMAT, LEVEL_SNAPSHOT_FOREIGN, LEVEL_DONE,
-            LEVEL_SNAPSHOT_BROKEN};
+    static const LEVEL_FLASH int8_t wrong[5] = {LEVEL_SNAPSHOT_MISSING, LEVEL_SNAPSHOT_FORMAT, LEVEL_SNAPSHOT_FOREIGN,
+            LEVEL_DONE, LEVEL_SNAPSHOT_BROKEN};
     for (uint32_t i = 0u; i < 5u; i++) {
         if ((wrong[i] != LEVEL_DONE) && (level_number(&bytes[4u * i]) != level_header[i])) {
             return wrong[i];
@@ -251,11 +277,10 @@ static int32_t level_recognise(const uint8_t *bytes)
 /* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
 static void level_scan(level_stored_t *stored, uint32_t turn)
 {
-    uint32_t count;
     stored->failed = false;
     stored->seen = 0u;
-    for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += count) {
-        count = level_fetch(stored, offset, turn);
+    for (uint32_t offset = 0u; offset < LEVEL_SNAPSHOT_BYTES; offset += LEVEL_SNAPSHOT_CHUNK) {
+        const uint32_t count = level_fetch(stored, offset, turn);
         if (stored->failed) {
             stored->status = LEVEL_STORAGE_FAILED;
             return;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x38122825u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xE1623C02u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -33,6 +33,9 @@
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC optimize ("fp-contract=off")
+#ifdef __OPTIMIZE_SIZE__ /* GCC takes for smaller what it copies: small functions, and code behind several conditions */
+#pragma GCC optimize ("no-inline-small-functions", "no-thread-jumps", "no-reorder-blocks")
+#endif
 /* GCC's vectorisers still fuse on processors with an instruction that adds some products and subtracts others. */
 #if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__) /* x86: vfmaddsub */ \
     || defined(__ARM_FEATURE_COMPLEX) || defined(__ARM_FEATURE_SVE) /* ARM: fcmla */ \
@@ -43,6 +46,10 @@
 #pragma fp_contract (off)
 #else
 #pragma STDC FP_CONTRACT OFF
+#endif
+
+#if defined(__GNUC__) && defined(__ARM_ARCH_6M__) && !defined(MACHINE_LIBRARY_FLOAT)
+#include "machine_float.h"
 #endif
 
 /* In arrays this short, GCC warns that a loop could run beyond MACHINE_EXPERT.  No loop does: every call checks the
@@ -104,8 +111,6 @@ MACHINE_ASSERT(place_of_gained, offsetof(machine_t, gained) == 820u);
 MACHINE_ASSERT(place_of_verdict, offsetof(machine_t, verdict) == 832u);
 MACHINE_ASSERT(place_of_h, offsetof(machine_t, h) == 836u);
 MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 964u);
-MACHINE_ASSERT(size_in_all, sizeof(machine_t) == MACHINE_RAM_BYTES);
-
 /* Parameters.  They follow from machine.toml. */
 #define MACHINE_CLIP 3.0f /* largest standardised input, in standard deviations */
 #define MACHINE_COMPARED_MOST 301 /* 1 more than the horizon of the mean squared errors */
@@ -191,6 +196,14 @@ static const float machine_start[MACHINE_FEATURES][MACHINE_DIM] MACHINE_CONST = 
 #define MACHINE_UNROLL _Pragma("GCC unroll 16")
 #else
 #define MACHINE_UNROLL
+#endif
+
+/* A short function that three or more places call.  GCC at -Os takes copies of it for smaller than calls, which they
+ * are not. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
+#define MACHINE_INLINE __attribute__((noinline))
+#else
+#define MACHINE_INLINE inline
 #endif
 
 /* Marks where a loop begins, and where each of its turns does: comments in the assembly, no code.  By them
@@ -348,9 +361,12 @@ static uint32_t machine_arithmetic(void)
 {
     volatile float given[3]; /* volatile: the compiler must not know the values */
     const float square = 1.0f + FLT_EPSILON + FLT_EPSILON; /* of the first one, rounded */
-    float more, infinite, nan;
+    float more;
+    float infinite;
+    float nan;
     struct {
-        float a[16], sums[19];
+        float a[16];
+        float sums[19];
     } v; /* one pointer goes through both */
     given[0] = 1.0f + FLT_EPSILON;
     given[1] = FLT_MAX;
@@ -377,7 +393,7 @@ static uint32_t machine_arithmetic(void)
 }
 
 /* The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ. */
-static inline float machine_ratio(float dividend, float divisor)
+static MACHINE_INLINE float machine_ratio(float dividend, float divisor)
 {
     const float value = dividend / divisor;
     if (machine_absolute(value) < MACHINE_LEAST_QUOTIENT) {
@@ -402,7 +418,7 @@ static bool machine_acceptable(const float x[MACHINE_DIM])
 }
 
 /* Why nothing can be done with the input, below 0; DONE if it can. */
-static int32_t machine_refusal(const float x[MACHINE_DIM])
+static MACHINE_INLINE int32_t machine_refusal(const float x[MACHINE_DIM])
 {
     if (!machine_acceptable(x)) {
         return MACHINE_REFUSED_INPUT;
@@ -411,7 +427,7 @@ static int32_t machine_refusal(const float x[MACHINE_DIM])
 }
 
 /* x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done. */
-static inline float machine_bounded(float x, float most)
+static MACHINE_INLINE float machine_bounded(float x, float most)
 {
     if (machine_absolute(x) <= most) {
         return x;
@@ -575,7 +591,7 @@ static void machine_weigh(const machine_t *s, const float x[MACHINE_DIM], float 
 }
 
 /* x, limited to the range from low to high.  NaN gives low. */
-static inline float machine_clipped(float x, float low, float high)
+static MACHINE_INLINE float machine_clipped(float x, float low, float high)
 {
     if (x > high) {
         return high;
@@ -751,7 +767,7 @@ static inline float machine_weighed(float model, float expert, float model_error
 }
 
 /* log2(1 + x) for x >= 0, within 4 ulp, also for small x.  The result of infinity and of NaN is NaN. */
-static inline float machine_log2_one_plus(float x)
+static MACHINE_INLINE float machine_log2_one_plus(float x)
 {
     float u = 1.0f + x;
     /* rounding error of 1 + x */
@@ -1692,16 +1708,16 @@ typedef struct {
     } told;
 } machine_trial_t;
 
-/* Make up a sample of one of 16 kinds.  moved: whether it is one of the last ones, which lie elsewhere. */
+/* Make up a sample of one of 16 kinds.  moved: whether it lies elsewhere. */
 static void machine_make_up(machine_trial_t *t, int32_t kind, bool moved)
 {
-    /* the middle of the samples, then of the last ones; then twice their largest distance from it */
-    static const float places[3] = {
+    /* the middle of the samples, then of those that lie elsewhere; then twice their largest distance from it */
+    static const MACHINE_FLASH float places[3] = {
         0.0f, 7.1997614f, 28.799046f
     };
     /* of this distance, for each kind */
-    static const int8_t halvings[16] = {4, 4, 4, 12, 4, 4, 4, 4, 6, 6, 6, 6, 0, 4, 4, 4};
-    const float *const middle = &places[moved ? 1 : 0];
+    static const MACHINE_FLASH int8_t halvings[16] = {4, 4, 4, 12, 4, 4, 4, 4, 6, 6, 6, 6, 0, 4, 4, 4};
+    const MACHINE_FLASH float *const middle = &places[moved ? 1 : 0];
     for (int32_t j = 0; j < 2; j++) {
         t->seed = ((t->seed * 75) + 74) % 65537;
         t->x[j] = machine_made_up(middle[0], places[2], halvings[kind], t->seed);
@@ -1753,22 +1769,20 @@ static void machine_strike(machine_trial_t *t, unsigned char *at, uint8_t wrong,
 int32_t machine_selftest(machine_t *s)
 {
     /* the calls with each kind of sample */
-    static const uint8_t asked[16] = {0x10, 0x10, 0x10, 0x10, 0x10, 0x17, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10,
-            0x17, 0x17, 0x10};
-    /* further calls */
-    static const struct {
-        uint8_t step;
-        uint16_t calls;
-    } events[9] = {
-        {129, 0x8},
-        {130, 0x8},
-        {142, 0x8},
-        {143, 0x8},
-        {159, 0x8},
-        {173, 0x8},
-        {44, 0x120},
-        {44, 0xB0},
-        {44, 0x20},
+    static const MACHINE_FLASH uint8_t asked[16] = {0x10, 0x10, 0x10, 0x10, 0x10, 0x17, 0x10, 0x10, 0x10, 0x10, 0x10,
+            0x10, 0x10, 0x17, 0x17, 0x10};
+    /* further calls: when, and which.  No table of structs: avr-gcc 5 reads their members in RAM */
+    static const MACHINE_FLASH uint8_t when[9] = {129, 130, 142, 143, 159, 173, 44, 44, 44};
+    static const MACHINE_FLASH uint16_t which[9] = {
+        0x8,
+        0x8,
+        0x8,
+        0x8,
+        0x8,
+        0x8,
+        0x120,
+        0xB0,
+        0x20,
     };
     machine_trial_t t;
     int32_t last = 1;
@@ -1789,8 +1803,8 @@ int32_t machine_selftest(machine_t *s)
         last = t.seed;
         machine_make_up(&t, kind, n >= 128);
         for (uint32_t e = 0u; e < 9u; e++) {
-            if (((int32_t)events[e].step == n)) {
-                machine_call(&t, events[e].calls);
+            if (((int32_t)when[e] == n)) {
+                machine_call(&t, which[e]);
             }
         }
         machine_call(&t, asked[kind]);
@@ -1798,23 +1812,24 @@ int32_t machine_selftest(machine_t *s)
     machine_call(&t, 0x40u); /* the state's hash */
     {
         /* how many numbers each field has; negative: how many lie between two fields */
-        static const int8_t fields[24] = {
+        static const MACHINE_FLASH int8_t fields[24] = {
             32, 48, 48, 9, -1, 2, 2, 2, 1, -2, 2, 2, 9, 3, 3, 1, 1, 1, 1, 1, -1, 1, 3, 3
         };
         const uint32_t found = t.found;
         /* with a number of a field too large, then with all of them, the model goes on.  What it says then does not
          * count: floating-point libraries differ */
         for (int32_t every = 0; every < 2; every++) {
-            float *at = (float *)(void *)s;
+            float *const numbers = (float *)(void *)s;
+            int32_t at = 0;
             for (uint32_t i = 0u; i < 24u; i++) {
                 if (fields[i] < 0) {
                     at -= fields[i];
                     continue;
                 }
                 for (int32_t j = 0; j < (every * fields[i]); j++) {
-                    at[j] = 1.0995116e+12f;
+                    numbers[at + j] = 1.0995116e+12f;
                 }
-                machine_strike(&t, (unsigned char *)at + 3, 83u, 0x3Fu);
+                machine_strike(&t, &((unsigned char *)&numbers[at])[3], 83u, 0x3Fu);
                 at += fields[i];
             }
         }

@@ -34,8 +34,15 @@ extern "C" {
 #define MACHINE_SNAPSHOT_BYTES 752u /* size of a snapshot, which is a saved model */
 #define MACHINE_CONFIG_HASH 0x624BC780u /* models with the same number compute the same bits */
 #define MACHINE_STATE_KIND 0x3220C5A6u /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0x38122825u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MACHINE_STAMP 0xE1623C02u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 0.3.0"
+
+/* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
+#if defined(__FLASH) && !defined(__STRICT_ANSI__) && !defined(__cplusplus)
+#define MACHINE_FLASH __flash
+#else
+#define MACHINE_FLASH
+#endif
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
  * answer was written.
@@ -120,6 +127,12 @@ typedef struct {
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     float surplus[MACHINE_OUTPUTS]; /* probabilities of the classes; then how much larger each is than it should be */
 } machine_t;
+
+/* What includes this file must lay out the memory as src/machine.c does: not with -fpack-struct or #pragma pack. */
+typedef char machine_assert_size[(sizeof(machine_t) == MACHINE_RAM_BYTES) ? 1 : -1];
+#if defined(__GNUC__)
+typedef char machine_assert_alignment[(__alignof__(machine_t) >= __alignof__(int32_t)) ? 1 : -1];
+#endif
 
 /* Put the model into its initial state.
  * Call this function before all others, except machine_selftest. */

@@ -12,13 +12,17 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x38122825u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xE1623C02u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#if defined(__GNUC__) && defined(__ARM_ARCH_6M__) && !defined(MACHINE_LIBRARY_FLOAT)
+#include "machine_float.h"
+#endif
 
 /* CRC-32 of machine.c.  Before the pragmas: both files may be compiled as one. */
 extern uint32_t machine_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
@@ -44,6 +48,9 @@ extern uint32_t machine_crc32(uint32_t crc, const unsigned char *bytes, uint32_t
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC optimize ("fp-contract=off")
+#ifdef __OPTIMIZE_SIZE__ /* GCC takes for smaller what it copies: small functions, and code behind several conditions */
+#pragma GCC optimize ("no-inline-small-functions", "no-thread-jumps", "no-reorder-blocks")
+#endif
 /* GCC's vectorisers still fuse on processors with an instruction that adds some products and subtracts others. */
 #if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__) /* x86: vfmaddsub */ \
     || defined(__ARM_FEATURE_COMPLEX) || defined(__ARM_FEATURE_SVE) /* ARM: fcmla */ \
@@ -333,7 +340,8 @@ static bool machine_snapshot_all_zero(machine_stored_t *stored, uint32_t a, int3
 
 /* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 static const struct {
-    uint16_t place, count;
+    uint16_t place;
+    uint16_t count;
     float high;
 } machine_stored_size_ranges[] = {
     {MACHINE_PLACE(variance), 2, 8e+24f},
@@ -352,7 +360,8 @@ static const struct {
     {MACHINE_PLACE(mark), 7, 3e+38f}, /* ... given_expert */
 };
 static const struct {
-    uint16_t place, count;
+    uint16_t place;
+    uint16_t count;
     uint32_t high;
 } machine_stored_natural_ranges[] = {
     {MACHINE_PLACE(started), 1, 1u},
@@ -364,7 +373,9 @@ static const struct {
 
 /* Where numbers lie that are zero while a count is, how many, and where that count is. */
 static const struct {
-    uint16_t place, count, after;
+    uint16_t place;
+    uint16_t count;
+    uint16_t after;
 } machine_stored_blanks[] = {
     {MACHINE_PLACE(frequencies), 137, MACHINE_PLACE(started)}, /* ... plane */
     {MACHINE_PLACE(mean), 6, MACHINE_PLACE(observed)}, /* ... scale */
@@ -416,14 +427,14 @@ static bool machine_stored_sound(machine_stored_t *stored, const void *state)
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
-static const uint32_t machine_header[5] = {MACHINE_SNAPSHOT_MAGIC, MACHINE_SNAPSHOT_VERSION, MACHINE_STATE_KIND, 0u,
-        MACHINE_STATE_BYTES};
+static const MACHINE_FLASH uint32_t machine_header[5] = {MACHINE_SNAPSHOT_MAGIC, MACHINE_SNAPSHOT_VERSION,
+        MACHINE_STATE_KIND, 0u, MACHINE_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t machine_recognise(const uint8_t *bytes)
 {
-    static const int8_t wrong[5] = {MACHINE_SNAPSHOT_MISSING, MACHINE_SNAPSHOT_FORMAT, MACHINE_SNAPSHOT_FOREIGN,
-            MACHINE_DONE, MACHINE_SNAPSHOT_BROKEN};
+    static const MACHINE_FLASH int8_t wrong[5] = {MACHINE_SNAPSHOT_MISSING, MACHINE_SNAPSHOT_FORMAT,
+            MACHINE_SNAPSHOT_FOREIGN, MACHINE_DONE, MACHINE_SNAPSHOT_BROKEN};
     for (uint32_t i = 0u; i < 5u; i++) {
         if ((wrong[i] != MACHINE_DONE) && (machine_number(&bytes[4u * i]) != machine_header[i])) {
             return wrong[i];
@@ -435,11 +446,10 @@ static int32_t machine_recognise(const uint8_t *bytes)
 /* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
 static void machine_scan(machine_stored_t *stored, uint32_t turn)
 {
-    uint32_t count;
     stored->failed = false;
     stored->seen = 0u;
-    for (uint32_t offset = 0u; offset < MACHINE_SNAPSHOT_BYTES; offset += count) {
-        count = machine_fetch(stored, offset, turn);
+    for (uint32_t offset = 0u; offset < MACHINE_SNAPSHOT_BYTES; offset += MACHINE_SNAPSHOT_CHUNK) {
+        const uint32_t count = machine_fetch(stored, offset, turn);
         if (stored->failed) {
             stored->status = MACHINE_STORAGE_FAILED;
             return;

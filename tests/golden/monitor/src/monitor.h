@@ -21,14 +21,21 @@ extern "C" {
 #define MONITOR_DIM 3 /* number of inputs, D */
 #define MONITOR_COMPONENTS 4 /* largest number of Gaussians, K: regimes that are known */
 
-#define MONITOR_STATE_BYTES 460u /* the model: the first bytes of monitor_t */
-#define MONITOR_RAM_BYTES 656u /* sizeof(monitor_t): the model, then its working memory */
+#define MONITOR_STATE_BYTES 468u /* the model: the first bytes of monitor_t */
+#define MONITOR_RAM_BYTES 648u /* sizeof(monitor_t): the model, then its working memory */
 #define MONITOR_CONST_BYTES 0u /* flash for tables and learned values; the code is not counted */
-#define MONITOR_SNAPSHOT_BYTES 484u /* size of a snapshot, which is a saved model */
-#define MONITOR_CONFIG_HASH 0xE68AA203u /* models with the same number compute the same bits */
-#define MONITOR_STATE_KIND 0xC5079B93u /* models with the same number can load each other's snapshots */
-#define MONITOR_STAMP 0xF1589B95u /* of the files in src/, which must be of the same run of pykernel generate */
+#define MONITOR_SNAPSHOT_BYTES 492u /* size of a snapshot, which is a saved model */
+#define MONITOR_CONFIG_HASH 0x14AD6D3Fu /* models with the same number compute the same bits */
+#define MONITOR_STATE_KIND 0x8E3FED27u /* models with the same number can load each other's snapshots */
+#define MONITOR_STAMP 0xFF39FB36u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MONITOR_GENERATOR "pykernel 0.3.0"
+
+/* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
+#if defined(__FLASH) && !defined(__STRICT_ANSI__) && !defined(__cplusplus)
+#define MONITOR_FLASH __flash
+#else
+#define MONITOR_FLASH
+#endif
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
  * answer was written.
@@ -41,6 +48,7 @@ enum {
     MONITOR_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     MONITOR_BORN = 1, /* the row was learned, and the bank knows one regime more.  An alarm that lasted ends with it */
     MONITOR_STRANGE = 2, /* the row was learned, but not as one of a known regime */
+    MONITOR_WARMING = 3, /* the row was learned.  There are no alarms yet */
     MONITOR_NOVEL = 4, /* alarm: the level is above its threshold */
     MONITOR_HELD = 5, /* alarm: the level is above its threshold, and no known regime learned the row */
     MONITOR_UNKNOWN = 8, /* none of the others, or too few rows to tell */
@@ -49,8 +57,11 @@ enum {
     MONITOR_STUCK = 11, /* a sensor repeats itself */
     MONITOR_NOISE = 12, /* a sensor became noisier */
     MONITOR_REGIME = 13, /* several sensors at once say what was never seen */
-    MONITOR_NOTHING_NEW = -10, /* there is no regime that could be acknowledged or rejected; nothing changed */
-    MONITOR_NO_ROOM = -11, /* all regimes but one are rejected ones already; nothing changed */
+    MONITOR_UNARMED = 14, /* the row was learned.  Alarms are raised, but states that repeat still become normal */
+    /* there is no regime that could be acknowledged, rejected or unlearned; nothing changed */
+    MONITOR_NOTHING_NEW = -10,
+    MONITOR_NO_ROOM = -11, /* no normal regime would be left, or none that could be merged; nothing changed */
+    MONITOR_ABSENT = -12, /* alarm: in five rows' time all samples were refused; the model did not change */
     MONITOR_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
@@ -67,7 +78,9 @@ typedef struct {
     float quantile; /* q: what the part ``upper`` of the usual rows exceeds */
     float excess; /* e: by how much, in the mean */
     float shift; /* s: the correction that keeps the rate */
+    float tokens; /* rows in alarm that may still teach */
     int32_t episode; /* number of rows since the present alarm began; 0: there is none */
+    int32_t age; /* rows that could have been in alarm, at most those until the monitor is armed */
     uint16_t taught; /* number of rows behind them, at most the horizon */
     uint8_t below; /* number of latest rows that taught and were not above q */
     uint8_t quiet; /* number of latest rows of the episode that were quiet */
@@ -108,7 +121,8 @@ typedef struct {
     uint8_t known; /* number of regimes */
     uint8_t merge_first; /* the best pair so far */
     uint8_t merge_second;
-    uint8_t reserved_bank[3]; /* always zero: keeps the size a multiple of the largest member */
+    uint8_t newest; /* place of the latest regime since the warm-up, from 1; 0: there is none, or it was unlearned */
+    uint8_t reserved_bank[2]; /* always zero: keeps the size a multiple of the largest member */
     /* What surrounds the rule. */
     int32_t frozen; /* 1: learning is switched off */
     /* What a row looks like.  Every call computes it anew; zeros are always valid. */
@@ -121,13 +135,21 @@ typedef struct {
     float pair[(MONITOR_DIM * 2)]; /* deviations of the row before and of this row from the mean, whitened */
     float partner[(MONITOR_DIM * 2)];
     float norms[(MONITOR_DIM * 2)];
-    float change[(MONITOR_DIM * 2)];
     float parts[MONITOR_DIM]; /* what each sensor has of an alarm */
     float merged[((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)]; /* root of two Gaussians taken for one */
     int32_t nearest; /* the regime that explains the row best */
     int32_t forbidden; /* 1: within the reach of a rejected regime, which explains it better, or no other does */
+    int32_t barring; /* that one */
     int32_t repeater; /* the sensor whose repeats surprise most */
+    /* Whether rows come.  The model does not depend on it. */
+    int32_t missed; /* number of latest samples that were refused */
 } monitor_t;
+
+/* What includes this file must lay out the memory as src/monitor.c does: not with -fpack-struct or #pragma pack. */
+typedef char monitor_assert_size[(sizeof(monitor_t) == MONITOR_RAM_BYTES) ? 1 : -1];
+#if defined(__GNUC__)
+typedef char monitor_assert_alignment[(__alignof__(monitor_t) >= __alignof__(int32_t)) ? 1 : -1];
+#endif
 
 /* Put the model into its initial state.
  * Call this function before all others, except monitor_selftest. */
@@ -150,7 +172,8 @@ int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
 /* Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing. */
 int32_t monitor_freeze(monitor_t *s, int32_t frozen);
 
-/* Write to state the level, its threshold, and the number of rows since the alarm began, 0 if there is none.
+/* Write to state the level, its threshold, and the number of rows since the alarm began that the latest row is in, 0 if
+ * it is in none.
  *
  * Returns DONE, or REFUSED_STATE with state unchanged. */
 int32_t monitor_alarm(const monitor_t *s, float state[3]);
@@ -160,12 +183,14 @@ int32_t monitor_alarm(const monitor_t *s, float state[3]);
  * Returns the alarm's kind, UNKNOWN to REGIME; DONE if there is none now; REFUSED_STATE with parts unchanged. */
 int32_t monitor_blame(const monitor_t *s, float parts[MONITOR_DIM]);
 
-/* Write to shares the part of the latest rows that each known regime has; 0 for a rejected one.
+/* Write to shares the part of the latest rows that each known regime has; -1 for a rejected one, 0 for none.
  *
  * Returns DONE, or REFUSED_STATE with shares unchanged. */
 int32_t monitor_regimes(const monitor_t *s, float shares[MONITOR_COMPONENTS]);
 
-/* This is normal from now on: the rows of the alarm, which wait as a candidate, become a regime at once.  O(K^2 D^3).
+/* This is normal from now on: the rows of the alarm, which wait as a candidate, become a regime at once.  If there
+ * are none, and the latest row is in alarm because its regime was rejected, that regime is a normal one again.  O(K^2
+ * D^3).
  *
  * Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones, or REFUSED_STATE. */
 int32_t monitor_acknowledge(monitor_t *s);
@@ -175,6 +200,13 @@ int32_t monitor_acknowledge(monitor_t *s);
  * Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones already, or REFUSED_STATE. */
 int32_t monitor_reject(monitor_t *s);
 
+/* Take back the newest regime, if it came after the warm-up: one that an alarm taught, or that was acknowledged or
+ * rejected.
+ * Where it took the place of one of two that were merged, these stay merged.  O(D^2).
+ *
+ * Returns DONE, NOTHING_NEW, NO_ROOM if no normal regime would be left, or REFUSED_STATE. */
+int32_t monitor_unlearn(monitor_t *s);
+
 /* Forget everything that the model learned.  Returns DONE. */
 int32_t monitor_restart(monitor_t *s);
 
@@ -182,7 +214,7 @@ int32_t monitor_restart(monitor_t *s);
 uint32_t monitor_hash(const monitor_t *s);
 
 /* Test whether this build computes, on this processor, exactly the bits that the PC computed.
- * The test learns 728 made-up samples in the given memory, and calls every public function.  Then it resets the model.
+ * The test learns 840 made-up samples in the given memory, and calls every public function.  Then it resets the model.
  * Call this function before monitor_init, because it overwrites the memory.
  * Returns MONITOR_DONE or MONITOR_BROKEN_BUILD. */
 int32_t monitor_selftest(monitor_t *s);

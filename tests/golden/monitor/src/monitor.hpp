@@ -7,7 +7,7 @@
 #define MONITOR_HPP
 
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xF1589B95u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xFF39FB36u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -71,6 +71,7 @@ public:
     }
     int32_t acknowledge() MONITOR_NOEXCEPT { return monitor_acknowledge(&memory_); }
     int32_t reject() MONITOR_NOEXCEPT { return monitor_reject(&memory_); }
+    int32_t unlearn() MONITOR_NOEXCEPT { return monitor_unlearn(&memory_); }
     int32_t restart() MONITOR_NOEXCEPT { return monitor_restart(&memory_); }
 
 private:

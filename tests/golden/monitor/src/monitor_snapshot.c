@@ -12,13 +12,17 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xF1589B95u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xFF39FB36u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
 #include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#if defined(__GNUC__) && defined(__ARM_ARCH_6M__) && !defined(MONITOR_LIBRARY_FLOAT)
+#include "monitor_float.h"
+#endif
 
 /* CRC-32 of monitor.c.  Before the pragmas: both files may be compiled as one. */
 extern uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
@@ -44,6 +48,9 @@ extern uint32_t monitor_crc32(uint32_t crc, const unsigned char *bytes, uint32_t
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC optimize ("fp-contract=off")
+#ifdef __OPTIMIZE_SIZE__ /* GCC takes for smaller what it copies: small functions, and code behind several conditions */
+#pragma GCC optimize ("no-inline-small-functions", "no-thread-jumps", "no-reorder-blocks")
+#endif
 /* GCC's vectorisers still fuse on processors with an instruction that adds some products and subtracts others. */
 #if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__) /* x86: vfmaddsub */ \
     || defined(__ARM_FEATURE_COMPLEX) || defined(__ARM_FEATURE_SVE) /* ARM: fcmla */ \
@@ -189,9 +196,9 @@ static uint32_t monitor_stored_row(uint32_t place, int32_t i, int32_t width)
 /* Whether levels could have led to this state. */
 static bool monitor_snapshot_valid_threshold(monitor_stored_t *stored)
 {
-    if (!(((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) == 0)
-            || (monitor_stored_count(stored, MONITOR_PLACE(episode),
-                    0) > (int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0)))) {
+    if (((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0) > 0)
+            && (monitor_stored_count(stored, MONITOR_PLACE(episode),
+                    0) <= (int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(quiet), 0))) {
         return false;
     }
     if ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(taught), 0) == 0) {
@@ -272,13 +279,17 @@ static bool monitor_snapshot_keeps(monitor_stored_t *stored)
     }
     if (monitor_stored_count(stored, MONITOR_PLACE(watched), 0) == 0) {
         return ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0) == 0)
-                && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), last) == 0)
-                        && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) == 0)
-                                && monitor_snapshot_all_zero(stored, MONITOR_PLACE(joint),
-                                        (MONITOR_DIM * ((MONITOR_DIM * 2) + 1)));
+                && ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(newest), 0) == 0)
+                        && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(counts), last) == 0)
+                                && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) == 0)
+                                        && monitor_snapshot_all_zero(stored, MONITOR_PLACE(joint),
+                                                (MONITOR_DIM * ((MONITOR_DIM * 2) + 1)));
     }
-    return (normal > 0) && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) > 0)
-            && monitor_snapshot_wide(stored, MONITOR_PLACE(joint), (MONITOR_DIM * 2));
+    return (normal > 0)
+            && ((int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(newest),
+                    0) <= (int32_t)monitor_stored_uint8(stored, MONITOR_PLACE(known), 0))
+                            && ((int32_t)monitor_stored_uint16(stored, MONITOR_PLACE(followed), 0) > 0)
+                                    && monitor_snapshot_wide(stored, MONITOR_PLACE(joint), (MONITOR_DIM * 2));
 }
 
 /* Whether learning could have led to this state, beyond what the fields' ranges say. */
@@ -292,10 +303,12 @@ static bool monitor_snapshot_valid(monitor_stored_t *stored)
 
 /* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 static const struct {
-    uint16_t place, count;
+    uint16_t place;
+    uint16_t count;
     float high;
 } monitor_stored_size_ranges[] = {
     {MONITOR_PLACE(excess), 1, 128.0f},
+    {MONITOR_PLACE(tokens), 1, 21.0f},
     {MONITOR_PLACE(shares), 3, 1.0625f},
     {MONITOR_PLACE(leaps), 3, 1.048576e+06f},
     {MONITOR_PLACE(calm), 1, 1.0625f},
@@ -313,10 +326,12 @@ static const struct {
     {MONITOR_PLACE(roots), 30, 8e+12f},
 };
 static const struct {
-    uint16_t place, count;
+    uint16_t place;
+    uint16_t count;
     uint32_t high;
 } monitor_stored_natural_ranges[] = {
-    {MONITOR_PLACE(episode), 1, 4194304u},
+    {MONITOR_PLACE(episode), 1, 16777216u},
+    {MONITOR_PLACE(age), 1, 1500u},
     {MONITOR_PLACE(watched), 1, 501u},
     {MONITOR_PLACE(frozen), 1, 1u},
     {MONITOR_PLACE(taught), 1, 1000u},
@@ -335,15 +350,16 @@ static const struct {
     {MONITOR_PLACE(rejected), 4, 1u},
     {MONITOR_PLACE(known), 1, 4u},
     {MONITOR_PLACE(merge_first), 2, 3u}, /* ... merge_second */
-    {MONITOR_PLACE(reserved_bank), 3, 0u},
+    {MONITOR_PLACE(newest), 1, 4u},
+    {MONITOR_PLACE(reserved_bank), 2, 0u},
 };
 
 /* Whether all numbers of a stored model are within their ranges. */
 static bool monitor_stored_within(monitor_stored_t *stored)
 {
-    for (uint32_t k = 0u; k < 16u; k++) {
+    for (uint32_t k = 0u; k < 17u; k++) {
         const float high = monitor_stored_size_ranges[k].high;
-        const float low = (k < 9u) ? 0.0f : -high;
+        const float low = (k < 10u) ? 0.0f : -high;
         for (int32_t i = 0; i < (int32_t)monitor_stored_size_ranges[k].count; i++) {
             const float value = monitor_stored_real(stored, monitor_stored_size_ranges[k].place, i);
             /* not "if (.. < low)": NaN must fail */
@@ -352,8 +368,8 @@ static bool monitor_stored_within(monitor_stored_t *stored)
             }
         }
     }
-    for (uint32_t k = 0u; k < 20u; k++) {
-        const uint32_t width = (k < 3u) ? 4u : (k < 12u) ? 2u : 1u;
+    for (uint32_t k = 0u; k < 22u; k++) {
+        const uint32_t width = (k < 4u) ? 4u : (k < 13u) ? 2u : 1u;
         for (int32_t i = 0; i < (int32_t)monitor_stored_natural_ranges[k].count; i++) {
             if (monitor_stored_natural(stored, monitor_stored_natural_ranges[k].place + ((uint32_t)i * width),
                     width) > monitor_stored_natural_ranges[k].high) {
@@ -376,14 +392,14 @@ static bool monitor_stored_sound(monitor_stored_t *stored, const void *state)
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
-static const uint32_t monitor_header[5] = {MONITOR_SNAPSHOT_MAGIC, MONITOR_SNAPSHOT_VERSION, MONITOR_STATE_KIND, 0u,
-        MONITOR_STATE_BYTES};
+static const MONITOR_FLASH uint32_t monitor_header[5] = {MONITOR_SNAPSHOT_MAGIC, MONITOR_SNAPSHOT_VERSION,
+        MONITOR_STATE_KIND, 0u, MONITOR_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t monitor_recognise(const uint8_t *bytes)
 {
-    static const int8_t wrong[5] = {MONITOR_SNAPSHOT_MISSING, MONITOR_SNAPSHOT_FORMAT, MONITOR_SNAPSHOT_FOREIGN,
-            MONITOR_DONE, MONITOR_SNAPSHOT_BROKEN};
+    static const MONITOR_FLASH int8_t wrong[5] = {MONITOR_SNAPSHOT_MISSING, MONITOR_SNAPSHOT_FORMAT,
+            MONITOR_SNAPSHOT_FOREIGN, MONITOR_DONE, MONITOR_SNAPSHOT_BROKEN};
     for (uint32_t i = 0u; i < 5u; i++) {
         if ((wrong[i] != MONITOR_DONE) && (monitor_number(&bytes[4u * i]) != monitor_header[i])) {
             return wrong[i];
@@ -395,11 +411,10 @@ static int32_t monitor_recognise(const uint8_t *bytes)
 /* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
 static void monitor_scan(monitor_stored_t *stored, uint32_t turn)
 {
-    uint32_t count;
     stored->failed = false;
     stored->seen = 0u;
-    for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += count) {
-        count = monitor_fetch(stored, offset, turn);
+    for (uint32_t offset = 0u; offset < MONITOR_SNAPSHOT_BYTES; offset += MONITOR_SNAPSHOT_CHUNK) {
+        const uint32_t count = monitor_fetch(stored, offset, turn);
         if (stored->failed) {
             stored->status = MONITOR_STORAGE_FAILED;
             return;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6A6B9847u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6AFB3DA9u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -33,6 +33,9 @@
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC optimize ("fp-contract=off")
+#ifdef __OPTIMIZE_SIZE__ /* GCC takes for smaller what it copies: small functions, and code behind several conditions */
+#pragma GCC optimize ("no-inline-small-functions", "no-thread-jumps", "no-reorder-blocks")
+#endif
 /* GCC's vectorisers still fuse on processors with an instruction that adds some products and subtracts others. */
 #if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__) /* x86: vfmaddsub */ \
     || defined(__ARM_FEATURE_COMPLEX) || defined(__ARM_FEATURE_SVE) /* ARM: fcmla */ \
@@ -69,8 +72,6 @@ PRESSURE_ASSERT(place_of_kappa, offsetof(pressure_t, kappa) == 736u);
 PRESSURE_ASSERT(place_of_inverse_kappa, offsetof(pressure_t, inverse_kappa) == 744u);
 PRESSURE_ASSERT(place_of_nearest, offsetof(pressure_t, nearest) == 752u);
 PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 756u);
-PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
-
 /* Parameters.  They follow from pressure.toml. */
 /* a sample is not stored if its squared distance to an expansion vector is at most this */
 #define PRESSURE_ALD_DISTANCE 0.0
@@ -109,6 +110,14 @@ PRESSURE_ASSERT(size_in_all, sizeof(pressure_t) == PRESSURE_RAM_BYTES);
 #define PRESSURE_UNROLL _Pragma("GCC unroll 16")
 #else
 #define PRESSURE_UNROLL
+#endif
+
+/* A short function that three or more places call.  GCC at -Os takes copies of it for smaller than calls, which they
+ * are not. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE_SIZE__)
+#define PRESSURE_INLINE __attribute__((noinline))
+#else
+#define PRESSURE_INLINE inline
 #endif
 
 /* Marks where a loop begins, and where each of its turns does: comments in the assembly, no code.  By them
@@ -257,9 +266,12 @@ static uint32_t pressure_arithmetic(void)
 {
     volatile double given[3]; /* volatile: the compiler must not know the values */
     const double square = 1.0 + DBL_EPSILON + DBL_EPSILON; /* of the first one, rounded */
-    double more, infinite, nan;
+    double more;
+    double infinite;
+    double nan;
     struct {
-        double a[16], sums[19];
+        double a[16];
+        double sums[19];
     } v; /* one pointer goes through both */
     given[0] = 1.0 + DBL_EPSILON;
     given[1] = DBL_MAX;
@@ -286,7 +298,7 @@ static uint32_t pressure_arithmetic(void)
 }
 
 /* The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ. */
-static inline double pressure_ratio(double dividend, double divisor)
+static PRESSURE_INLINE double pressure_ratio(double dividend, double divisor)
 {
     const double value = dividend / divisor;
     if (pressure_absolute(value) < PRESSURE_LEAST_QUOTIENT) {
@@ -317,7 +329,7 @@ static bool pressure_acceptable(const double x[PRESSURE_DIM])
 }
 
 /* Why nothing can be done with the input, below 0; DONE if it can. */
-static int32_t pressure_refusal(const pressure_t *s, const double x[PRESSURE_DIM])
+static PRESSURE_INLINE int32_t pressure_refusal(const pressure_t *s, const double x[PRESSURE_DIM])
 {
     if (!pressure_intact(s)) {
         return PRESSURE_REFUSED_STATE;
@@ -329,7 +341,7 @@ static int32_t pressure_refusal(const pressure_t *s, const double x[PRESSURE_DIM
 }
 
 /* x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done. */
-static inline double pressure_bounded(double x, double most)
+static PRESSURE_INLINE double pressure_bounded(double x, double most)
 {
     if (pressure_absolute(x) <= most) {
         return x;
@@ -510,7 +522,7 @@ static void pressure_lower_transposed_times(const double *l, const double *z, do
 }
 
 /* A multiplier as it is stored.  Very small ones are stored as zero. */
-static inline double pressure_settle(double a)
+static PRESSURE_INLINE double pressure_settle(double a)
 {
     if (pressure_absolute(a) < PRESSURE_ALPHA_FLOOR) {
         return 0.0;
@@ -1355,16 +1367,16 @@ typedef struct {
     } told;
 } pressure_trial_t;
 
-/* Make up a sample of one of 16 kinds.  moved: whether it is one of the last ones, which lie elsewhere. */
+/* Make up a sample of one of 16 kinds.  moved: whether it lies elsewhere. */
 static void pressure_make_up(pressure_trial_t *t, int32_t kind, bool moved)
 {
-    /* the middle of the samples, then of the last ones; then twice their largest distance from it */
-    static const double places[6] = {
+    /* the middle of the samples, then of those that lie elsewhere; then twice their largest distance from it */
+    static const PRESSURE_FLASH double places[6] = {
         0.0, 0.0, 12.0, 0.0, 48.0, 16.0
     };
     /* of this distance, for each kind */
-    static const int8_t halvings[16] = {4, 4, 4, 12, 4, 4, 4, 4, 6, 6, 6, 6, 0, 4, 4, 4};
-    const double *const middle = &places[(moved ? 1 : 0) * 2];
+    static const PRESSURE_FLASH int8_t halvings[16] = {4, 4, 4, 12, 4, 4, 4, 4, 6, 6, 6, 6, 0, 4, 4, 4};
+    const PRESSURE_FLASH double *const middle = &places[(moved ? 1 : 0) * 2];
     for (int32_t j = 0; j < 2; j++) {
         t->seed = ((t->seed * 75) + 74) % 65537;
         t->x[j] = pressure_made_up(middle[j], places[4 + j], halvings[kind], t->seed);
@@ -1393,7 +1405,7 @@ static void pressure_call(pressure_trial_t *t, uint32_t calls)
             default: status = pressure_hash(t->s); break;
             }
             t->told.status[1] = status;
-            t->found = pressure_crc32(t->found, (const unsigned char *)&t->told + 4u, 12u);
+            t->found = pressure_crc32(t->found, &((const unsigned char *)&t->told)[4], 12u);
         }
     }
 }
@@ -1413,18 +1425,17 @@ static void pressure_strike(pressure_trial_t *t, unsigned char *at, uint8_t wron
 int32_t pressure_selftest(pressure_t *s)
 {
     /* the calls with each kind of sample */
-    static const uint8_t asked[16] = {0x4, 0x4, 0x4, 0x4, 0x4, 0x7, 0x4, 0x4, 0x4, 0x4, 0x4, 0x4, 0x4, 0x7, 0x7, 0x4};
-    /* further calls */
-    static const struct {
-        uint8_t step;
-        uint8_t calls;
-    } events[6] = {
-        {0, 0x8},
-        {54, 0x8},
-        {107, 0x8},
-        {27, 0x90},
-        {27, 0x54},
-        {27, 0x10},
+    static const PRESSURE_FLASH uint8_t asked[16] = {0x4, 0x4, 0x4, 0x4, 0x4, 0x7, 0x4, 0x4, 0x4, 0x4, 0x4, 0x4, 0x4,
+            0x7, 0x7, 0x4};
+    /* further calls: when, and which.  No table of structs: avr-gcc 5 reads their members in RAM */
+    static const PRESSURE_FLASH uint8_t when[6] = {0, 54, 107, 27, 27, 27};
+    static const PRESSURE_FLASH uint8_t which[6] = {
+        0x8,
+        0x8,
+        0x8,
+        0x90,
+        0x54,
+        0x10,
     };
     pressure_trial_t t;
     int32_t last = 1;
@@ -1445,8 +1456,8 @@ int32_t pressure_selftest(pressure_t *s)
         last = t.seed;
         pressure_make_up(&t, kind, n >= 60);
         for (uint32_t e = 0u; e < 6u; e++) {
-            if (((int32_t)events[e].step == n)) {
-                pressure_call(&t, events[e].calls);
+            if (((int32_t)when[e] == n)) {
+                pressure_call(&t, which[e]);
             }
         }
         pressure_call(&t, asked[kind]);
@@ -1454,28 +1465,29 @@ int32_t pressure_selftest(pressure_t *s)
     pressure_call(&t, 0x20u); /* the state's hash */
     {
         /* the highest bytes of counts: if one is out of range, the calls that read it refuse */
-        static const uint16_t counts[1] = {
+        static const PRESSURE_FLASH uint16_t counts[1] = {
             offsetof(pressure_t, n) + 3u,
         };
         for (uint32_t i = 0u; i < 1u; i++) {
-            pressure_strike(&t, (unsigned char *)s + counts[i], 255u, 0xFu);
+            pressure_strike(&t, &((unsigned char *)s)[counts[i]], 255u, 0xFu);
         }
     }
     {
         /* how many numbers each field has */
-        static const int8_t fields[3] = {
+        static const PRESSURE_FLASH int8_t fields[3] = {
             6, 6, 28
         };
         const uint32_t found = t.found;
         /* with a number of a field too large, then with all of them, the model goes on.  What it says then does not
          * count: floating-point libraries differ */
         for (int32_t every = 0; every < 2; every++) {
-            double *at = (double *)(void *)s;
+            double *const numbers = (double *)(void *)s;
+            int32_t at = 0;
             for (uint32_t i = 0u; i < 3u; i++) {
                 for (int32_t j = 0; j < (every * fields[i]); j++) {
-                    at[j] = 1099511627776.0;
+                    numbers[at + j] = 1099511627776.0;
                 }
-                pressure_strike(&t, (unsigned char *)at + 7, 66u, 0x17u);
+                pressure_strike(&t, &((unsigned char *)&numbers[at])[7], 66u, 0x17u);
                 at += fields[i];
             }
         }

@@ -27,8 +27,15 @@ extern "C" {
 #define PRESSURE_SNAPSHOT_BYTES 360u /* size of a snapshot, which is a saved model */
 #define PRESSURE_CONFIG_HASH 0x88244171u /* models with the same number compute the same bits */
 #define PRESSURE_STATE_KIND 0x76439D0Au /* models with the same number can load each other's snapshots */
-#define PRESSURE_STAMP 0x6A6B9847u /* of the files in src/, which must be of the same run of pykernel generate */
+#define PRESSURE_STAMP 0x6AFB3DA9u /* of the files in src/, which must be of the same run of pykernel generate */
 #define PRESSURE_GENERATOR "pykernel 0.3.0"
+
+/* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */
+#if defined(__FLASH) && !defined(__STRICT_ANSI__) && !defined(__cplusplus)
+#define PRESSURE_FLASH __flash
+#else
+#define PRESSURE_FLASH
+#endif
 
 /* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
  * answer was written.
@@ -89,6 +96,12 @@ typedef struct {
     int32_t nearest; /* position of the nearest expansion vector */
     int32_t reserved_work; /* always zero: keeps the size a multiple of the largest member */
 } pressure_t;
+
+/* What includes this file must lay out the memory as src/pressure.c does: not with -fpack-struct or #pragma pack. */
+typedef char pressure_assert_size[(sizeof(pressure_t) == PRESSURE_RAM_BYTES) ? 1 : -1];
+#if defined(__GNUC__)
+typedef char pressure_assert_alignment[(__alignof__(pressure_t) >= __alignof__(int32_t)) ? 1 : -1];
+#endif
 
 /* Put the model into its initial state: what the model had learned when this code was generated.
  * Call this function before all others, except pressure_selftest. */

@@ -7,7 +7,7 @@
 #define PRESSURE_HPP
 
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6A6B9847u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6AFB3DA9u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 

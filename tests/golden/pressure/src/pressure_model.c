@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6A6B9847u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6AFB3DA9u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -31,17 +31,18 @@
 #define PRESSURE_TURN(loop)
 #endif
 
-static const double pressure_learned_v[PRESSURE_N_MAX * PRESSURE_DIM] PRESSURE_CONST = {
+static const PRESSURE_FLASH double pressure_learned_v[PRESSURE_N_MAX * PRESSURE_DIM] PRESSURE_CONST = {
     -4.650061549277669, -1.3234051440780699, 1.4586988080357133, 5.104848050742162, 5.511615116551902,
     -1.661503913708675
 };
 
-static const double pressure_learned_alpha[PRESSURE_N_MAX * PRESSURE_OUTPUTS] PRESSURE_CONST = {
+static const PRESSURE_FLASH double pressure_learned_alpha[PRESSURE_N_MAX * PRESSURE_OUTPUTS] PRESSURE_CONST = {
     0.8020810740508026, -1.1684784397706753, 0.9182786900700732, -3.2737121880175897, 1.210295467207329,
     0.36644283574286596
 };
 
-static const double pressure_learned_t[(((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2)] PRESSURE_CONST = {
+static const PRESSURE_FLASH double pressure_learned_t[(((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2)]
+        PRESSURE_CONST = {
     0.9995003746877732, -0.003946947148438518, 0.999508167746913, 8.225105273483699e-05,
     -0.020830901855259945, 0.9997174194273953, -1.0664530604485525e-07, 2.700899062132501e-05,
     -0.0012962674745287395, 0.9995012148971267, 1.9303896463061686e-07, -4.888904896550351e-05,
@@ -50,11 +51,11 @@ static const double pressure_learned_t[(((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX 
     3.0191441711061273, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 };
 
-static const int32_t pressure_learned_n[1] PRESSURE_CONST = {
+static const PRESSURE_FLASH int32_t pressure_learned_n[1] PRESSURE_CONST = {
     6
 };
 
-static const int32_t pressure_learned_frozen[1] PRESSURE_CONST = {
+static const PRESSURE_FLASH int32_t pressure_learned_frozen[1] PRESSURE_CONST = {
     0
 };
 

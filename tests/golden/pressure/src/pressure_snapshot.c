@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "pressure.h"
-#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6A6B9847u)
+#if !defined(PRESSURE_STAMP) || (PRESSURE_STAMP != 0x6AFB3DA9u)
 #error "pressure.h and this file do not belong together: generate the project again"
 #endif
 
@@ -44,6 +44,9 @@ extern uint32_t pressure_crc32(uint32_t crc, const unsigned char *bytes, uint32_
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC optimize ("fp-contract=off")
+#ifdef __OPTIMIZE_SIZE__ /* GCC takes for smaller what it copies: small functions, and code behind several conditions */
+#pragma GCC optimize ("no-inline-small-functions", "no-thread-jumps", "no-reorder-blocks")
+#endif
 /* GCC's vectorisers still fuse on processors with an instruction that adds some products and subtracts others. */
 #if defined(__FMA__) || defined(__FMA4__) || defined(__AVX512F__) /* x86: vfmaddsub */ \
     || defined(__ARM_FEATURE_COMPLEX) || defined(__ARM_FEATURE_SVE) /* ARM: fcmla */ \
@@ -247,7 +250,8 @@ static bool pressure_snapshot_valid(pressure_stored_t *stored)
 
 /* Where numbers lie in a model, how many, and the largest that learning can give, in a table for each least one. */
 static const struct {
-    uint16_t place, count;
+    uint16_t place;
+    uint16_t count;
     double high;
 } pressure_stored_size_ranges[] = {
     {PRESSURE_PLACE(v), 6, 1010000.0},
@@ -255,7 +259,8 @@ static const struct {
     {PRESSURE_PLACE(t), 28, 4294967296.0},
 };
 static const struct {
-    uint16_t place, count;
+    uint16_t place;
+    uint16_t count;
     uint32_t high;
 } pressure_stored_natural_ranges[] = {
     {PRESSURE_PLACE(n), 1, 6u},
@@ -302,14 +307,14 @@ static bool pressure_stored_sound(pressure_stored_t *stored, const void *state)
 }
 
 /* The numbers before the model; in place of 0 is the sequence number. */
-static const uint32_t pressure_header[5] = {PRESSURE_SNAPSHOT_MAGIC, PRESSURE_SNAPSHOT_VERSION, PRESSURE_STATE_KIND,
-        0u, PRESSURE_STATE_BYTES};
+static const PRESSURE_FLASH uint32_t pressure_header[5] = {PRESSURE_SNAPSHOT_MAGIC, PRESSURE_SNAPSHOT_VERSION,
+        PRESSURE_STATE_KIND, 0u, PRESSURE_STATE_BYTES};
 
 /* Check a header: DONE, if a snapshot of this model begins so. */
 static int32_t pressure_recognise(const uint8_t *bytes)
 {
-    static const int8_t wrong[5] = {PRESSURE_SNAPSHOT_MISSING, PRESSURE_SNAPSHOT_FORMAT, PRESSURE_SNAPSHOT_FOREIGN,
-            PRESSURE_DONE, PRESSURE_SNAPSHOT_BROKEN};
+    static const PRESSURE_FLASH int8_t wrong[5] = {PRESSURE_SNAPSHOT_MISSING, PRESSURE_SNAPSHOT_FORMAT,
+            PRESSURE_SNAPSHOT_FOREIGN, PRESSURE_DONE, PRESSURE_SNAPSHOT_BROKEN};
     for (uint32_t i = 0u; i < 5u; i++) {
         if ((wrong[i] != PRESSURE_DONE) && (pressure_number(&bytes[4u * i]) != pressure_header[i])) {
             return wrong[i];
@@ -321,11 +326,10 @@ static int32_t pressure_recognise(const uint8_t *bytes)
 /* Read a whole slot, and copy the model's bytes.  turn: how often this was done. */
 static void pressure_scan(pressure_stored_t *stored, uint32_t turn)
 {
-    uint32_t count;
     stored->failed = false;
     stored->seen = 0u;
-    for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += count) {
-        count = pressure_fetch(stored, offset, turn);
+    for (uint32_t offset = 0u; offset < PRESSURE_SNAPSHOT_BYTES; offset += PRESSURE_SNAPSHOT_CHUNK) {
+        const uint32_t count = pressure_fetch(stored, offset, turn);
         if (stored->failed) {
             stored->status = PRESSURE_STORAGE_FAILED;
             return;

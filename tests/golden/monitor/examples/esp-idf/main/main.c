@@ -33,7 +33,7 @@ void app_main(void)
         float novelty = 0.0f;
         const int32_t asked = monitor_novelty(&model, x, &novelty); /* below 0: an input is out of range */
         const int32_t status = monitor_update(&model, x);
-        if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
+        if (status == MONITOR_NOVEL || status == MONITOR_HELD || status == MONITOR_ABSENT) {
             ESP_LOGW(TAG, "alarm"); /* act here */
         }
         if (asked >= 0) {

@@ -31,7 +31,7 @@ int main(void)
         float novelty = 0.0f;
         const int32_t asked = monitor_novelty(&model, x, &novelty); /* below 0: an input is out of range */
         const int32_t status = monitor_update(&model, x);
-        if (status == MONITOR_NOVEL || status == MONITOR_HELD) {
+        if (status == MONITOR_NOVEL || status == MONITOR_HELD || status == MONITOR_ABSENT) {
             printk("alarm\n"); /* act here */
         }
         if (asked >= 0) {

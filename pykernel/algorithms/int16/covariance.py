@@ -1,0 +1,213 @@
+"""A covariance P in whole numbers that a Kalman filter updates: P <- lambda (P - t g') + (1 - lambda) P0, g = P h and t = g / s.
+
+P lies between (1 - lambda) P0 and P0, so 32 bits hold it.  Every product is of 16 x 16 bits: h, P and g are divided by a power of two
+each, one for all their numbers, so that these are as large as can be.  lambda is 1 - 2^-k.  A sample divides once.
+
+No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest of the diagonal, here below 2^14, so that |g_i|
+is below 2^30; and |h'g| is below 2^16 2^15.  Rounding moves P by less than what lambda gives back in each sample; where a damaged
+memory has another P, sums are modulo 2^32, and the filter begins anew as soon as a number of the diagonal is out of its bounds.
+"""
+
+from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
+from pykernel.algorithms.int16.arithmetic import clip, nearest_shift, places, size
+from pykernel.algorithms.int16.frame import VALUE_MOST
+from pykernel.dialect import (
+    INDEX_MAX,
+    Bool,
+    Config,
+    Index,
+    Int,
+    Int16,
+    Model,
+    Struct,
+    as_signed,
+    between,
+    floor_shift,
+    index,
+    kernel,
+    quotient,
+    word,
+)
+
+KNOWN = 27
+"""P is in units of 2^-KNOWN: a prior of 1 is 2^KNOWN, and t g is always divided by a power of two."""
+MANTISSA = 32767
+"""Largest number of 16 bits that is the part of a product."""
+WIDE_MOST = 524288
+"""Largest number of h, in 32 bits."""
+NOISE = 20
+"""R is in units of 2^-NOISE."""
+
+
+class Int16Covariance(Struct):
+    """How well the numbers that are learned are known."""
+
+    # P of each block, row by row up to the diagonal
+    covariance: Int[GROUPS, PACKED]
+
+
+class Int16CovarianceWork(Struct):
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+
+    wide: Int[GROUPS, GROUP_SIZE]  # h, then g, in 32 bits
+    h: between(Int16[GROUPS, GROUP_SIZE], -MANTISSA, MANTISSA)  # derivatives of f; then t = g / s
+    g: between(Int16[GROUPS, GROUP_SIZE], -MANTISSA, MANTISSA)  # P h
+
+
+class Int16CovarianceConfig(Config):
+    """Parameters, derived from a spec by its family."""
+
+    prior: Int[GROUP_SIZE]  # diagonal of P0
+    forgets: Index  # lambda is 1 - 2 to minus this power, for an output's share of a sample
+
+    tunable = frozenset({"forgets"})
+
+
+class Int16CovarianceModel(Model):
+    parts = Int16Covariance, Int16CovarianceWork, Int16CovarianceConfig
+
+
+@kernel
+def renew(m: Int16CovarianceModel) -> None:
+    """P is the prior.  O(N B)."""
+    for block in range(len(m.covariance)):
+        for p in range(len(m.covariance[0])):
+            m.covariance[block, p] = 0
+        at = 0
+        for i in range(len(m.prior)):
+            m.covariance[block, at] = m.prior[i]
+            at += i + 2
+
+
+@kernel
+def condense(m: Int16CovarianceModel) -> Index:
+    """m.h = m.wide / 2^k.  Returns k, with which the sum of |h_i| is below 2^16.  O(B)."""
+    total = 0
+    most = 0
+    for block in range(len(m.h)):
+        for i in range(len(m.prior)):
+            large = size(clip(m.wide[block, i], -WIDE_MOST, WIDE_MOST))
+            total += large
+            most = large if large > most else most
+    # rounding adds less than a 32nd
+    total += floor_shift(total, 5)
+    # and the largest has 15 bits
+    reach = total if total > 2 * most else 2 * most
+    coarse = clip(places(word(reach)) - 15, 0, 15)
+    for block in range(len(m.h)):
+        for i in range(len(m.prior)):
+            h = clip(m.wide[block, i], -WIDE_MOST, WIDE_MOST)
+            m.h[block, i] = clip(nearest_shift(h, coarse), -MANTISSA, MANTISSA)
+    return coarse
+
+
+@kernel
+def spread(m: Int16CovarianceModel) -> Index:
+    """m.wide = P h, in units of 2^-(11 + k) those of h.  Returns k: the largest of P's diagonal has 14 bits if multiplied by 2^(k - 16).  O(N B)."""
+    most = 1
+    for block in range(len(m.covariance)):
+        at = 0
+        for i in range(len(m.prior)):
+            most = m.covariance[block, at] if m.covariance[block, at] > most else most
+            at += i + 2
+    lift = clip(29 - places(word(most)), 0, 16)
+    for block in range(len(m.covariance)):
+        # P's parts are rounded down, by a half in the mean
+        rounded = 0
+        for i in range(len(m.prior)):
+            rounded += m.h[block, i]
+        rounded = floor_shift(rounded, 1)
+        at = 0
+        for i in range(len(m.prior)):
+            own = m.h[block, i]
+            total = word(rounded)
+            for j in range(i):
+                p = floor_shift(as_signed(word(m.covariance[block, at + j]) << lift), 16)
+                total += word(p * m.h[block, j])
+                m.wide[block, j] = as_signed(word(m.wide[block, j]) + word(p * own))
+            p = floor_shift(as_signed(word(m.covariance[block, at + i]) << lift), 16)
+            m.wide[block, i] = as_signed(total + word(p * own))
+            at += i + 1
+    return lift
+
+
+@kernel
+def shorten(m: Int16CovarianceModel) -> Index:
+    """m.g = m.wide / 2^k, so that its largest number has 15 bits.  Returns k.  O(N)."""
+    most = 0
+    for block in range(len(m.g)):
+        for i in range(len(m.prior)):
+            g = clip(m.wide[block, i], -VALUE_MOST, VALUE_MOST)
+            m.wide[block, i] = g
+            most = size(g) if size(g) > most else most
+    coarse = clip(places(word(most)) - 14, 0, 31)
+    for block in range(len(m.g)):
+        for i in range(len(m.prior)):
+            g = clip(m.wide[block, i], -VALUE_MOST, VALUE_MOST)
+            m.g[block, i] = clip(nearest_shift(g, coarse), -MANTISSA, MANTISSA)
+    return coarse
+
+
+@kernel
+def make_gain(m: Int16CovarianceModel, known: Index, fine: Index, noise: Index) -> Index:
+    """m.h = t = g / (R + h'g), for g in units of 2^-known, and h in units of 2^-fine.  Returns k: t is in units of 2^-k.  O(N)."""
+    total = word(0)
+    for block in range(len(m.h)):
+        for i in range(len(m.prior)):
+            total += word(m.h[block, i] * m.g[block, i])
+    more = clip(as_signed(total), 0, INDEX_MAX)
+    # R in the unit of h'g, or both in a coarser one, so that their sum has 32 bits
+    finer = known + fine - NOISE
+    lift = clip(finer, 0, clip(29 - places(word(noise)), 0, 31))
+    whole = word(floor_shift(more, clip(finer - lift, 0, 31))) + ((word(noise) << lift) >> clip(-finer, 0, 31))
+    unit_places = NOISE + lift if finer >= 0 else NOISE + finer
+    # 1 / s
+    digits = places(whole) - 14
+    leading = index((whole << (31 - places(whole))) >> 17)
+    inverse = quotient(536870912, clip(leading, 16384, 32767))
+    for block in range(len(m.h)):
+        for i in range(len(m.prior)):
+            m.h[block, i] = clip(nearest_shift(m.g[block, i] * inverse, 15), -MANTISSA, MANTISSA)
+    return 14 + digits + known - unit_places
+
+
+@kernel
+def downdate(m: Int16CovarianceModel, shift: Index) -> None:
+    """P <- lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
+
+    A diagonal below half of what the prior gives each time, or above the prior, is none: the filter begins anew.
+    """
+    half = index((word(1) << shift) >> 1)
+    rest = index((word(1) << m.forgets) >> 1)
+    whole = True
+    for block in range(len(m.covariance)):
+        at = 0
+        for i in range(len(m.prior)):
+            t = m.h[block, i]
+            for j in range(i + 1):
+                less = floor_shift(t * m.g[block, j] + half, shift)
+                p = word(m.covariance[block, at + j]) - word(less)
+                m.covariance[block, at + j] = as_signed(p - word(floor_shift(as_signed(p + word(rest)), m.forgets)))
+            given = nearest_shift(m.prior[i], m.forgets)
+            known = as_signed(word(m.covariance[block, at + i]) + word(given))
+            m.covariance[block, at + i] = known
+            whole = whole and known >= floor_shift(given, 1) and known <= m.prior[i] + floor_shift(m.prior[i], 1)
+            at += i + 1
+    if not whole:
+        renew(m)
+
+
+@kernel
+def keeps_covariance(m: Int16CovarianceModel, begun: Bool) -> Bool:
+    """Whether learning could have led to P: its diagonal is within its bounds, and no other number is beyond it.  O(N B)."""
+    for block in range(len(m.covariance)):
+        row = 0
+        for k in range(len(m.prior)):
+            known = m.covariance[block, row + k]
+            if begun and (known < floor_shift(m.prior[k], m.forgets + 2) or known > 2 * m.prior[k]):
+                return False
+            for j in range(k):
+                if size(clip(m.covariance[block, row + j], -INDEX_MAX, INDEX_MAX)) > 2 * m.prior[0]:
+                    return False
+            row += k + 1
+    return True

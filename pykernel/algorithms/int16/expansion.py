@@ -1,0 +1,248 @@
+"""Trained expansions that go on learning, in whole numbers: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
+
+The model and the rules of ``pykernel.algorithms.expansion``; f_0 is that of ``pykernel.algorithms.int16.frozen``, to the bit.  Labels
+and answers are in the unit of f_0.  What is learned is in a coarser one, 2^coarser times as large, and so are the stages and their
+labels.  Weights are in a finer one, so that no sum of them leaves 32 bits and small steps are not lost.  Kernel values have 15 bits as features.
+
+With features h, and P of ``pykernel.algorithms.int16.covariance`` for the prior 1: w + t e, t = P h / (R + h'P h), R = 1 / prior_variance.
+Normalised least mean squares is the same with P = 1, R = 0 and a learning rate.  So a sample divides once.
+"""
+
+from pykernel.algorithms import frame, frozen, stages
+from pykernel.algorithms.extents import FEATURES, FUNCTIONS
+from pykernel.algorithms.frame import Status
+from pykernel.algorithms.int16.arithmetic import clip, nearest_shift, part_of, places, size
+from pykernel.algorithms.int16.covariance import (
+    KNOWN,
+    MANTISSA,
+    Int16Covariance,
+    Int16CovarianceConfig,
+    Int16CovarianceModel,
+    Int16CovarianceWork,
+    condense,
+    downdate,
+    keeps_covariance,
+    make_gain,
+    renew,
+    shorten,
+    spread,
+)
+from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, Int16Framed, hear
+from pykernel.algorithms.int16.frozen import (
+    CERTAIN,
+    Int16FrozenModel,
+    Int16TableConfig,
+    add_part,
+    calibrate,
+    sum_all,
+)
+from pykernel.algorithms.int16.kernels import Int16KernelConfig
+from pykernel.algorithms.int16.stages import staged
+from pykernel.algorithms.linear import LinearStatus
+from pykernel.algorithms.rule import Rule, programs
+from pykernel.dialect import (
+    CLASSES,
+    DIM,
+    INDEX_MAX,
+    OUTPUTS,
+    Bool,
+    Config,
+    Index,
+    Int,
+    Int16,
+    Real,
+    Struct,
+    Word,
+    as_signed,
+    between,
+    floor_shift,
+    index,
+    kernel,
+    word,
+)
+
+HALF_MOST = 1073741822
+"""Largest half of an answer."""
+
+
+class Int16Learned(Struct):
+    """What is learned on top of f_0."""
+
+    learned: between(Int[OUTPUTS, FEATURES], "-weight_most", "weight_most")  # w
+
+
+class Int16ExpansionWork(Struct):
+    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+
+    f: Word[FUNCTIONS]  # f_0(x), modulo 2^32: a sum may leave int32 on its way
+    p: between(Int[FUNCTIONS], 0, CERTAIN)  # probabilities, before they are divided by their sum
+
+
+class Int16ExpansionConfig(Config):
+    """Parameters, derived from a spec by ``pykernel.spec.families.expansion``."""
+
+    filters: bool  # recursive least squares, with P
+    products: bool  # whether distances are computed from products
+    calibrated: bool  # whether functions give probabilities
+    coarser: Index  # the unit of what is learned is 2 to this power
+    weight_places: (
+        Index  # weights are in a unit that is finer by 2 to this power: their sum has no more bits than one of them
+    )
+    weight_most: Index  # largest |w|
+    rate: Index  # learning rate, times 2^15; of least squares 1
+    noise: Index  # R
+
+    tunable = frozenset("rate noise".split())
+
+
+class Int16ExpansionModel(Int16Framed, Int16CovarianceModel):
+    parts = Int16Learned, Int16ExpansionWork, Int16ExpansionConfig, Int16TableConfig, Int16KernelConfig
+
+
+# ------------------------------------------------------------------------------------------------------- answers
+
+
+@kernel
+def keep_value(m: Int16ExpansionModel, i: Index, k: Int, n: Index) -> None:
+    """Add vector i's part to f_0, and keep its kernel value, k divided by 2 to the power of n - weight_shift, in units of 1 / MANTISSA."""
+    for o in range(len(m.f)):
+        add_part(m, o, i, o, k, n)
+    m.wide[0, i] = floor_shift(floor_shift(k, n - m.weight_shift), 1)
+
+
+@kernel
+def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+    """y: what was learned, at the converted inputs m.x.  m.wide: the features, m.f: the trained functions.  O(N D + N) for each output."""
+    sum_all(m)
+    m.wide[0, len(m.vectors)] = MANTISSA
+    for o in range(len(y)):
+        # modulo 2^32: whatever lies in memory that is no model, adding it up is defined
+        total = word(0)
+        for i in range(len(m.prior)):
+            w = clip(m.learned[o, i], -m.weight_most, m.weight_most)
+            total += word(nearest_shift(part_of(w, 2 * clip(m.wide[0, i], 0, MANTISSA)), m.weight_places))
+        y[o] = clip(as_signed(total), -VALUE_MOST, VALUE_MOST)
+
+
+@kernel
+def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
+    """y = f(x), with what the stages of labels do.  m.x is the input."""
+    answer(m, m.x, m.error)
+    for o in range(len(y)):
+        rest = staged(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
+        rest = clip(rest, -floor_shift(INDEX_MAX, m.coarser), floor_shift(INDEX_MAX, m.coarser))
+        # by halves: a sum of both may leave 32 bits
+        half = floor_shift(as_signed(m.f[o]), 1) + floor_shift(as_signed(word(rest) << m.coarser), 1)
+        value = 2 * clip(half, -HALF_MOST, HALF_MOST) + index(m.f[o] & 1)
+        y[o] = clip(value, m.low, m.high) if m.clamps else value
+
+
+@kernel
+def chances(m: Int16ExpansionModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
+    """p: the probability of each class at x.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
+    respond(m, x, m.y)
+    for o in range(len(m.f)):
+        m.f[o] = word(m.y[o])
+    calibrate(m, p)
+
+
+# ------------------------------------------------------------------------------------------------------ learning
+
+
+@kernel
+def acceptable_label(m: Int16ExpansionModel, y: Int) -> Bool:
+    """Whether a label is within its limit, in the unit of f_0."""
+    return y >= -m.label_room and y <= m.label_room
+
+
+@kernel
+def take_off(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
+    """In place of the warm-up: take f_0 off the labels, which are in the unit of what is learned from here on."""
+    answer(m, m.x, m.error)
+    if not m.separates:
+        for o in range(len(m.y)):
+            f = nearest_shift(as_signed(m.f[o]), m.coarser)
+            m.y[o] = clip(nearest_shift(m.y[o], m.coarser) - f, -m.label_most, m.label_most)
+    return False
+
+
+@kernel
+def advance(m: Int16ExpansionModel, o: Index, scale: Index) -> None:
+    """Move an output's weights by t e, for t in units of 2^-scale.  O(N)."""
+    coarse = clip(places(word(size(m.error[o]))) - 14, 0, 31)
+    step = part_of(clip(nearest_shift(m.error[o], coarse), -MANTISSA, MANTISSA), m.rate)
+    for i in range(len(m.prior)):
+        w = clip(m.learned[o, i], -m.weight_most, m.weight_most)
+        w += nearest_shift(m.h[0, i] * step, clip(scale - coarse - 1 - m.weight_places, 0, 31))
+        m.learned[o, i] = clip(w, -m.weight_most, m.weight_most)
+
+
+@kernel
+def learn(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
+    """Learn that f(x) should be m.y; the features, and m.error with what was learned, are those of take_off().  Returns DONE."""
+    if m.separates:
+        for o in range(len(m.y)):
+            m.error[o] = clip(m.error[o], -VALUE_MOST, VALUE_MOST) + nearest_shift(as_signed(m.f[o]), m.coarser)
+    hear(m)
+    errs = False
+    for o in range(len(m.y)):
+        errs = errs or m.error[o] != 0
+    # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
+    if m.separates and not errs:
+        return Status.DONE
+    coarse = condense(m)
+    # without P, what m.g becomes is the features themselves
+    known = 15
+    if m.filters:
+        if m.covariance[0, 0] == 0:
+            renew(m)
+        lifted = spread(m)
+        known = 26 - coarse + lifted
+    shortened = shorten(m)
+    known -= shortened
+    scale = make_gain(m, known, 15 - coarse, m.noise)
+    for o in range(len(m.y)):
+        advance(m, o, scale)
+    if m.filters:
+        downdate(m, clip(scale + known - KNOWN, 0, 31))
+    return Status.DONE
+
+
+# ---------------------------------------------------------------------------------------------------- snapshots
+
+
+@kernel
+def keeps(m: Int16ExpansionModel) -> Bool:
+    """Whether learning could have led to this state.  O(1), with least squares O(N^2)."""
+    return not m.filters or keeps_covariance(m, m.covariance[0, 0] != 0)
+
+
+INT16_EXPANSION = programs(
+    Rule(
+        name="expansion",
+        model=Int16ExpansionModel,
+        memory=(Int16Learned, Int16Covariance),
+        work=(Int16CovarianceWork, Int16ExpansionWork),
+        configs=(Int16ExpansionConfig, Int16CovarianceConfig, Int16TableConfig, Int16KernelConfig),
+        statuses=LinearStatus,
+        hooks={
+            frame.answer: answer,
+            frame.learn: learn,
+            frame.keeps: keeps,
+            frame.respond: respond,
+            frame.acceptable_label: acceptable_label,
+            frame.whole_chances: chances,
+            stages.warm_up: take_off,
+            frozen.share: keep_value,
+            Int16FrozenModel: Int16ExpansionModel,
+            Real[CLASSES]: Int[CLASSES],
+        },
+        costs=(
+            "O(N D) for N vectors",
+            "[not filters] O(N D) for N vectors.  [filters] O(N^2 + N D) for N vectors",
+        ),
+        calibrated=lambda config: bool(config.calibrated),
+        # numbers of an answer have 32 bits, which m.y has and m.error has not
+        stand_ins={key: value for key, value in INT16.items() if key is not frame.most_likely},
+    )
+)

@@ -1,0 +1,79 @@
+"""What a recording without labels is like, before a monitor is planned for it: rows that are like no others, and raw waveforms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pykernel.errors import option
+from pykernel.host.model import HostModel
+from pykernel.spec.defaults import completed
+from pykernel.spec.model import make_spec
+from pykernel.tuning.data import Table
+from pykernel.tuning.tables import listed
+
+LASTS = 20
+"""An alarm of so many rows is told, with gaps of up to so many."""
+KNOWN, RELEARN, FEWEST = 1500, 400, 400
+"""Rows, or a quarter of a short recording, of which a pass says nothing; rows in alarm until a state is known; fewest rows of a recording."""
+LONGEST_PERIOD, WAVES, CHANNELS, PERIODS = 200, 0.3, 8, 8
+"""Most rows of an oscillation; the least correlation with the rows a period before, and minus that half a period before; most channels;
+periods of a window, at least.
+"""
+
+
+def unlike(x: np.ndarray) -> list[tuple[int, int]]:
+    """First and last rows, from 0, that are like no others for long: a monitor that learns the rows before is in alarm, and one that
+    learns those behind is, too.  So a state that comes twice is none.
+    """
+    known = min(KNOWN, len(x) // 4)
+    novelty = {"life": "known", "warmup": min(500, known // 2), "commissioning": known, "relearn_after": RELEARN}
+    spec = make_spec(dict(completed({"name": "both", "input": {"dim": x.shape[1]}, "novelty": novelty})))
+    alarms = [int(status) for status in spec.program.alarms]
+    before, behind = (np.isin(HostModel(spec).update(rows), alarms) for rows in (x, x[::-1]))
+    before[:known] = behind[:known] = True
+    at = np.flatnonzero(before & behind[::-1])
+    parts = np.split(at, np.flatnonzero(np.diff(at) > LASTS) + 1)
+    return [(int(part[0]), int(part[-1])) for part in parts if len(part) >= LASTS]
+
+
+def states_told(x: np.ndarray) -> str:
+    """A sentence about the normal states of a recording, and what a monitor makes of another one."""
+    model = HostModel(make_spec(dict(completed({"name": "states", "input": {"dim": x.shape[1]}, "novelty": {}}))))
+    model.update(x)
+    count = int((model.read("regimes")[0] > 0).sum())
+    known = f"{count} normal states" if count > 1 else "one normal state"
+    return f"a monitor knows {known} at the end; another one is in alarm until it lasts, or until it is acknowledged"
+
+
+def period_of(x: np.ndarray) -> int | None:
+    """The median period, in rows, with which columns oscillate; None if not at least half of those that move do.  O(D rows log rows)."""
+    found, moving = [], 0
+    for column in np.where(np.isfinite(x), x, np.nan).T:
+        away = np.nan_to_num(column - np.nanmean(column)) if np.isfinite(column).any() else np.zeros(1)
+        alike = np.fft.irfft(np.abs(np.fft.rfft(away, 2 * len(away))) ** 2)[: LONGEST_PERIOD + 1]
+        if alike[0] > 0:
+            moving, alike = moving + 1, alike / alike[0]
+            half = int(np.argmax(alike < -WAVES))
+            later = half + int(np.argmax(alike[half:] > WAVES))
+            if half and later > half:
+                found.append(later + int(np.argmax(alike[later : later + half])))
+    return int(np.median(found)) if found and 2 * len(found) >= moving else None
+
+
+def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
+    """Sentences about the recording of one machine.  rows: how many there were, of which the table has the last."""
+    (unit, first), told = ("row", 1 + rows - len(table.x)) if table.stage is None else ("step", 1), list[str]()
+    if len(table.x) >= FEWEST and (found := unlike(table.x)):
+        named = listed([f"{first + begin:,} to {first + end:,}" for begin, end in found])
+        told.append(
+            f"{unit}s {named} are like no other {unit}s: if the machine was faulty there, leave them out, for a monitor takes them for normal"
+        )
+    if table.stage is None and table.x.shape[1] <= CHANNELS and (period := period_of(table.x)) is not None:
+        window, channels = max(64, 1 << (PERIODS * period - 1).bit_length()), ", ".join(f'"{name}"' for name in columns)
+        told.append(
+            f"the columns oscillate, once in about {period} rows: of a raw waveform a monitor of features sees more; {option('spec')} takes a "
+            f'spec with [novelty] and [signal] channels = [{channels}], window = {window}, features = ["rms", "change", "kurtosis"]'
+        )
+    return told
