@@ -22,7 +22,7 @@ KINDS = {
     "forecast": {"label": {"column": "b"}, "learning": {"rule": "rls"}},
     "numbers": {"label": {"column": "y"}, "learning": {"rule": "nlms"}},
     "classes": {"label": {"column": "y", "classes": ["off", "on"]}, "reduction": {"n_max": 6}},
-    "monitor": {"novelty": {"warmup": 20}, "reduction": {"n_max": 6}},
+    "monitor": {"novelty": {"warmup": 20}},
 }
 
 
