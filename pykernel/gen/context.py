@@ -110,7 +110,7 @@ def of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
         "annotated": printer.annotated,
         "marks": primitive("marks.h", spec.name),
         "guard_code": _guard(printer),
-        "float_code": [part.splitlines() for part in runtime_text("float_armv6m.S").split("\n\n")],
+        "float_code": [part.splitlines() for part in runtime_text("float_arm.S").split("\n\n")],
         "few": [name for name in _filled(functions) if spec.capacities[name] <= FEW],
         "capacity_docs": {name: known.doc for name, known in extents().items()},
         "shown": _used_capacities(spec, code),

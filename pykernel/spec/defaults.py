@@ -42,8 +42,8 @@ class Size(NamedTuple):
     soft: float = 0.0  # what floats take without an FPU, in parts of what GCC's library takes; 0: there is one
 
 
-OWN_FLOATS = {"cortex-m0plus": 0.5}
-"""CPUs for which the C has float32 arithmetic of its own (runtime_c/float_armv6m.S): what it takes, in parts of what GCC's library takes."""
+OWN_FLOATS = {"cortex-m0plus": 0.5, "cortex-m3": 0.4}
+"""CPUs for which the C has float32 arithmetic of its own (runtime_c/float_arm.S): what it takes, in parts of what GCC's library takes on a Cortex-M0+."""
 Cost = tuple[int, int]
 """Bytes of RAM with the stages, and approximately the instructions of the most expensive update.  Instructions are measured on cortex-m4f
 and cortex-m0plus (docs/data/default-cost.csv): within a quarter."""

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB47389B4u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB523C5D5u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 
@@ -48,7 +48,8 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#if defined(__GNUC__) && defined(__ARM_ARCH_6M__) && !defined(FLOW_LIBRARY_FLOAT)
+#if defined(__GNUC__) && (defined(__ARM_ARCH_6M__) || (defined(__ARM_ARCH_7M__) && !defined(__ARM_FP))) \
+        && !defined(FLOW_LIBRARY_FLOAT)
 #include "flow_float.h"
 #endif
 

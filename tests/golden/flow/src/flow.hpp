@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB47389B4u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB523C5D5u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

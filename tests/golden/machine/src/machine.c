@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xE1623C02u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x08A1ABBEu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 
@@ -48,7 +48,8 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#if defined(__GNUC__) && defined(__ARM_ARCH_6M__) && !defined(MACHINE_LIBRARY_FLOAT)
+#if defined(__GNUC__) && (defined(__ARM_ARCH_6M__) || (defined(__ARM_ARCH_7M__) && !defined(__ARM_FP))) \
+        && !defined(MACHINE_LIBRARY_FLOAT)
 #include "machine_float.h"
 #endif
 

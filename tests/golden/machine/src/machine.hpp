@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0xE1623C02u)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x08A1ABBEu)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xFF39FB36u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x60C11841u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -48,7 +48,8 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#if defined(__GNUC__) && defined(__ARM_ARCH_6M__) && !defined(MONITOR_LIBRARY_FLOAT)
+#if defined(__GNUC__) && (defined(__ARM_ARCH_6M__) || (defined(__ARM_ARCH_7M__) && !defined(__ARM_FP))) \
+        && !defined(MONITOR_LIBRARY_FLOAT)
 #include "monitor_float.h"
 #endif
 

@@ -12,7 +12,7 @@
  * Each stored snapshot has the next sequence number.  The numbers tell which of two slots is newer.
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0xFF39FB36u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x60C11841u)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
@@ -20,7 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#if defined(__GNUC__) && defined(__ARM_ARCH_6M__) && !defined(MONITOR_LIBRARY_FLOAT)
+#if defined(__GNUC__) && (defined(__ARM_ARCH_6M__) || (defined(__ARM_ARCH_7M__) && !defined(__ARM_FP))) \
+        && !defined(MONITOR_LIBRARY_FLOAT)
 #include "monitor_float.h"
 #endif
 

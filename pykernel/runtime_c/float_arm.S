@@ -1,4 +1,4 @@
-@ What compilers call for float arithmetic on an ARMv6-M (Cortex-M0, M0+, M1), with the bits of IEEE 754:
+@ What compilers call for float arithmetic on an ARMv6-M (Cortex-M0, M0+, M1) or ARMv7-M (Cortex-M3), with the bits of IEEE 754:
 @ rounded to nearest, ties to even; subnormal numbers, infinities.  Every NaN is 0x7fc00000.
     .ifndef pykernel_float @ once, where the linker optimises several files as one
     .set pykernel_float, 1
@@ -12,6 +12,35 @@
     .type \name, %function
     .thumb_func
 \name:
+    .endm
+    .macro pykernel_normalise x, e, t @ shift x, which is not 0, until its bit 31 leads, and take the places off e
+    .ifdef pykernel_thumb2
+    clz \t, \x
+    lsls \x, \t
+    subs \e, \e, \t
+    .else
+    lsrs \t, \x, #16
+    bne 91f
+    lsls \x, \x, #16
+    subs \e, #16
+91: lsrs \t, \x, #24
+    bne 92f
+    lsls \x, \x, #8
+    subs \e, #8
+92: lsrs \t, \x, #28
+    bne 93f
+    lsls \x, \x, #4
+    subs \e, #4
+93: lsrs \t, \x, #30
+    bne 94f
+    lsls \x, \x, #2
+    subs \e, #2
+94: cmp \x, #0
+    bmi 95f
+    lsls \x, \x, #1
+    subs \e, #1
+95:
+    .endif
     .endm
 
 @ a * b.  24 bits are 16 high and 8 low ones, so each of four products has at most 32 bits.
@@ -29,6 +58,16 @@
     cmp r3, #255
     beq 30f
     adds r2, r2, r3
+    .ifdef pykernel_thumb2
+    mov r7, #0x80000000
+    orr r3, r7, r0, lsl #8
+1:  orr r4, r7, r1, lsl #8
+    eors r0, r1
+    umull r5, r3, r3, r4
+    lsrs r7, r5, #16
+    lsrs r5, r5, #24
+    cmp r3, #0
+    .else
     movs r7, #128
     lsls r7, r7, #8
     lsls r3, r0, #9
@@ -50,6 +89,7 @@
     lsrs r6, r5, #8
     muls r3, r4
     adds r3, r3, r6 @ bits 47 to 16 of the product; the lowest bytes of r5 and r7 have the others
+    .endif
     bmi 4f
     subs r2, #128 @ bit 46 leads; r2: the exponent, less the one that the leading bit adds
     cmp r2, #253
@@ -120,31 +160,17 @@
     beq 30f
     lsls r4, r0, #9
     beq 32f
+    pykernel_normalise r4, r2, r3
+    .ifdef pykernel_thumb2
+    movs r3, r4
+    mov r7, #0x80000000
+    .else
     lsrs r3, r4, #16
-    bne 23f
-    lsls r4, r4, #16
-    subs r2, #16
-23: lsrs r3, r4, #24
-    bne 24f
-    lsls r4, r4, #8
-    subs r2, #8
-24: lsrs r3, r4, #28
-    bne 25f
-    lsls r4, r4, #4
-    subs r2, #4
-25: lsrs r3, r4, #30
-    bne 26f
-    lsls r4, r4, #2
-    subs r2, #2
-26: cmp r4, #0
-    bmi 27f
-    lsls r4, r4, #1
-    subs r2, #1
-27: lsrs r3, r4, #16
     lsls r5, r4, #16
     lsrs r5, r5, #24
     movs r7, #128
     lsls r7, r7, #8
+    .endif
     b 1b
 30: lsls r2, r0, #1 @ an infinity or NaN
     lsls r3, r1, #1
@@ -316,27 +342,8 @@
     lsrs r0, r4, #1
     pop {r4, r5, r6, r7, pc}
 22: beq 9b
-    lsrs r4, r0, #16 @ exact: only to be normalised
-    bne 23f
-    lsls r0, r0, #16
-    subs r6, #16
-23: lsrs r4, r0, #24
-    bne 24f
-    lsls r0, r0, #8
-    subs r6, #8
-24: lsrs r4, r0, #28
-    bne 25f
-    lsls r0, r0, #4
-    subs r6, #4
-25: lsrs r4, r0, #30
-    bne 26f
-    lsls r0, r0, #2
-    subs r6, #2
-26: cmp r0, #0
-    bmi 27f
-    lsls r0, r0, #1
-    subs r6, #1
-27: lsrs r2, r2, #8
+    pykernel_normalise r0, r6, r4 @ exact
+    lsrs r2, r2, #8
     subs r6, #1
     bmi 29f
     lsls r2, r2, #8
@@ -505,27 +512,8 @@
     bx lr
 41: movs r7, #1
     lsls r6, r0, #7
-    lsrs r5, r6, #16
-    bne 42f
-    lsls r6, r6, #16
-    subs r7, #16
-42: lsrs r5, r6, #24
-    bne 43f
-    lsls r6, r6, #8
-    subs r7, #8
-43: lsrs r5, r6, #28
-    bne 44f
-    lsls r6, r6, #4
-    subs r7, #4
-44: lsrs r5, r6, #30
-    bne 45f
-    lsls r6, r6, #2
-    subs r7, #2
-45: cmp r6, #0
-    bmi 46f
-    lsls r6, r6, #1
-    subs r7, #1
-46: lsrs r6, r6, #8
+    pykernel_normalise r6, r7, r5
+    lsrs r6, r6, #8
     bx lr
     .size __aeabi_fdiv, . - __aeabi_fdiv
     .popsection
@@ -623,27 +611,8 @@
 1:  cmp r0, #0
     beq 8f
     movs r2, #157 @ the exponent of bit 31, less the one that it adds
-    lsrs r1, r0, #16
-    bne 2f
-    lsls r0, r0, #16
-    subs r2, #16
-2:  lsrs r1, r0, #24
-    bne 3f
-    lsls r0, r0, #8
-    subs r2, #8
-3:  lsrs r1, r0, #28
-    bne 4f
-    lsls r0, r0, #4
-    subs r2, #4
-4:  lsrs r1, r0, #30
-    bne 5f
-    lsls r0, r0, #2
-    subs r2, #2
-5:  cmp r0, #0
-    bmi 6f
-    lsls r0, r0, #1
-    subs r2, #1
-6:  lsls r2, r2, #23
+    pykernel_normalise r0, r2, r1
+    lsls r2, r2, #23
     adds r3, r3, r2
     lsls r1, r0, #25
     beq 9f
