@@ -262,13 +262,6 @@ RESULTS: dict[str, Result] = {
         ("default", "techniques"),
         ("pykernel.host.advice",),
     ),
-    "alarm-rates": Result(
-        "-m benchmarks.host.alarms.rates",
-        ("alarm-rates.csv",),
-        "minutes",
-        ("alarms",),
-        ("benchmarks.host.alarms.plants",),
-    ),
     "alarm-plan": Result(
         "-m benchmarks.host.alarms.plan_truth",
         ("alarm-plan.csv",),
