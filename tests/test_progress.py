@@ -62,6 +62,7 @@ def test_a_notebook_has_one_bar_that_changes_in_place_and_goes(tmp_path: Path) -
     assert not done.nb.cells[1].outputs and not done.shown(1)
 
 
+@pytest.mark.exhaustive
 def test_commands_show_it(tmp_path: Path) -> None:
     """And their results, and nothing on standard error."""
     x = np.random.default_rng(0).normal(size=(400, 2))

@@ -476,6 +476,7 @@ def test_what_a_plan_promises_is_of_other_devices(tmp_path, monkeypatch):
     assert devices > 3 * pykernel.plan("all.csv", output="one", **how).report["winner"]["promise"]["error"]
 
 
+@pytest.mark.exhaustive
 def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, monkeypatch):
     monkeypatch.setattr("pykernel.workflows.search.MOST_DEVICES", 3)
     monkeypatch.setattr("pykernel.workflows.search.MOST_ROWS", 900)
@@ -505,6 +506,7 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
     assert not Path("o3").exists()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("kind", ['[label]\ncolumn = "y"\n', "[novelty]\nwarmup = 100\n"])
 def test_several_machines_with_a_signal_are_planned_together(tmp_path, kind):
     """Each machine's steps are those of its own rows: no window spans two."""

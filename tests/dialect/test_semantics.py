@@ -719,6 +719,7 @@ KNOWN: dict[str, Any] = {
 }
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.usefixtures("no_cache")
 @BOTH
 @pytest.mark.in_turn

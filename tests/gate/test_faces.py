@@ -171,7 +171,7 @@ WAYS = {
 }
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES, ids=", ".join)
 def test_every_way_into_the_product_is_the_same_model(case, way, tmp_path):
