@@ -3,7 +3,7 @@
     python -m benchmarks.host.spectrum_whole           # docs/data/spectrum-whole.csv, and the tables of docs/spectrum.md
     python -m benchmarks.host.spectrum_whole --show    # only the tables of the file
 
-`spectrum-ekf`: what a spec without a rule gets; of classes, what it gets, and one without a rule but with a budget.
+`spectrum-ekf` and "the default": what a spec without a rule gets; of classes, what it gets, and one without a rule but with a budget.
 
 error: root mean square over the second half of each stream of benchmarks/host/first_streams.py, over that of the best simple
 predictor; of classes, the part that is wrong, at least half of a row.  Models have the stages of the default of whole numbers: label's mean, linear part, gain.  Inputs have known centers.
@@ -49,6 +49,7 @@ BITS: dict[str, dict[str, int]] = {
     "weights of 8 bits": {"weights": 8},
 }
 FILTER = "`spectrum-ekf`, int16"
+DEFAULT = "the default, float32"
 WHOLE = "`spectrum-nlms`, int16"
 QKLMS = "`qklms` with 32 vectors, int16"
 REAL = "`spectrum-nlms`, float32"
@@ -62,13 +63,18 @@ def default_of(reach: np.ndarray, label: dict[str, Any], **more: Any) -> Spec:
     return make_spec(content | {"label": label} | more)
 
 
+def wide(reach: np.ndarray) -> dict[str, Any]:
+    """Inputs of floats."""
+    return {"dim": len(reach), "max_abs": float(reach.max())}
+
+
 def spec_of(
     rule: str, precision: str, reach: np.ndarray, scale: np.ndarray | None, label: float, staged: bool = True
 ) -> Spec:
     """reach: the largest magnitudes of the inputs, whose centers are zero.  scale: None to standardise them as they come."""
     dim = len(reach)
     content: dict[str, Any] = {"name": "wave", "precision": precision}
-    content |= {"input": {"dim": dim, "max_abs": float(reach.max())}, "label": {"max_abs": label}}
+    content |= {"input": wide(reach), "label": {"max_abs": label}}
     content["kernel"] = {"sigma": float(f"{width(dim):.4g}")}
     if precision == "int16":
         content["input"] = {"dim": dim, "max_abs": reach.tolist()}
@@ -136,9 +142,12 @@ def models(x: np.ndarray, y: np.ndarray) -> dict[str, Answers]:
     ranged = default_of(reach, {"max_abs": label}, **RATED)
     ones = np.ones(len(reach))
     own = reach / deviation
+    known = {"dim": len(reach), "max_abs": reach.tolist(), "scale": (1 / deviation).tolist()}
     return {
         QKLMS: of(default_of(reach, {"max_abs": label}, reduction={})),
         FILTER: of(default_of(reach, {"max_abs": label})),
+        FILTER + GIVEN: of(default_of(reach, {"max_abs": label}, input=known)),
+        DEFAULT: of(default_of(reach, {"max_abs": label}, precision="float32", input=wide(reach))),
         WHOLE: of(ranged),
         **{name: fewer(ranged, bits) for name, bits in BITS.items()},
         QKLMS + GIVEN: of(spec_of("qklms", "int16", reach, 1 / deviation, label)),
@@ -170,6 +179,7 @@ def costs() -> tuple[dict[str, Cost], dict[str, Cost]]:
     rng, reach, label = np.random.default_rng(1), np.full(3, 3.0), {"max_abs": 4.0}
     y, classes = np.clip(rng.normal(size=400), -4, 4), rng.integers(0, 3, 400)
     numbers = {QKLMS: default_of(reach, label, reduction={}), FILTER: default_of(reach, label)}
+    numbers[DEFAULT] = default_of(reach, label, precision="float32", input=wide(reach))
     numbers[WHOLE] = default_of(reach, label, **RATED)
     numbers[REAL] = spec_of("spectrum-nlms", "float32", reach, None, 4.0)
     kinds = {name: cost(spec, classes.astype(np.int32)) for name, spec in of_classes(reach, 3).items()}

@@ -234,16 +234,17 @@ def test_a_user_can_leave_them_out():
         wrapped("-DFLOW_LIBRARY_FLOAT")
 
 
+@pytest.mark.parametrize("target", [find_target(name) for name in BOUNDS], ids=BOUNDS)
 @pytest.mark.parametrize("flags", [(), ("-flto", "-flinker-output=nolto-rel")])
-def test_two_models_share_them(tmp_path, flags):
-    if "gcc" not in found_toolchains(TARGET):
+def test_two_models_share_them(tmp_path, flags, target):
+    if "gcc" not in found_toolchains(target):
         pytest.skip("needs arm-none-eabi-gcc: would link two models, each file by itself and all as one")
     for name in ("flow", "level"):
         files = built(make_spec({"name": name, "input": {"dim": 2}})).sources
         write_sources(tmp_path, files)
-    words = (*TARGET.gcc.flags, "-Os", "-ffp-contract=off", "-ffunction-sections", "-Wno-error", *flags)
+    words = (*target.gcc.flags, "-Os", "-ffp-contract=off", "-ffunction-sections", "-Wno-error", *flags)
     program = tmp_path / "program.o"
-    compile_c(toolchain(TARGET, "gcc"), sorted(tmp_path.glob("*.c")), program, words, ("-r", "-nostdlib"))
+    compile_c(toolchain(target, "gcc"), sorted(tmp_path.glob("*.c")), program, words, ("-r", "-nostdlib"))
     assert {"flow_update", "level_update", "level_save"} <= set(public_functions(program))
     assert not {f"__aeabi_{name}" for name in NAMES} & undefined_symbols(program)
 
