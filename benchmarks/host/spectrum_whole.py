@@ -1,6 +1,6 @@
 """Does a net of eight waves learn in whole numbers?  And with how few bits?
 
-    python -m benchmarks.host.spectrum_whole           # docs/data/spectrum-whole.csv, and the tables of docs/spectrum.md
+    python -m benchmarks.host.spectrum_whole           # docs/data/spectrum-whole.csv, and tables of docs/spectrum.md and whole-numbers.md
     python -m benchmarks.host.spectrum_whole --show    # only the tables of the file
 
 `spectrum-ekf` and "the default": what a spec without a rule gets; of classes, what it gets, and one without a rule but with a budget.
@@ -50,11 +50,14 @@ BITS: dict[str, dict[str, int]] = {
 }
 FILTER = "`spectrum-ekf`, int16"
 DEFAULT = "the default, float32"
+SAME = "`spectrum-ekf`, float32"
 WHOLE = "`spectrum-nlms`, int16"
 QKLMS = "`qklms` with 32 vectors, int16"
 REAL = "`spectrum-nlms`, float32"
 GIVEN = ", deviations given"
 BARE = ", no stages"
+LOST = 1.08
+"""From here on an error is worth a line."""
 
 
 def default_of(reach: np.ndarray, label: dict[str, Any], **more: Any) -> Spec:
@@ -66,6 +69,14 @@ def default_of(reach: np.ndarray, label: dict[str, Any], **more: Any) -> Spec:
 def wide(reach: np.ndarray) -> dict[str, Any]:
     """Inputs of floats."""
     return {"dim": len(reach), "max_abs": float(reach.max())}
+
+
+def as_floats(spec: Spec) -> Spec:
+    """The same model, which standardises its inputs as they come."""
+    said = spec.model_dump(include={"kernel": {"sigma"}, "linear": {"eta"}, "label": {"max_abs", "horizon"}})
+    content = {"name": "wave", "learning": {"rule": spec.learning.rule}, **said}
+    content |= {"input": wide(np.array(spec.input.max_abs)) | {"standardise": True}}
+    return make_spec(content | {"label": said["label"] | STAGES["label"]})
 
 
 def spec_of(
@@ -143,10 +154,12 @@ def models(x: np.ndarray, y: np.ndarray) -> dict[str, Answers]:
     ones = np.ones(len(reach))
     own = reach / deviation
     known = {"dim": len(reach), "max_abs": reach.tolist(), "scale": (1 / deviation).tolist()}
+    given = default_of(reach, {"max_abs": label}, input=known)
     return {
         QKLMS: of(default_of(reach, {"max_abs": label}, reduction={})),
         FILTER: of(default_of(reach, {"max_abs": label})),
-        FILTER + GIVEN: of(default_of(reach, {"max_abs": label}, input=known)),
+        FILTER + GIVEN: of(given),
+        SAME: of(as_floats(given)),
         DEFAULT: of(default_of(reach, {"max_abs": label}, precision="float32", input=wide(reach))),
         WHOLE: of(ranged),
         **{name: fewer(ranged, bits) for name, bits in BITS.items()},
@@ -227,6 +240,20 @@ def table(rows: Rows, variants: Iterable[str]) -> str:
     return markdown(["model", *variants, "state, bytes", "predict", "update"], lines)
 
 
+def beside_floats(rows: Rows) -> str:
+    """The default of whole numbers over that of floats: the mean of all streams as they are, and those that lose most."""
+    errors = {(row["stream"], row["model"]): float(row["error"]) for row in rows if row["variant"] == "as is"}
+    pairs = ((FILTER, DEFAULT), (FILTER + GIVEN, DEFAULT), (FILTER + GIVEN, SAME))
+    found = {name: [errors[name, over] / errors[name, under] for over, under in pairs] for name in REGRESSION}
+    lines = [
+        [f"{len(found)} streams, geometric mean", *(f"{v:.2f}" for v in np.exp(np.log([*found.values()]).mean(0)))]
+    ]
+    worst = sorted((name for name in found if max(found[name]) > LOST), key=lambda name: -max(found[name]))
+    lines += [[name, *(f"{value:.2f}" for value in found[name])] for name in worst]
+    heads = ["over the default", "over the default, deviations given", "over the same model, deviations given"]
+    return markdown(["error in int16 over float32", *heads], lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--show", action="store_true", help="only write the tables of the file")
@@ -236,6 +263,7 @@ def main() -> None:
     numbers = table([row for row in rows if row["stream"] in REGRESSION], VARIANTS)
     classes = table([row for row in rows if row["stream"] in CLASSES], CLASS_VARIANTS)
     publish({"spectrum-whole": numbers, "spectrum-whole-classes": classes}, DATA.parent / "spectrum.md")
+    publish({"spectrum-whole-filter": beside_floats(rows)}, DATA.parent / "whole-numbers.md")
     print(numbers, classes, sep="\n\n")
 
 
