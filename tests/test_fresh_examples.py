@@ -1,5 +1,6 @@
 """Hypothesis draws the same few examples by default, and fresh ones with --exhaustive, where it keeps what it finds."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,8 @@ def drawn(tmp_path: Path):
     def run(*options: str) -> tuple[list[int], str]:
         (tmp_path / "drawn.txt").unlink(missing_ok=True)
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "tests/test_numbers.py"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 1, done.stdout + done.stderr
         return [int(line) for line in (tmp_path / "drawn.txt").read_text().split()], done.stdout
 

@@ -63,7 +63,7 @@
     orr r3, r7, r0, lsl #8
 1:  orr r4, r7, r1, lsl #8
     eors r0, r1
-    umull r5, r3, r3, r4
+    umull r5, r3, r3, r4 @ both have their leading bit in front: bits 63 to 32 of the product, and the others
     lsrs r7, r5, #16
     lsrs r5, r5, #24
     cmp r3, #0

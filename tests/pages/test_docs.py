@@ -275,6 +275,18 @@ MODELS = [
 ]
 
 
+def test_a_page_tells_how_long_its_tables_are():
+    said = [
+        (table, rows)
+        for page in (ROOT / "docs").glob("*.md")
+        for rows, table in re.findall(r"\[The table: (\d+) rows\]\((tables/[^)]+)\)", page.read_text(encoding="utf-8"))
+    ]
+    assert said
+    for table, rows in said:
+        text = (ROOT / "docs" / table).read_text(encoding="utf-8")
+        assert len(re.findall(r"^\|", text, re.MULTILINE)) == int(rows) + 2, table
+
+
 def test_the_table_of_memory_is_complete():
     labelled = [family for family in FAMILIES if set(family.programs) != {"none"}]
     online = {rule for family in labelled if family.online for rule in family.rules}

@@ -17,6 +17,9 @@ from benchmarks.host.alarms.measure import pooled
 from benchmarks.tables import DATA, Rows, load, markdown, publish, read
 
 PAGE = DATA.parent / "novelty.md"
+ARMED = "spec without a rule"
+NEW_STATES = ("several regimes", "twelve slow regimes", "counts and contacts")
+"""Plants that get normal states after commissioning: an armed monitor is in alarm there until somebody acknowledges them."""
 WITHIN, BELOW = 0.3, 2.0
 """A rate is kept if the median stream has it within this part, and 90 % of the streams are below so many times of it."""
 
@@ -93,6 +96,12 @@ def kept(rows: Rows) -> Iterator[tuple[str, float, np.ndarray]]:
             yield name, rate, np.array([alarms / total / rate for _, alarms, total in pooled(counts, rate)])
 
 
+def known_states(rows: Rows) -> Rows:
+    """The armed monitor's lines, under another name, of plants whose normal states all come in commissioning."""
+    found = [row for row in rows if row["detector"] == ARMED and row["kind"] not in NEW_STATES]
+    return [row | {"detector": f"{ARMED}, all states known"} for row in found]
+
+
 def rates(rows: Rows) -> str:
     """A line for each detector and alpha."""
     made = []
@@ -125,7 +134,8 @@ def tables(held: str) -> dict[str, str]:
     ):
         made[f"alarms{held}-{name}"] = by_kind(rows, column, digits)
     made[f"alarms{held}-summary"], made[f"alarms{held}-own"] = summary(rows), own(rows)
-    made[f"alarms{held}-rates"] = rates(load(DATA / f"alarms{held}-rates.csv"))
+    alarms = load(DATA / f"alarms{held}-rates.csv")
+    made[f"alarms{held}-rates"] = rates(alarms if held else [*known_states(alarms), *alarms])
     if not held:
         made["alarms-settings"] = settings(load(DATA / "alarms-settings.csv"))
     return made

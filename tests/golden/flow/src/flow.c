@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB523C5D5u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xE8BF39D7u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

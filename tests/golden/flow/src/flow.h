@@ -33,7 +33,7 @@ extern "C" {
 #define FLOW_SNAPSHOT_BYTES 1208u /* size of a snapshot, which is a saved model */
 #define FLOW_CONFIG_HASH 0x7935E77Du /* models with the same number compute the same bits */
 #define FLOW_STATE_KIND 0xC02E09F8u /* models with the same number can load each other's snapshots */
-#define FLOW_STAMP 0xB523C5D5u /* of the files in src/, which must be of the same run of pykernel generate */
+#define FLOW_STAMP 0xE8BF39D7u /* of the files in src/, which must be of the same run of pykernel generate */
 #define FLOW_GENERATOR "pykernel 0.3.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */

@@ -7,7 +7,7 @@
 #define FLOW_HPP
 
 #include "flow.h"
-#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xB523C5D5u)
+#if !defined(FLOW_STAMP) || (FLOW_STAMP != 0xE8BF39D7u)
 #error "flow.h and this file do not belong together: generate the project again"
 #endif
 

@@ -82,7 +82,7 @@ __asm__(
     "    orr r3, r7, r0, lsl #8\n"
     "1:  orr r4, r7, r1, lsl #8\n"
     "    eors r0, r1\n"
-    "    umull r5, r3, r3, r4\n"
+    "    umull r5, r3, r3, r4 @ both have their leading bit in front: bits 63 to 32 of the product, and the others\n"
     "    lsrs r7, r5, #16\n"
     "    lsrs r5, r5, #24\n"
     "    cmp r3, #0\n"

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x08A1ABBEu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x580E2245u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

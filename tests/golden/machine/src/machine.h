@@ -34,7 +34,7 @@ extern "C" {
 #define MACHINE_SNAPSHOT_BYTES 752u /* size of a snapshot, which is a saved model */
 #define MACHINE_CONFIG_HASH 0x624BC780u /* models with the same number compute the same bits */
 #define MACHINE_STATE_KIND 0x3220C5A6u /* models with the same number can load each other's snapshots */
-#define MACHINE_STAMP 0x08A1ABBEu /* of the files in src/, which must be of the same run of pykernel generate */
+#define MACHINE_STAMP 0x580E2245u /* of the files in src/, which must be of the same run of pykernel generate */
 #define MACHINE_GENERATOR "pykernel 0.3.0"
 
 /* Where the tables lie.  On an AVR `const` alone is in RAM; GNU C, not ISO C, knows its flash. */

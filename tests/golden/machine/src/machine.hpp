@@ -7,7 +7,7 @@
 #define MACHINE_HPP
 
 #include "machine.h"
-#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x08A1ABBEu)
+#if !defined(MACHINE_STAMP) || (MACHINE_STAMP != 0x580E2245u)
 #error "machine.h and this file do not belong together: generate the project again"
 #endif
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "monitor.h"
-#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x60C11841u)
+#if !defined(MONITOR_STAMP) || (MONITOR_STAMP != 0x522D143Du)
 #error "monitor.h and this file do not belong together: generate the project again"
 #endif
 
