@@ -71,7 +71,7 @@ def instructions(name: str, dim: int, vectors: int) -> float:
     made = rng.uniform(-1, 1, (MANY, dim))[:vectors]
     expansion = {"vectors": made.tolist(), "weights": [[1.0]] * vectors, "bias": [0.0]}
     if name == "fourier":
-        expansion["phases"] = np.linspace(0, 1, vectors).tolist()
+        expansion["offsets"] = np.linspace(0, 1, vectors).tolist()
     spec = make_spec(
         {
             "name": "model",

@@ -27,8 +27,8 @@ from pykernel.algorithms.expert import mix
 from pykernel.algorithms.extents import FEATURES, PACKED
 from pykernel.algorithms.frame import Status, hear, strays
 from pykernel.algorithms.interval import Covered
-from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
-from pykernel.algorithms.kernels import fourier, squared_norm
+from pykernel.algorithms.kernel_choice import KernelConfig, feature_value
+from pykernel.algorithms.kernels import squared_norm
 from pykernel.algorithms.linear import (
     Gain,
     Linear,
@@ -70,7 +70,7 @@ class ExpansionConfig(Config):
     products: bool  # whether distances are computed from products
     calibrated: bool  # whether functions give probabilities
     vectors: Real[FEATURES - 1, DIM]  # v
-    turns: Real[FEATURES - 1]  # Fourier features: turns that are added to each vector's a'b
+    shifts: Real[FEATURES - 1]  # hidden units and Fourier features: numbers that are added to each vector's a'b
     multipliers: Real[FEATURES - 1, OUTPUTS]  # m, of the trained functions
     bias: Real[OUTPUTS]  # of the trained functions
     folded: Real[FEATURES - 1, DIM + 1]  # a row for each vector v: -rate |v|^2, 2 rate v
@@ -108,11 +108,7 @@ class ExpansionModel(LinearModel):
 def compare(m: ExpansionModel, x: Real[DIM]) -> None:
     """phi_i = k(v_i, x).  O(N D)."""
     for i in range(len(m.vectors)):
-        m.phi[i] = (
-            fourier(m.turns[i], m.vectors[i], x)
-            if m.function == KernelFunction.FOURIER
-            else kernel_value(m, m.vectors[i], x)
-        )
+        m.phi[i] = feature_value(m, m.shifts[i], m.vectors[i], x)
 
 
 @kernel

@@ -17,8 +17,8 @@ from pykernel.algorithms.elementary import (
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, ROW, ROWS, WEIGHTS
 from pykernel.algorithms.frame import Status, predict, refusal
 from pykernel.algorithms.inputs import InputConfig, rescale
-from pykernel.algorithms.kernel_choice import KernelConfig, KernelFunction, kernel_value
-from pykernel.algorithms.kernels import fourier, squared_norm
+from pykernel.algorithms.kernel_choice import KernelConfig, feature_value
+from pykernel.algorithms.kernels import squared_norm
 from pykernel.algorithms.rule import LABELLED, questions, standing
 from pykernel.algorithms.vectors import copy, multiply, zero
 from pykernel.dialect import (
@@ -71,7 +71,7 @@ class FrozenConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.frozen``."""
 
     vectors: Real[N_MAX, DIM]  # expansion vectors
-    phases: Real[N_MAX]  # Fourier features: turns that are added to each vector's a'b
+    shifts: Real[N_MAX]  # hidden units and Fourier features: numbers that are added to each vector's a'b
     weights: Real[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
     # a row for each vector v: -rate |v|^2, 2 rate v, and its weights; if the number is odd, one more row
     rows: Real[ROWS, ROW]
@@ -166,21 +166,12 @@ def evaluate_scaled(m: FrozenModel, x: Real[DIM]) -> None:
         # total is a local variable: with stores to memory, compilers would load x again for each vector
         total = m.bias[0]
         for i in range(len(m.vectors)):
-            total += m.weights[i, 0] * (
-                fourier(m.phases[i], m.vectors[i], x)
-                if m.function == KernelFunction.FOURIER
-                else kernel_value(m, m.vectors[i], x)
-            )
+            total += m.weights[i, 0] * feature_value(m, m.shifts[i], m.vectors[i], x)
         m.f[0] = total
     else:
         copy(m.bias, m.f, len(m.f))
         for i in range(len(m.vectors)):
-            k = (
-                fourier(m.phases[i], m.vectors[i], x)
-                if m.function == KernelFunction.FOURIER
-                else kernel_value(m, m.vectors[i], x)
-            )
-            share(m, i, k, 0)
+            share(m, i, feature_value(m, m.shifts[i], m.vectors[i], x), 0)
 
 
 @kernel

@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from pykernel.algorithms.elementary import exp2_negative
+from pykernel.algorithms.elementary import exp2_negative, hyperbolic_tangent, logistic
 from pykernel.algorithms.kernels import (
     absolute_distance,
     cosine_similarity,
     fourier,
+    identity,
     inner_product,
     inverse_power,
     matern32,
     matern52,
     polynomial,
+    relu,
     sigmoid,
     squared_distance,
 )
@@ -36,7 +38,11 @@ class KernelFunction(IntEnum):
     CUSTOM = 7  # the user's
     MATERN12 = 8  # e^-r, r = gamma |a - b|
     RATIONAL_QUADRATIC = 9  # (1 + gamma |a - b|^2)^-alpha
-    FOURIER = 10  # cos(2 pi a'b)
+    FOURIER = 10  # cos(2 pi (a'b + offset))
+    RELU = 11  # max(0, a'b + offset)
+    TANH = 12  # tanh(a'b + offset)
+    LOGISTIC = 13  # 1 / (1 + exp(-(a'b + offset)))
+    IDENTITY = 14  # a'b + offset
 
 
 class KernelConfig(Config):
@@ -128,9 +134,33 @@ def rational_quadratic_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Rea
 
 
 @kernel
-def fourier_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
-    """cos(2 pi a'b).  O(D)."""
-    return fourier(real(0), a, b)
+def fourier_unit(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
+    """cos(2 pi (a'b + offset)).  O(D)."""
+    return fourier(offset, a, b)
+
+
+@kernel
+def relu_unit(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
+    """max(0, a'b + offset).  O(D)."""
+    return relu(offset, a, b)
+
+
+@kernel
+def tanh_unit(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
+    """tanh(a'b + offset).  O(D)."""
+    return hyperbolic_tangent(identity(offset, a, b))
+
+
+@kernel
+def logistic_unit(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
+    """1 / (1 + exp(-(a'b + offset))).  O(D)."""
+    return logistic(identity(offset, a, b))
+
+
+@kernel
+def identity_unit(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
+    """a'b + offset.  O(D)."""
+    return identity(offset, a, b)
 
 
 @dataclass(frozen=True)
@@ -170,7 +200,8 @@ def _one(reach: Reach) -> float:
 class KernelRule:
     """What a kernel brings.
 
-    says: k(a, b).  value: its kernel, in the dialect.  keys: of [kernel], for which it has a use; "normalise": it can be divided
+    says: k(a, b).  value: its kernel, in the dialect.  hidden: whether it is no kernel but a unit of a network's hidden layer, or a
+    random feature, whose value also takes the offset of a.  keys: of [kernel], for which it has a use; "normalise": it can be divided
     by sqrt(k(a, a) k(b, b)).  step: the largest number on
     the way to a value, and most: the largest |value|, for inputs within reach.  unit: whether k(x, x) is 1 for every x.
     definite: whether it is positive definite.  fades: whether its
@@ -187,6 +218,7 @@ class KernelRule:
     unit: bool = False
     definite: bool = True
     fades: bool = False
+    hidden: bool = False
     length: float | None = None
 
 
@@ -230,8 +262,24 @@ KERNEL_RULES = {
             rational_quadratic_value, ("gamma", "alpha"), lambda reach: max(1.0, reach.gamma) * reach.square, unit=True,
         ),
         KernelRule(
-            "fourier", "cos(2 pi (a'b + phase)), see phases (`frozen`)", KernelFunction.FOURIER, fourier_value, (),
-            lambda reach: reach.argument, definite=False,
+            "fourier", "cos(2 pi (a'b + offset)), see offsets (`frozen`)", KernelFunction.FOURIER, fourier_unit, (),
+            lambda reach: reach.argument, definite=False, hidden=True,
+        ),
+        KernelRule(
+            "relu", "max(0, a'b + offset)", KernelFunction.RELU, relu_unit, (),
+            lambda reach: reach.argument, lambda reach: reach.argument, definite=False, hidden=True,
+        ),
+        KernelRule(
+            "tanh", "tanh(a'b + offset)", KernelFunction.TANH, tanh_unit, (),
+            lambda reach: reach.argument, definite=False, hidden=True,
+        ),
+        KernelRule(
+            "logistic", "1 / (1 + exp(-(a'b + offset)))", KernelFunction.LOGISTIC, logistic_unit, (),
+            lambda reach: reach.argument, definite=False, hidden=True,
+        ),
+        KernelRule(
+            "identity", "a'b + offset", KernelFunction.IDENTITY, identity_unit, (),
+            lambda reach: reach.argument, lambda reach: reach.argument, definite=False, hidden=True,
         ),
         KernelRule(
             "custom", "yours, see source", KernelFunction.CUSTOM, custom_value,
@@ -251,7 +299,7 @@ def plain_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """k(a, b) before normalisation, for the kernels that can be normalised.  O(D)."""
 
 
-@_by_function(KERNEL_RULES)
+@_by_function({name: rule for name, rule in KERNEL_RULES.items() if not rule.hidden}, linear_value)
 def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     """k(a, b) of the model's kernel.  O(D)."""
 
@@ -262,6 +310,17 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
     if q.normalises:
         return cosine_similarity(plain_value(q, a, b), plain_value(q, a, a), plain_value(q, b, b))
     return own_value(q, a, b)
+
+
+@kernel
+def compared(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
+    """k(a, b): a kernel takes no offset.  O(D)."""
+    return kernel_value(q, a, b)
+
+
+@_by_function({name: rule for name, rule in KERNEL_RULES.items() if rule.hidden}, compared)
+def feature_value(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
+    """The value at b of the feature of a vector a, with its offset, of scaled inputs.  O(D)."""
 
 
 @kernel

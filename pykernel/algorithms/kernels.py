@@ -110,12 +110,25 @@ def inverse_power(gamma: Real, alpha: Real, square: Real) -> Real:
 
 
 @kernel
+def identity(offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
+    """a'b + offset: a unit of a network without an activation.  O(D)."""
+    total = offset
+    for j in unroll(len(a)):
+        total += a[j] * b[j]
+    return total
+
+
+@kernel
+def relu(offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
+    """max(0, a'b + offset): a rectified linear unit.  O(D).  NaN gives zero."""
+    value = identity(offset, a, b)
+    return value if value > real(0) else real(0)
+
+
+@kernel
 def fourier(phase: Real, a: Real[DIM], b: Real[DIM]) -> Real:
     """cos(2 pi (a'b + phase)): a random Fourier feature of b.  O(D).  Rahimi and Recht 2007, algorithm 1."""
-    turns = phase
-    for j in unroll(len(a)):
-        turns += a[j] * b[j]
-    return cosine_of_turns(turns)
+    return cosine_of_turns(identity(phase, a, b))
 
 
 NORM_LEAST = Constant(float32=2.0**-60, float64=2.0**-500)

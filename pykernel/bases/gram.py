@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
+from scipy.special import expit  # type: ignore[import-untyped]
 
 from pykernel.algorithms.kernel_choice import KERNEL_RULES, KernelConfig, KernelFunction
 from pykernel.bases.arguments import checked_positive, checked_table
@@ -29,6 +31,14 @@ METRICS = dict.fromkeys(MATERN, "euclidean") | {
 }
 """Kernels that are functions of a distance -> the distance."""
 DEGREES = range(1, 10)
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "fourier": lambda turns: np.cos(2 * np.pi * turns),
+    "relu": lambda t: np.maximum(t, 0.0),
+    "tanh": np.tanh,
+    "logistic": expit,
+    "identity": lambda t: t,
+}
+"""Functions of a'b and an offset: units of a network's hidden layer, and random features."""
 NORM_LEAST = 2.0**-500
 """A k(a, a) that is not larger than this counts as a norm of zero, as on the device in float64."""
 
@@ -40,7 +50,7 @@ class MercerKernel:
     function: "gaussian" exp(-gamma |a - b|^2), "laplacian" exp(-gamma |a - b|_1), "polynomial" (gamma a'b +
     coef0)^degree, "linear" a'b, "sigmoid" tanh(gamma a'b + coef0), "matern12" e^-r, "matern32" (1 + r) e^-r and
     "matern52" (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, "rational-quadratic" (1 + gamma |a - b|^2)^-alpha,
-    "fourier" cos(2 pi a'b), or "custom".  Parameters that the kernel does not have are ignored.  Distances are computed
+    "fourier" cos(2 pi a'b), an activation of a'b ("relu", "tanh", "logistic", "identity"), or "custom".  Parameters that the kernel does not have are ignored.  Distances are computed
     as sums over differences, not as differences of products: so K_ij is exactly 1 for equal rows, and rows that are
     close lose no digits.
 
@@ -156,8 +166,8 @@ class MercerKernel:
             values = (self.gamma * values + self.coef0) ** int(self.degree)
         elif self.function == "sigmoid":
             values = np.tanh(self.gamma * values + self.coef0)
-        elif self.function == "fourier":
-            values = np.cos(2 * np.pi * values)
+        elif self.function in ACTIVATIONS:
+            values = ACTIVATIONS[self.function](values)
         else:
             assert self.function == "linear", f"{self.function} has no formula here"
         if not finite or not np.isfinite(values).all():

@@ -27,6 +27,7 @@ from pykernel.importers.steps import (
     taking_all,
 )
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, Spec, shown_value, visible_name
 from pykernel.training.machine import Machine, array_of, checked, number_of, require_classes
 from pykernel.training.trained import collapsed
@@ -532,7 +533,7 @@ def joined(machines: Sequence[Machine], where: Place) -> Machine:
     return replace(
         machines[0],
         vectors=np.concatenate([machine.vectors for machine in machines]),
-        phases=np.concatenate([machine.turns for machine in machines]) if first.function == "fourier" else None,
+        offsets=np.concatenate([machine.shifts for machine in machines]) if first.function in HIDDEN else None,
         weights=block_diag(*(machine.weights for machine in machines)),
         gross=block_diag(*gross),
         bias=np.concatenate([machine.bias for machine in machines]),

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from pykernel.importers.place import Place
-from pykernel.spec.kernel_settings import UNIT
+from pykernel.spec.kernel_settings import HIDDEN, UNIT
 from pykernel.spec.model import DIM_LIMIT, shown_value
 from pykernel.training.machine import Machine, array_of, number_of
+from pykernel.training.trained import shifted
 
 FILE = Place("")
 KERNELS = {
@@ -373,9 +374,8 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
         bias = machine.bias + slope * machine.columns_of_weights().T @ (machine.vectors @ t)
         return replace(machine, vectors=machine.vectors @ m, bias=bias), plain
     by = Place(affine.mixed_by)
-    if machine.function == "fourier":
-        turns = np.remainder(machine.turns + machine.vectors @ t, 1.0)
-        return replace(machine, vectors=machine.vectors @ m, phases=turns), plain
+    if machine.function in HIDDEN:
+        return replace(machine, vectors=machine.vectors @ m, offsets=shifted(machine, machine.vectors @ t)), plain
     by.need(
         machine.function not in (*UNIT, "custom") and not machine.normalise,
         "mixes inputs before a kernel that is no function of a product; put a linear model behind it",
@@ -489,13 +489,13 @@ def _fourier(step: Any, where: Place) -> Machine:
     """sqrt(2 / n) cos(w'x + b), w and b in turns."""
     weights = table(step.random_weights_, where)
     count = weights.shape[1]
-    phases = array_of(step.random_offset_, (count,), where, "random_offset_") / (2 * np.pi)
+    offsets = array_of(step.random_offset_, (count,), where, "random_offset_") / (2 * np.pi)
     return Machine(
         "RBFSampler",
         "fourier",
         vectors=weights.T / (2 * np.pi),
         weights=math.sqrt(2 / count) * np.eye(count),
         bias=np.zeros(count),
-        phases=np.remainder(phases, 1.0),
+        offsets=np.remainder(offsets, 1.0),
         largest=1.0,
     )

@@ -18,6 +18,8 @@ MATERN_UNITS = {name: rule.length for name, rule in KERNEL_RULES.items() if rule
 MATERN = tuple(MATERN_UNITS)
 INDEFINITE = tuple(name for name, rule in KERNEL_RULES.items() if not rule.definite)
 """Kernels that are not positive definite."""
+HIDDEN = tuple(name for name, rule in KERNEL_RULES.items() if rule.hidden)
+"""Units of a network's hidden layer, and random features: functions of a'b and an offset of each vector."""
 UNIT = tuple(name for name, rule in KERNEL_RULES.items() if rule.unit)
 """Kernels with k(x, x) = 1 for every x."""
 
@@ -42,13 +44,13 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
         refuse("[kernel]", "has both sigma and gamma, which is 1 / (2 sigma^2); leave one of them out")
     if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
         refuse("[kernel]", "has neither sigma nor gamma; a gaussian kernel must have one of them")
-    if kernel.function == "fourier" and not spec.has("expansion", "phases"):
+    if kernel.function in HIDDEN and not spec.has("expansion", "offsets"):
         refuse(
             "[kernel] function",
-            f"is fourier, which is not positive definite; {rule} must have a kernel that is, and rff-rls learns with "
-            "random Fourier features",
+            f"is {kernel.function}, which is a feature of trained vectors; {rule} must have a kernel, which is positive definite"
+            + (", and rff-rls learns with random Fourier features" if kernel.function == "fourier" else ""),
         )
-    if kernel.gamma is None and kernel.function not in ("gaussian", "linear", "fourier", "custom"):
+    if kernel.gamma is None and kernel.function not in (*HIDDEN, "gaussian", "linear", "custom"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
     low, high = SQUARED.ends(spec.precision)
     for key, top in (("sigma", high), ("gamma", high), ("alpha", high), ("max_value", largest(spec.precision))):
@@ -90,13 +92,16 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
     """
     kernel, own = spec.kernel, reach(spec)
     assert kernel is not None
+    offset = kernel.coef0
+    if kernel.function in HIDDEN:
+        offset = max(map(abs, spec.expansion.offsets or (0.0,)))  # type: ignore[union-attr]
     with np.errstate(over="ignore"):
         square = float(np.sum((own + vectors) ** 2))
         product = float(np.sum(own * vectors))
         if kernel.normalise:  # k(x, x) and k(v, v) are computed, too
             product = max(product, float(np.sum(own**2)), float(np.sum(vectors**2)))
         within = Reach(
-            square, float(np.sum(own + vectors)), product, kernel.gamma or 1.0, kernel.coef0, kernel.degree,
+            square, float(np.sum(own + vectors)), product, kernel.gamma or 1.0, offset, kernel.degree,
             kernel.max_value or 1.0,
         )  # fmt: skip
         rule = KERNEL_RULES[kernel.function]

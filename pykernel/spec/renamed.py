@@ -38,6 +38,7 @@ RENAMED: dict[tuple[str, ...], str] = {
     ("novelty", "rate"): "false_alarm_rate",
     ("novelty", "hold"): "relearn_after",
     ("expansion", "owners"): "support_class",
+    ("expansion", "phases"): "offsets",
     ("expansion", "decision", "pairs"): "ovo",
     ("expansion", "decision", "votes"): "ovo_vote",
 }

@@ -438,7 +438,7 @@ class KernelSection(Section):
     ] = Field(None, description="`gaussian`: width, in the inputs' unit")
     gamma: Annotated[float | None, _of_kernels("gamma")] = Field(
         None,
-        description="γ in every kernel but `linear` and `fourier`. `gaussian`: in place of `sigma`, γ = 1 / (2 σ²). `custom`: 1 if not given",
+        description="γ in every kernel but `linear`; hidden units and `fourier` have none. `gaussian`: in place of `sigma`, γ = 1 / (2 σ²). `custom`: 1 if not given",
     )
     alpha: Annotated[float, _of_kernels("alpha")] = Field(1.0, gt=0, description="`rational-quadratic`: the exponent")
     coef0: Annotated[float, _of_kernels("coef0")] = Field(
@@ -552,7 +552,7 @@ class VectorsSection(Section):
         "bias",
         "support_class",
         "calibration",
-        "phases",
+        "offsets",
         mode="before",
         check_fields=False,
     )

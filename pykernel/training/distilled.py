@@ -26,6 +26,7 @@ from pykernel.bases.basis import share
 from pykernel.bases.candidates import Residual
 from pykernel.errors import UserError
 from pykernel.parallel import one_thread
+from pykernel.spec.kernel_settings import HIDDEN, INDEFINITE
 from pykernel.training import vectors as trained
 from pykernel.training.machine import Machine, votes
 from pykernel.training.trained import compact
@@ -51,8 +52,6 @@ VALUES = 2**22
 """Kernel values that are held at once."""
 SPANNED = 1e-6
 """A vector with a smaller residual in feature space adds nothing."""
-NO_MERCER = ("sigmoid", "fourier")
-"""Functions that are not inner products in a feature space.  For them there is no projection."""
 NORMAL = 1.959964
 """Half the width of a 95 % interval, in standard errors."""
 
@@ -136,9 +135,9 @@ def distil(
 def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> list[np.ndarray]:
     """Scaled inputs: for the training, for the decision when it ends, and for the measurement of the loss."""
     if x is None:
-        if machine.function == "fourier":
+        if machine.function in HIDDEN:
             raise UserError(
-                f"{machine.source}: its vectors are frequencies, which say nothing of its inputs; give rows"
+                f"{machine.source}: its vectors are weights of inputs, which say nothing of the inputs; give rows"
             )
         z = made_up(machine.vectors, MADE_UP, rng)
     else:
@@ -294,7 +293,7 @@ class _Search:
     def _projected(self) -> tuple[np.ndarray, Machine | None]:
         """Vectors to begin with, and the projected machine."""
         drawn = trained.drawn_rows(self.train.x, self.m, np.random.default_rng(self.seed))
-        if self.machine.function in NO_MERCER:
+        if self.machine.function in INDEFINITE:  # no inner products in a feature space: there is no projection
             return drawn, None
         chosen, weights = projected(self.machine, self.m)
         own = self.machine.vectors[chosen]
@@ -333,7 +332,7 @@ class _Search:
             gamma=0.5 * float(e[0]) ** 2 if one else 0.5,
             weights=found.weights if self.pairs else found.weights * self.deviation,
             bias=found.bias if self.pairs else found.bias * self.deviation + self.mean,
-            coef0=0.0, degree=1, alpha=1.0, normalise=False, custom=None, max_value=None, phases=None,
+            coef0=0.0, degree=1, alpha=1.0, normalise=False, custom=None, max_value=None, offsets=None,
             decision="functions", support_class=None, break_ties=False, largest=source.reach, gross=None, mixes=0,
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.bases.gram import MercerKernel
+from pykernel.bases.gram import ACTIVATIONS, MercerKernel
 from pykernel.dialect import Kernel
 from pykernel.errors import UserError
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, shown_value
@@ -50,7 +50,7 @@ class Machine:
     custom: Kernel | None = None  # for function "custom"; max_value is its bound
     max_value: float | None = None
     alpha: float = 1.0  # for function "rational-quadratic"
-    phases: np.ndarray | None = None  # (n,), for function "fourier": turns that are added to x'v; None: zeros
+    offsets: np.ndarray | None = None  # (n,), of hidden units and "fourier": numbers that are added to x'v; None: zeros
     taken: tuple[int, ...] | None = None  # the source's inputs that are used, if it does not use all of them
     inputs_of_source: int | None = None  # with taken: how many inputs the source has
     gross: np.ndarray | None = None  # (n, F): sums of the magnitudes that the source adds up to get the weights
@@ -88,9 +88,9 @@ class Machine:
         )
 
     @property
-    def turns(self) -> np.ndarray:
-        """For function "fourier": the turns that are added to x'v for each vector, (n,)."""
-        return np.zeros(len(self.vectors)) if self.phases is None else self.phases
+    def shifts(self) -> np.ndarray:
+        """Of hidden units and "fourier": the numbers that are added to x'v for each vector, (n,)."""
+        return np.zeros(len(self.vectors)) if self.offsets is None else self.offsets
 
     @property
     def linear(self) -> bool:
@@ -111,8 +111,8 @@ class Machine:
 
     def values(self, z: np.ndarray) -> np.ndarray:
         """k(v_i, z) at rows of scaled inputs z, (rows, n)."""
-        if self.function == "fourier":
-            return np.asarray(np.cos(2 * np.pi * (z @ self.vectors.T + self.turns)))
+        if self.function in ACTIVATIONS:
+            return np.asarray(ACTIVATIONS[self.function](z @ self.vectors.T + self.shifts))
         return self.kernel.gram(z, self.vectors)
 
     def functions(self, z: np.ndarray) -> np.ndarray:
@@ -161,7 +161,7 @@ def checked(machine: Machine, where: str) -> Machine:
     """The machine.  Raises UserError unless its numbers are finite and its classes differ."""
     if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
         raise UserError(f"{where}: holds the same class twice; fit it again")
-    for name in ("vectors", "weights", "bias", "center", "scale", "calibration", "phases"):
+    for name in ("vectors", "weights", "bias", "center", "scale", "calibration", "offsets"):
         values = getattr(machine, name)
         if values is not None and not np.isfinite(values).all():
             raise UserError(f"{where}: {name} overflows; scale the data and fit it again")

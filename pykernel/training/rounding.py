@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
 from pykernel.bases.gram import NORM_LEAST, MercerKernel
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import option
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import Spec
 from pykernel.training.machine import Machine
 
@@ -84,7 +85,7 @@ def machine_of(spec: Spec) -> Machine:
         custom=kernel.custom,
         max_value=kernel.max_value,
         alpha=kernel.alpha,
-        phases=None if expansion.phases is None else np.array(expansion.phases, float),
+        offsets=None if expansion.offsets is None else np.array(expansion.offsets, float),
     )
 
 
@@ -147,7 +148,7 @@ def _kernel_error(
     v, function, gamma = machine.vectors, machine.function, machine.gamma
     if function == "custom":
         return np.full_like(k, 16 * u * (machine.max_value or 1.0))
-    if function in ("linear", "polynomial", "sigmoid", "fourier"):
+    if function in ("linear", "polynomial", "sigmoid", *HIDDEN):
         size = np.abs(z) @ np.abs(v).T
         error = _product_error(machine, z @ v.T, size, lost @ np.abs(v).T, u)
         return _normalised_error(machine, z, lost, k, error, u) if machine.normalise else error
@@ -195,11 +196,9 @@ def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off:
     error = off + (machine.dim + 2) * u * (size + off)  # v rounded, products, sums
     if machine.function == "linear":
         return error
-    if machine.function == "fourier":
-        turns = product + machine.turns
-        error = error + u * (np.abs(machine.turns) + np.abs(turns))
-        slope = np.minimum(np.abs(np.sin(2 * np.pi * turns)) + 2 * np.pi * error, 1)
-        return np.asarray(np.minimum(2 * np.pi * slope * error, 2) + 4 * u)
+    if machine.function in HIDDEN:
+        t = product + machine.shifts
+        return _unit_error(machine.function, t, error + (machine.dim + 2) * u * np.abs(machine.shifts), u)
     argument = np.abs(machine.gamma * product + machine.coef0)
     error = machine.gamma * error + 3 * u * (machine.gamma * np.abs(product) + abs(machine.coef0))
     if machine.function == "sigmoid":
@@ -207,6 +206,18 @@ def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off:
         return np.asarray(np.minimum(slope * error, 2) + 4 * u * np.tanh(argument))
     reach = argument + error
     return np.asarray(reach**machine.degree - argument**machine.degree + machine.degree * u * reach**machine.degree)
+
+
+def _unit_error(function: str, t: np.ndarray, error: np.ndarray, u: float) -> np.ndarray:
+    """The largest error of a hidden unit or a random feature.  error: of its argument t."""
+    if function in ("relu", "identity"):
+        return np.where((t + error < 0) & (function == "relu"), 0.0, error)
+    if function == "fourier":
+        slope = 2 * np.pi * np.minimum(np.abs(np.sin(2 * np.pi * t)) + 2 * np.pi * error, 1)
+    else:
+        half = 2.0 if function == "logistic" else 1.0
+        slope = np.cosh(np.maximum(np.abs(t) - error, 0) / half) ** -2 / half**2
+    return np.asarray(np.minimum(slope * error, 2) + 4 * u + LEAST)
 
 
 def _normalised_error(

@@ -31,6 +31,8 @@ REACH = 1e6
 PRODUCTS, PRODUCTS_DIM = 4.0, 128
 """"auto" computes distances by products up to this gamma |v|^2 and this number of inputs: the rounding error grows with
 both."""
+BOUNDED = ("sigmoid", "fourier", "tanh", "logistic")
+"""Functions of a product whose magnitude is at most 1."""
 FILE_LIMIT = 256 * 2**20
 """Most bytes of a model's file, unpacked: flash memories are far smaller."""
 
@@ -152,7 +154,7 @@ def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
         vectors=machine.vectors,
         weights=machine.weights,
         bias=machine.bias,
-        phases=machine.phases,
+        offsets=machine.offsets,
         support_class=machine.support_class,
         calibration=machine.calibration,
     )
@@ -331,7 +333,7 @@ def compact(machine: Machine) -> Machine:
         return collapsed(machine)
     support_class = machine.support_class if machine.support_class is not None else np.zeros(len(machine.vectors), int)
     rows, first, inverse = np.unique(
-        np.column_stack([support_class, machine.turns, machine.vectors + 0.0]),
+        np.column_stack([support_class, machine.shifts, machine.vectors + 0.0]),
         axis=0,
         return_index=True,
         return_inverse=True,
@@ -346,7 +348,7 @@ def compact(machine: Machine) -> Machine:
             vectors=np.zeros((1, machine.dim)),
             weights=np.zeros((1, weights.shape[1])),
             support_class=None if machine.support_class is None else np.zeros(1, int),
-            phases=None,
+            offsets=None,
         )
     first = first[keep]
     return replace(
@@ -354,7 +356,7 @@ def compact(machine: Machine) -> Machine:
         vectors=machine.vectors[first],
         weights=weights[keep],
         support_class=None if machine.support_class is None else machine.support_class[first],
-        phases=None if machine.phases is None else machine.phases[first],
+        offsets=None if machine.offsets is None else machine.offsets[first],
     )
 
 
@@ -396,23 +398,29 @@ def rounded(machine: Machine, precision: str) -> Machine:
     if not np.isfinite(center).all() or not (np.isfinite(scale) & (scale != 0)).all():
         raise UserError(f"{machine.source}: scales its inputs by numbers that {precision} does not hold; use float64")
     lost = exact - center
-    vectors, bias, phases = machine.vectors * (exact_scale / scale), machine.bias, machine.phases
+    vectors, bias, offsets = machine.vectors * (exact_scale / scale), machine.bias, machine.offsets
     if machine.function in (*kernel_settings.UNIT, "custom") or machine.normalise:
         vectors = (machine.vectors / exact_scale + lost) * scale
     elif machine.function == "linear":
         bias = bias - machine.columns_of_weights().T @ (machine.vectors * scale) @ lost
-    elif machine.function == "fourier":
-        phases = np.remainder(machine.turns - (machine.vectors * exact_scale) @ lost, 1.0)
+    elif machine.function in kernel_settings.HIDDEN:
+        offsets = shifted(machine, -(machine.vectors * exact_scale) @ lost)
     else:
         center = exact
     return replace(
         machine,
         vectors=vectors,
         bias=bias,
-        phases=phases,
+        offsets=offsets,
         center=center if center.any() else None,
         scale=scale if (scale != 1).any() else None,
     )
+
+
+def shifted(machine: Machine, by: np.ndarray) -> np.ndarray:
+    """The offsets of hidden units with a number added to each; turns are taken modulo 1."""
+    moved = machine.shifts + by
+    return np.remainder(moved, 1.0) if machine.function == "fourier" else moved
 
 
 def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
@@ -496,10 +504,10 @@ def _largest_step(machine: Machine, max_abs: float) -> float:
         else:
             # normalised: by k(x, x) and k(v, v)
             far = np.sum(np.maximum(reach, v) ** 2 if machine.normalise else reach * v)
-            argument = machine.gamma * far + abs(machine.coef0)
+            argument = machine.gamma * far + abs(machine.coef0) + np.abs(machine.shifts).max(initial=0.0)
             if machine.function == "custom":
                 value = machine.max_value or 1.0
-            elif machine.function not in ("sigmoid", "fourier"):
+            elif machine.function not in BOUNDED:
                 value = np.float64(max(1.0, argument)) ** machine.degree
             steps = [far, argument, value]
             if machine.normalise:

@@ -13,6 +13,7 @@ from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.families.expansion import RULES
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import make_spec
 from tests.support.naive import kernel_values
 from tests.support.random_specs import FUNCTIONS
@@ -46,7 +47,7 @@ def content_of(
         "precision": precision,
         "input": SCALED,
         "label": LABELS[kind],
-        "kernel": {"function": function} | ({} if function in ("linear", "fourier") else {"gamma": 0.3}),
+        "kernel": {"function": function} | ({} if function in ("linear", *HIDDEN) else {"gamma": 0.3}),
         "learning": {"rule": rule},
         "expansion": {"vectors": rng.normal(size=(size, 3)).tolist()},
     }
@@ -79,7 +80,7 @@ def test_before_the_first_sample_it_answers_what_the_frozen_model_does(function:
     """To the byte: each kernel, label and order of sums, with probabilities; and after a restart again."""
     x = inputs(200)
     kernel, more = (function, {}) if function != "products" else ("gaussian", PRODUCTS)
-    more = more | ({"phases": np.linspace(-1, 1, 9).tolist()} if function == "fourier" else {})
+    more = more | ({"offsets": np.linspace(-1, 1, 9).tolist()} if function in HIDDEN else {})
     for label in LABELS:
         if "classes" in label:
             more = more | {"calibration": [[-1.5, 0.25]] * (1 if label == "two classes" else 3)}

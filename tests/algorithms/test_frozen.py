@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from pykernel.algorithms.frame import Status
 from pykernel.gen.check import same_numbers
 from pykernel.host.model import HostModel
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import Spec, make_spec
+from pykernel.training.rounding import device_bound
 from tests.support.retraining import KERNELS, Inputs
 
 PRECISIONS = ("float32", "float64")
@@ -363,3 +365,37 @@ def test_of_equal_functions_the_first_wins_and_zero_is_the_first_class(
     model = HostModel(make_spec(content))
     assert model.classify([[3.0]])[0] == label
     np.testing.assert_array_equal(model.ask("predict", [[3.0]])[0][0], np.array(f, model.spec.real.dtype))
+
+
+ACTIVATIONS = {
+    "fourier": lambda t: np.cos(2 * np.pi * t),
+    "relu": lambda t: np.where(t > 0, t, 0),
+    "tanh": np.tanh,
+    "logistic": lambda t: 1 / (1 + np.exp(-t)),
+    "identity": lambda t: t,
+}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("function", HIDDEN)
+def test_a_hidden_layer_is_its_definition(function: str, precision: str) -> None:
+    """Within the bound that `import` relies on, which is small; and a frozen network answers for no input that it refuses."""
+    rng = np.random.default_rng(0)
+    vectors, weights, bias = rng.normal(size=(7, 3)), rng.normal(size=(7, 2)), rng.normal(size=2)
+    offsets = np.array([0.0, 1.0, -1.0, 0.5, -0.25, 0.125, -0.75])
+    x = rng.normal(size=(500, 3)) * [0.1, 1.0, 10.0]
+    vectors, weights, bias, x = (np.array(rounded(values)) for values in (vectors, weights, bias, x))
+    tables = {
+        "vectors": vectors.tolist(),
+        "weights": weights.tolist(),
+        "bias": bias.tolist(),
+        "offsets": offsets.tolist(),
+    }
+    made: dict[str, Any] = {"name": "m", "precision": precision, "input": {"dim": 3, "max_abs": 50.0}}
+    made |= {"label": {"outputs": 2}, "kernel": {"function": function}, "expansion": tables}
+    spec = make_spec(made | {"learning": {"rule": "frozen"}})
+    exact = ACTIVATIONS[function](x @ vectors.T + offsets) @ weights + bias
+    bound = device_bound(spec, x)
+    assert (np.abs(HostModel(spec).predict(x) - exact) <= bound).all()
+    assert bound.max() < 1000 * np.finfo(spec.real.dtype).eps * np.abs(exact).max()
+    assert np.isnan(HostModel(spec).predict(np.array([[0.0, 0.0, 50.1]]))).all()

@@ -23,7 +23,7 @@ from pykernel.dialect import FLOAT32, FLOAT64, Memory, Precision, substitute
 from pykernel.dialect.types import REALS
 from pykernel.engine.engines import make_executor
 from pykernel.errors import UserError
-from pykernel.spec.kernel_settings import FUNCTIONS, INDEFINITE, UNIT, bound, parameters, reach
+from pykernel.spec.kernel_settings import FUNCTIONS, HIDDEN, INDEFINITE, UNIT, bound, parameters, reach
 from pykernel.spec.model import Spec, make_spec
 from tests.support import custom_kernels
 from tests.support.dialect_cases import numba_function
@@ -128,14 +128,19 @@ def section(name: str, **more: Any) -> dict[str, Any]:
         made |= {"gamma": 0.25, "coef0": 0.5}
     elif made["function"] == "custom":
         made |= {"source": "custom_kernels.py", "kernel": "products", "max_value": 1e12, "coef0": 0.25}
-    elif made["function"] not in ("linear", "fourier"):
+    elif made["function"] != "linear":
         made["gamma"] = 0.5
     if made["function"] == "rational-quadratic":
         made["alpha"] = 0.75
     return made | ({"normalise": True} if name.endswith("-normalised") else {}) | more
 
 
-KINDS = [*FUNCTIONS, "polynomial-normalised", "linear-normalised", "custom-normalised"]
+KINDS = [
+    *(name for name in FUNCTIONS if name not in HIDDEN),
+    "polynomial-normalised",
+    "linear-normalised",
+    "custom-normalised",
+]
 
 
 def spec_of(content: dict[str, Any]) -> Spec:
@@ -211,8 +216,6 @@ def assert_hosts_values(seed: int, name: str, precision: str, rows: int) -> None
     size = np.abs(wide) @ np.abs(wide).T
     if name in ("polynomial", "custom"):
         size = MercerKernel.of(spec).gram(np.abs(wide), np.abs(wide))
-    elif name == "fourier":
-        size = size + 1
     elif name == "sigmoid":
         size = np.minimum(1.0, size) + 1
     elif name != "linear":

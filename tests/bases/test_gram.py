@@ -18,7 +18,7 @@ from pykernel.algorithms.kernel_choice import KernelConfig, kernel_value
 from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import DIM, Real, kernel
 from pykernel.errors import UserError
-from pykernel.spec.kernel_settings import FUNCTIONS, MATERN
+from pykernel.spec.kernel_settings import FUNCTIONS, HIDDEN, MATERN
 from tests.support.dialect_cases import Box
 
 CHOICES = [(name, 1) for name in FUNCTIONS if name not in ("polynomial", "custom")] + [
@@ -42,7 +42,10 @@ def definition(name: str, a: np.ndarray, b: np.ndarray, gamma: float, coef0: flo
         return {"matern12": 1, "matern32": 1 + r, "matern52": 1 + r + r * r / 3}[name] * math.exp(-r)
     if name == "polynomial":
         return (gamma * product + coef0) ** degree
-    return {"sigmoid": math.tanh(gamma * product + coef0), "linear": product}[name]
+    return {
+        "sigmoid": math.tanh(gamma * product + coef0), "linear": product, "identity": product, "tanh": math.tanh(product),
+        "relu": max(product, 0.0), "logistic": 1 / (1 + math.exp(-product)),
+    }[name]  # fmt: skip
 
 
 @given(st.integers(0, 2**32), st.integers(1, 7), st.integers(0, 6), st.integers(1, 12), st.sampled_from(CHOICES))
@@ -61,7 +64,7 @@ def test_gram_matrices_are_their_definition_and_scikit_learns(
         size = (
             (gamma * (np.abs(a) @ np.abs(b).T) + abs(coef0)) ** degree if name == "polynomial" else np.abs(a) @ abs(b).T
         )
-    elif name == "fourier":
+    elif name in HIDDEN:
         size = 1 + np.abs(a) @ abs(b).T
     elif name != "sigmoid":
         size = np.maximum(known, 1e-300)
@@ -73,7 +76,7 @@ def test_gram_matrices_are_their_definition_and_scikit_learns(
     options |= {"degree": degree} if name == "polynomial" else {}
     if name == "rational-quadratic":
         theirs = RationalQuadratic(math.sqrt(0.5 / gamma), 1.0)(a, b)
-    elif name == "fourier":
+    elif name in HIDDEN:
         theirs = known
     elif name in MATERN:
         nu = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}[name]

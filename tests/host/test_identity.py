@@ -23,6 +23,7 @@ from pykernel.dialect import PRECISIONS, Config
 from pykernel.engine.engines import choices_of
 from pykernel.errors import UserError
 from pykernel.host.identity import identity, specialised
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import declared, load_spec, make_spec, rules
 from pykernel.spec.sections import KernelFunctionName, fields_of, limits_of, section_of
 from tests.support.every_model import LABELS, MODELS, accepted, content_of, family_of
@@ -31,7 +32,7 @@ CORPUS = Path(__file__).with_name("corpus.json")
 SAMPLES = 48
 FEW = 16
 """Of models as large as they are by default, which fill their memory later than any stream here ends."""
-FUNCTIONS = tuple(name for name in typing.get_args(KernelFunctionName) if name not in ("gaussian", "custom", "fourier"))
+FUNCTIONS = tuple(name for name in typing.get_args(KernelFunctionName) if name not in ("gaussian", "custom", *HIDDEN))
 UNNAMED = {
     "number": {"label": {"column": "y"}},
     "classes": {"label": {"classes": ["a", "b", "c"]}},
@@ -171,10 +172,10 @@ def contents():
     for rule, precision, function in (
         *(("klms", precision, function) for precision in ("float32", "float64", "int16") for function in FUNCTIONS),
         ("frozen", "float32", "sigmoid"),
-        ("frozen", "float32", "fourier"),
+        *(("frozen", "float32", function) for function in HIDDEN),
     ):
         base = content_of(rule, precision, "plain")
-        own = {"phases": [0.25, 0.5, 0.75, 0.125]} if function == "fourier" else {}
+        own = {"offsets": [0.25, 0.5, 0.75, 0.125]} if function in HIDDEN else {}
         for kernel, max_abs in itertools.product(({"gamma": 0.5}, {"sigma": 1.0}, {}), (10.0, 2.0)):
             if f"{rule} {precision} {function} kernel" not in found:
                 made = base | {"kernel": kernel | {"function": function}, "input": base["input"] | {"max_abs": max_abs}}
@@ -339,7 +340,7 @@ def test_the_corpus_has_every_rule_precision_and_kernel():
     for rule, precision, stage in MODELS:
         if stage in ("plain", "staged") and content_of(rule, precision, stage) is not None:
             assert f"{rule} {precision} {stage}" in corpus(), "run pytest tests/host/test_identity.py --update-golden"
-    assert {f"{function} kernel" for function in (*FUNCTIONS, "gaussian", "fourier")} <= used
+    assert {f"{function} kernel" for function in (*FUNCTIONS, *HIDDEN, "gaussian")} <= used
     assert {"signal", "signal int16", "stages", "gaussian kernel int16"} <= used
     assert set(RAISED) <= used, "an algorithm of this name is in no spec of the corpus"
 
@@ -460,7 +461,7 @@ ABSENT = {
     "kernel": "sigma gamma source kernel max_value",
     "learning": "step_limit",
     "reduction": "lambda_max truncate_below truncate_age",
-    "expansion": "weights bias calibration phases prior_variance label_variance support_class noise trained",
+    "expansion": "weights bias calibration offsets prior_variance label_variance support_class noise trained",
     "signal": "window rate features resolution",
     "target": "name ram flash instructions cycles",
 }

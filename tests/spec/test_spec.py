@@ -160,16 +160,16 @@ def test_numbers_that_the_precision_cannot_hold_are_refused(name: str, why: str,
     assert all(np.isfinite(value).all() for value in made.config_values.values())
 
 
-@pytest.mark.parametrize(("function", "phases", "says"), [
-    ("fourier", [], "[expansion] phases holds 0; there must be 1 or more"),
-    ("fourier", [0.5], "[expansion] phases holds 1 numbers; it must hold 2, one for each vector"),
-    ("fourier", [0.5, -9.0], "[expansion] phases holds -9; turns must be from -1 to 1"),
-    ("fourier", [0.5, float("nan")], "[expansion] phases is nan; it must be a finite number"),
-    ("gaussian", [0.5, 0.5], "[expansion] phases is of fourier kernels; gaussian has none: leave it out"),
+@pytest.mark.parametrize(("function", "offsets", "says"), [
+    ("fourier", [], "[expansion] offsets holds 0; there must be 1 or more"),
+    ("fourier", [0.5], "[expansion] offsets holds 1 numbers; it must hold 2, one for each vector"),
+    ("fourier", [0.5, -9.0], "[expansion] offsets holds -9; turns must be from -1 to 1"),
+    ("fourier", [0.5, float("nan")], "[expansion] offsets is nan; it must be a finite number"),
+    ("gaussian", [0.5, 0.5], "[expansion] offsets is of fourier, relu, tanh, logistic, identity; a gaussian kernel has none: leave it out"),
 ])  # fmt: skip
-def test_phases_are_one_turn_for_each_vector(function: str, phases: list[float], says: str) -> None:
+def test_there_is_one_offset_for_each_vector(function: str, offsets: list[float], says: str) -> None:
     kernel = {"function": function} | ({"sigma": 1.0} if function == "gaussian" else {})
-    expansion = {"vectors": [[0.0, 1.0], [1.0, 0.0]], "weights": [[1.0], [2.0]], "bias": [0.0], "phases": phases}
+    expansion = {"vectors": [[0.0, 1.0], [1.0, 0.0]], "weights": [[1.0], [2.0]], "bias": [0.0], "offsets": offsets}
     content = {
         "name": "m",
         "input": {"dim": 2},
@@ -525,7 +525,7 @@ def test_the_config_hash_changes_with_every_parameter_that_counts() -> None:
         (frozen, "kernel", "coef0", 1.0),
         (frozen, "kernel", "degree", 2),
         (frozen | {"kernel": {"function": "rational-quadratic", "gamma": 0.5}}, "kernel", "alpha", 2.0),
-        (frozen | {"kernel": {"function": "fourier"}}, "expansion", "phases", [0.25, 0.0, 0.0]),
+        (frozen | {"kernel": {"function": "fourier"}}, "expansion", "offsets", [0.25, 0.0, 0.0]),
         (frozen | {"input": {"dim": 2, "max_abs": 10.0}}, "kernel", "normalise", True),
         (batch, "learning", "ridge", 0.2),
         (batch, "learning", "samples", 65),

@@ -19,9 +19,14 @@ KERNELS: dict[str, dict[str, Any]] = {
     "matern12": {"function": "matern12", "gamma": 0.5},
     "rational-quadratic": {"function": "rational-quadratic", "gamma": 0.5, "alpha": 0.75},
     "fourier": {"function": "fourier"},
+    "relu": {"function": "relu"},
+    "tanh": {"function": "tanh"},
+    "logistic": {"function": "logistic"},
+    "identity": {"function": "identity"},
 }
 CLASSES = {"classes": ["rest", "tap", "shake"]}
 TWO = {"classes": ["rest", "tap"]}
+TURNS = [0.0, 0.1, 0.3, -0.5, 0.7, 0.9, 1.0]
 SCALED = {"center": [0.5, -2.0, 10.0], "scale": [1.0, 0.25, -2.0]}
 
 
@@ -77,10 +82,20 @@ MACHINES: dict[str, dict[str, Any]] = {
         2,
         label={"outputs": 2},
         input=SCALED | {"max_abs": 100.0},
-        expansion=expansion(7, 2, phases=[0.0, 0.1, 0.3, -0.5, 0.7, 0.9, 1.0]),
+        expansion=expansion(7, 2, offsets=TURNS),
     ),
+    "network": _frozen(
+        "relu", 7, 2, label={"outputs": 2}, input=SCALED | {"max_abs": 100.0}, expansion=expansion(7, 2, offsets=TURNS)
+    ),
+    "network-classes": _frozen(
+        "tanh", 7, 3, label=CLASSES, input={"max_abs": 100.0}, expansion=expansion(7, 3, offsets=TURNS)
+    ),
+    "network-two": _frozen(
+        "logistic", 7, label=TWO, expansion=expansion(7, 1, offsets=TURNS, calibration=[[-1.0, 0.0]])
+    ),
+    "network-line": _frozen("identity", 7, input={"max_abs": 100.0}, expansion=expansion(7, 1, offsets=TURNS)),
     "fourier-votes": _frozen(
-        "fourier", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="ovo_vote", phases=[0.25] * 7)
+        "fourier", 7, label=CLASSES, expansion=expansion(7, 2, True, decision="ovo_vote", offsets=[0.25] * 7)
     ),
     "krr": {"learning": {"rule": "krr", "ridge": 0.5, "samples": 12}, "kernel": KERNELS["matern12"]},
     "krr-poly": {

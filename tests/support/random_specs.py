@@ -43,7 +43,7 @@ SHAPES = {
     "bias",
     "support_class",
     "calibration",
-    "phases",
+    "offsets",
 }
 """Keys that say how much there is; they belong together, and ``_least`` chooses them."""
 ELSEWHERE = {"rule", "function", "source", "kernel", "max_value", "decision", "method"}

@@ -172,7 +172,7 @@ class ExpansionModels(FrozenModels):
                 "products": tables.distance == "products",
                 "calibrated": tables.calibration is not None,
                 "vectors": vectors,
-                "turns": tables.phases or np.zeros(len(vectors)),
+                "shifts": tables.offsets or np.zeros(len(vectors)),
                 "multipliers": multipliers,
                 "bias": bias,
                 "folded": folded,

@@ -72,10 +72,10 @@ class Expansion(VectorsSection):
         strict=False,
         description="classes: a and b for each function f. `NAME_probability` writes 1 / (1 + exp(a f + b)), with several classes divided by the sum over the classes",
     )
-    phases: Numbers | None = Field(
+    offsets: Numbers | None = Field(
         None,
         strict=False,
-        description="`fourier`: a number of turns for each vector v, from -1 to 1: its value is cos(2π (v'x + phase)); 0 if not given",
+        description="hidden units (`relu`, `tanh`, `logistic`, `identity`): the number that is added to v'x for each vector v; 0 if not given. `fourier`: a number of turns, from -1 to 1",
     )
     distance: Literal["differences", "products"] = Field(
         "differences",
@@ -119,12 +119,15 @@ class FrozenModels(Models):
             )
         if tables.weights is not None:
             need_weights(spec, refuse, self._weights(spec), self._functions(spec))
-        if tables.phases is not None:
-            if spec.kernel.function != "fourier":
-                refuse("[expansion] phases", f"is of fourier kernels; {spec.kernel.function} has none: leave it out")
-            need_count(refuse, "phases", tables.phases, len(tables.vectors), "vector")
-            if max(map(abs, tables.phases)) > 1:
-                refuse("[expansion] phases", f"holds {max(tables.phases, key=abs):g}; turns must be from -1 to 1")
+        if tables.offsets is not None:
+            if spec.kernel.function not in kernel_settings.HIDDEN:
+                refuse(
+                    "[expansion] offsets",
+                    f"is of {', '.join(kernel_settings.HIDDEN)}; a {spec.kernel.function} kernel has none: leave it out",
+                )
+            need_count(refuse, "offsets", tables.offsets, len(tables.vectors), "vector")
+            if spec.kernel.function == "fourier" and max(map(abs, tables.offsets)) > 1:
+                refuse("[expansion] offsets", f"holds {max(tables.offsets, key=abs):g}; turns must be from -1 to 1")
 
     def _complain_of_decision(self, spec: Spec, refuse: Refuse) -> None:
         tables, classes = spec.expansion, len(spec.label.classes or ())
@@ -203,7 +206,7 @@ class FrozenModels(Models):
             "calibrated": expansion.calibration is not None,
             "clamps": spec.label.low is not None or spec.label.high is not None,
             "vectors": vectors,
-            "phases": expansion.phases or np.zeros(len(vectors)),
+            "shifts": expansion.offsets or np.zeros(len(vectors)),
             "rows": rows,
             "square_limit": square_limit,
             "weights": weights,
