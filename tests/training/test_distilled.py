@@ -8,6 +8,7 @@ import pytest
 from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.importers.importing import compare_smaller
+from pykernel.spec.kernel_settings import INDEFINITE
 from pykernel.training import distilled
 from pykernel.training.distilled import classes_of, distil, projected
 from pykernel.training.machine import Machine, pairs, votes
