@@ -68,7 +68,10 @@ def linear() -> list[Spec]:
 
 def expansions() -> list[Spec]:
     """What was trained elsewhere and goes on learning."""
-    return specs(WIDTH | {"learning": {"rule": rule}, "expansion": WEIGHTED} for rule in EXPANSION_RULES)
+    return specs(
+        WIDTH | {"learning": {"rule": rule}, "expansion": WEIGHTED} | (CLASSES if rule == SOFTMAX else {})
+        for rule in EXPANSION_RULES
+    )
 
 
 def kernels() -> list[Spec]:

@@ -33,7 +33,7 @@ from pykernel import TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
-from pykernel.spec.families.expansion import RULES
+from pykernel.spec.families.expansion import INT16_EXPANSION_MODELS
 from pykernel.spec.model import Spec, make_spec
 
 ROOM = 1.001
@@ -81,7 +81,7 @@ def errors() -> Iterator[dict[str, Any]]:
                 specs = {
                     (rule, precision): going_on(made.to_spec("m", precision=precision), rule, *rows)
                     for precision in PRECISIONS
-                    for rule in (FROZEN, *RULES)
+                    for rule in (FROZEN, *INT16_EXPANSION_MODELS.rules)
                 }
             except UserError as error:  # the range of the inputs is too wide for 16 bits
                 print(f"{name}, {variant}: {error}", flush=True)
@@ -111,7 +111,7 @@ def wrong(spec: Spec, x: np.ndarray, y: np.ndarray, cut: int, known: np.ndarray 
 def costs() -> Iterator[dict[str, Any]]:
     x, y = samples()[0][:60], samples()[1][:60]
     for precision in PRECISIONS:
-        for rule in (FROZEN, *RULES):
+        for rule in (FROZEN, *INT16_EXPANSION_MODELS.rules):
             spec = going_on(svr(precision, "differences"), rule, x, y)
             found, figures = counted(spec, "cortex-m0plus", "gcc", x, y), build(spec).figures
             kept = {
@@ -142,7 +142,7 @@ def tables(rows: Rows) -> dict[str, str]:
     for title, every in (("numbers", REGRESSION), ("classes", CLASSES)):
         for variant in VARIANTS:
             names = [name for name in every if (name, variant, FROZEN, "int16", "error") in value]
-            for rule in RULES:
+            for rule in INT16_EXPANSION_MODELS.rules:
                 whole, real = (rule, "int16"), (rule, "float32")
                 ratios = [
                     float(value[n, variant, *whole, "error"]) / float(value[n, variant, *real, "error"]) for n in names
@@ -168,7 +168,7 @@ def tables(rows: Rows) -> dict[str, str]:
                 for what in ("predict", "update", "ram", "flash")
             ),
         ]
-        for rule in (FROZEN, *RULES)
+        for rule in (FROZEN, *INT16_EXPANSION_MODELS.rules)
         for precision in PRECISIONS
     ]
     return {

@@ -11,19 +11,27 @@ Kernel Recursive Least-Squares Tracker, 2012, III.A):
 Kept is D = P_0 - P, zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P phi)).  A sum of squares is positive semidefinite,
 and P stays at or above (1 - lambda) P_0, far above what rounding changes: so no direction winds up, and no root is needed.
 
+Classes can also be learned by their probabilities p = softmax(f).  -log p_y has the gradient (p_c - 1_y) phi, and second derivatives
+of about 1/4 at most (D. Boehning, Multinomial logistic regression algorithm, 1992): with 1/4, Newton's step is that of least squares
+for the error e_c = 4 (1_y - p_c).  Two classes have one function, the logarithm of the odds of the second; its half stands for both
+where probabilities are made of it.  A class that was not trained is never the answer before its first label.
+
 Where labels are numbers, f_0 is taken off them before all else: every stage sees what the trained function has left.  So this
 model has a ``respond`` of its own, in place of the frame's.
 """
+
+from dataclasses import replace
 
 from pykernel.algorithms import frame
 from pykernel.algorithms.elementary import (
     ROUNDING,
     bounded,
     clipped,
+    each_class,
     exp2_rounded,
     platt,
 )
-from pykernel.algorithms.expert import mix
+from pykernel.algorithms.expert import calibrated, mix
 from pykernel.algorithms.extents import FEATURES, PACKED
 from pykernel.algorithms.frame import Status, hear, strays
 from pykernel.algorithms.interval import Covered
@@ -40,10 +48,10 @@ from pykernel.algorithms.linear import (
     learn_by_gradient,
     shift,
 )
-from pykernel.algorithms.poll import poll
+from pykernel.algorithms.poll import calibrate, poll, soften, tell
 from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.stages import clamp, combine, see, warm_up
-from pykernel.algorithms.vectors import all_zero, multiply, plus_product, zero
+from pykernel.algorithms.vectors import all_zero, copy, multiply, plus_product, zero
 from pykernel.dialect import (
     CLASSES,
     DIM,
@@ -67,6 +75,8 @@ class ExpansionConfig(Config):
 
     begins: bool  # whether there is a trained function f_0
     continues: bool  # whether labels count from f_0
+    adds: bool  # whether the label has classes that were not trained
+    trained_classes: Index  # how many were
     products: bool  # whether distances are computed from products
     calibrated: bool  # whether functions give probabilities
     vectors: Real[FEATURES - 1, DIM]  # v
@@ -308,30 +318,112 @@ def chances(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> None:
     platt(m.y, m.calibration_slopes, m.calibration_offsets, p, m.single)
 
 
-EXPANSION = programs(
-    Rule(
-        name="expansion",
-        model=ExpansionModel,
-        memory=(Linear, Settled),
-        work=(LinearWork, ExpansionWork),
-        configs=(LinearConfig, ExpansionConfig, KernelConfig),
-        statuses=LinearStatus,
+# -------------------------------------------------------------------------------------------------- softmax of classes
+
+
+@kernel
+def halve(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
+    """What probabilities are made of: of two classes f / 2, for they have -f / 2 and f / 2."""
+    if m.single:
+        y[0] = real(0.5) * y[0]
+
+
+@kernel
+def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x); of a class that was neither trained nor learned, below all others.  O(N D + N) for each output."""
+    weigh(m, x, y)
+    if m.adds:
+        for o in range(m.trained_classes, len(y)):
+            # the first label moves the weight of the constant
+            if m.weights[o, len(m.vectors)] == real(0):
+                y[o] = m.low
+
+
+@kernel
+def weigh_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y: what probabilities are made of.  O(N D + N) for each output."""
+    name_classes(m, x, y)
+    halve(m, y)
+
+
+@kernel
+def respond_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
+    """y = f(x); with a linear expert what both say of the classes."""
+    see(m, x)
+    name_classes(m, m.x, y)
+    if m.votes:
+        halve(m, y)
+        poll(m, x, y)
+
+
+@kernel
+def chances_of_classes(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> None:
+    """p: the calibrated probability of each class at x."""
+    respond(m, x, m.y)
+    halve(m, m.y)
+    tell(m, m.y)
+    each_class(m.y, p)
+
+
+@kernel
+def learn_classes(m: ExpansionModel, x: Real[DIM]) -> Index:
+    """Learn that x is of the class whose m.y is 1.  Returns DONE, RESTARTED, or REFUSED_WEIGHT with nothing changed."""
+    weigh_classes(m, x, m.error)
+    if m.judges:
+        copy(m.error, m.value, len(m.y))
+    if not m.votes:
+        calibrate(m, m.error, m.trained, m.y)
+    soften(m.error, real(1))
+    for o in range(len(m.y)):
+        m.error[o] = real(4) * ((real(1) if m.y[o] > real(0) else real(0)) - m.error[o])
+    return learn_by_least_squares(m)
+
+
+@kernel
+def keeps_classes(m: ExpansionModel) -> Bool:
+    """Whether learning could have led to this state.  O(N)."""
+    return keeps(m) and (m.votes or calibrated(m))
+
+
+RULE = Rule(
+    name="expansion",
+    model=ExpansionModel,
+    memory=(Linear, Settled),
+    work=(LinearWork, ExpansionWork),
+    configs=(LinearConfig, ExpansionConfig, KernelConfig),
+    statuses=LinearStatus,
+    hooks={
+        LinearModel: ExpansionModel,
+        Covered: ExpansionModel,
+        frame.answer: weigh,
+        frame.learn: learn,
+        frame.respond: respond,
+        warm_up: take_off,
+        clamp: clamp_rest,
+        frame.blank: blank,
+        frame.keeps: keeps,
+        frame.chances: chances,
+    },
+    costs=(
+        "O(N D) for N vectors",
+        "[not gain RLS] O(N D) for N vectors.  [gain RLS] O(N^2 + N D) for N vectors",
+    ),
+    calibrated=lambda config: bool(config.calibrated),
+)
+EXPANSION = programs(RULE)
+EXPANSION_SOFTMAX = programs(
+    replace(
+        RULE,
+        name="expansion-softmax",
         hooks={
-            LinearModel: ExpansionModel,
-            Covered: ExpansionModel,
-            frame.answer: weigh,
-            frame.learn: learn,
-            frame.respond: respond,
-            warm_up: take_off,
-            clamp: clamp_rest,
-            frame.blank: blank,
-            frame.keeps: keeps,
-            frame.chances: chances,
+            **RULE.hooks,
+            frame.answer: weigh_classes,
+            frame.learn: learn_classes,
+            frame.respond: respond_classes,
+            frame.keeps: keeps_classes,
+            frame.chances: chances_of_classes,
         },
-        costs=(
-            "O(N D) for N vectors",
-            "[not gain RLS] O(N D) for N vectors.  [gain RLS] O(N^2 + N D) for N vectors",
-        ),
-        calibrated=lambda config: bool(config.calibrated),
+        calibrated=lambda config: True,
+        labels=("class",),
     )
 )

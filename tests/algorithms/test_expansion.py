@@ -12,13 +12,14 @@ from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
-from pykernel.spec.families.expansion import RULES
+from pykernel.spec.families.expansion import RULES, SOFTMAX
 from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import make_spec
 from tests.support.naive import kernel_values
 from tests.support.random_specs import FUNCTIONS
 
-EACH = pytest.mark.parametrize("rule", RULES)
+OF_NUMBERS = [rule for rule in RULES if rule != SOFTMAX]
+EACH = pytest.mark.parametrize("rule", OF_NUMBERS)
 Content = dict[str, Any]
 SCALED: Content = {"dim": 3, "max_abs": 20.0, "center": [0.5, -1.0, 2.0], "scale": [1.5, 0.5, -0.75]}
 PRODUCTS: Content = {"distance": "products"}
@@ -86,10 +87,11 @@ def test_before_the_first_sample_it_answers_what_the_frozen_model_does(function:
             more = more | {"calibration": [[-1.5, 0.25]] * (1 if label == "two classes" else 3)}
         frozen = model_of("frozen", label, kernel, True, precision, expansion=more)
         questions = ["predict", *(["classify", "probability"] if "classes" in label else [])]
-        for rule in RULES:
-            model = model_of(rule, label, kernel, True, precision, expansion=more)
+        for rule in RULES if "classes" in label else OF_NUMBERS:
+            own = {key: value for key, value in more.items() if rule != SOFTMAX or key != "calibration"}
+            model = model_of(rule, label, kernel, True, precision, expansion=own)
             for _ in range(2):
-                for name in questions:
+                for name in questions if rule != SOFTMAX else questions[:2]:
                     for ours, theirs in zip(model.ask(name, x), frozen.ask(name, x), strict=True):
                         assert ours.tobytes() == theirs.tobytes(), (label, rule, name)
                 model.update(x[:20], (x[:20, 0] > 0).astype(np.int32) if "classes" in label else _labels(x[:20], label))
@@ -122,7 +124,10 @@ class Twin:
         self.trained = np.zeros((size, outputs))
         if "weights" in tables:
             self.trained = np.vstack([tables["weights"], tables["bias"]])
-        self.prior = self.learning.get("prior_variance", 10.0) * np.eye(size)
+        softmax = self.learning["rule"] == SOFTMAX
+        self.prior = (
+            self.learning.get("prior_variance", 1.0 if softmax else 10.0) / (4 if softmax else 1) * np.eye(size)
+        )
         self.covariance = self.prior.copy()
 
     def learn(self, phi: np.ndarray, error: np.ndarray) -> None:
@@ -131,18 +136,21 @@ class Twin:
             return
         after = np.linalg.inv(np.linalg.inv(self.covariance) + np.outer(phi, phi))
         self.weights += np.outer(after @ phi, error)
-        forgetting = self.learning.get("forgetting", 0.998)
+        forgetting = self.learning.get("forgetting", 0.9995 if self.learning["rule"] == SOFTMAX else 0.998)
         self.covariance = forgetting * after + (1 - forgetting) * self.prior
 
 
 @pytest.mark.in_turn(6)
 @pytest.mark.parametrize("learning", [{}, {"eta": 0.1, "forgetting": 0.95, "prior_variance": 1.0}], ids=str)
 @pytest.mark.parametrize("label", LABELS)
-@EACH
+@pytest.mark.parametrize("rule", RULES)
 def test_it_learns_what_the_definition_says(rule: str, label: str, learning: Content) -> None:
-    own = {"eta": ["expansion-nlms"], "forgetting": ["expansion-rls"], "prior_variance": ["expansion-rls"]}
-    learning = {key: value for key, value in learning.items() if rule in own[key]}
+    learning = {key: value for key, value in learning.items() if (key == "eta") == (rule == "expansion-nlms")}
     numbers = "classes" not in label
+    if numbers and rule == SOFTMAX:
+        with pytest.raises(UserError, match=r"\[label\] classes is missing; expansion-softmax tells classes apart"):
+            make_spec(content_of(rule, label))
+        return
     content = content_of(rule, label, learning=learning, **({"label": {"gain": False}} if numbers else {}))
     x = inputs(300, 1)
     classes = (x[:, 0] > 0.5).astype(np.int32) + (x[:, 1] > -1) * (label == "classes")
@@ -154,6 +162,10 @@ def test_it_learns_what_the_definition_says(rule: str, label: str, learning: Con
         np.testing.assert_allclose(model.predict(x[t : t + 1]).ravel(), answer, rtol=1e-6, atol=1e-6)
         if numbers:
             error = y[t] - answer
+        elif rule == SOFTMAX:
+            # Newton's step with second derivatives of 1/4
+            odds = np.exp(np.append(0, answer) if len(answer) == 1 else answer - answer.max())
+            error = 4 * ((np.arange(len(odds)) == y[t]) - odds / odds.sum())[-len(answer) :]
         else:
             wanted = np.where(np.arange(len(answer)) == y[t], 1, -1) if len(answer) > 1 else np.array([2 * y[t] - 1])
             error = np.where(wanted * answer >= 1, 0, wanted - answer)
@@ -217,6 +229,57 @@ def test_limits_of_predictions_are_those_of_the_whole_answer() -> None:
     assert len(np.unique(answers)) > 100
 
 
+# ------------------------------------------------------------------------------------------------- classes
+
+
+def of_classes(known: int, named: int, seed: int = 0, **sections: Any) -> HostModel:
+    """A network that was trained for ``known`` classes, of which ``named`` can come; all have the same hidden layer."""
+    functions, rng = (1 if known == 2 else known), np.random.default_rng(seed)
+    hidden = np.random.default_rng(99).normal(size=(9, 3))
+    tables = {"vectors": hidden.tolist(), "weights": rng.normal(size=(9, functions)).tolist()}
+    tables["bias"] = rng.normal(size=functions).tolist()
+    label = {"classes": [f"c{i}" for i in range(named)]}
+    content = content_of(SOFTMAX, "classes", "relu", **({"kernel": {"function": "relu"}} | sections))
+    return HostModel(make_spec(content | {"label": label, "expansion": tables}))
+
+
+@pytest.mark.parametrize("known", [2, 3, 4])
+def test_a_class_that_was_not_trained_changes_no_first_answer_and_is_learned(known: int) -> None:
+    x = inputs(4000, 5)
+    old, new = of_classes(known, known), of_classes(known, known + 1)
+    first = old.classify(x)
+    assert (new.classify(x) == first).all()
+    probabilities = new.ask("probability", x)[0]
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-9)
+    # where x[0] is large, it is the new one
+    y = np.where(x[:, 0] > 1.5, known, first).astype(np.int32)
+    new.update(x[:3000], y[:3000])
+    found, came = new.classify(x[3000:]), y[3000:] == known
+    assert np.mean(found != y[3000:]) < np.mean(came) and np.mean(found[came] == known) > 0.5
+    new.reset()
+    assert (new.classify(x) == first).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("mixture", [False, True])
+def test_probabilities_of_a_head_are_calibrated(classes: int, mixture: bool) -> None:
+    """Over the second half, the mean of what is told for a class is its part of the labels, also among doubtful rows."""
+    rng, x = np.random.default_rng(6), inputs(6000, 6)
+    truth = of_classes(classes, classes, 1).predict(x).reshape(len(x), -1) / 3
+    odds = np.exp(np.column_stack([np.zeros(len(x)), truth]) if classes == 2 else truth)
+    y = (rng.random(len(x))[:, None] > np.cumsum(odds / odds.sum(1, keepdims=True), 1)[:, :-1]).sum(1).astype(np.int32)
+    model = of_classes(classes, classes, learning={"forgetting": 0.9998}, **({"mixture": {}} if mixture else {}))
+    told = np.empty((len(x), classes))
+    for t in range(len(x)):
+        told[t] = model.ask("probability", x[t : t + 1])[0]
+        model.update(x[t : t + 1], y[t : t + 1])
+    half = slice(len(x) // 2, None)
+    for c in range(classes):
+        for low, high in ((0, 1), (0.1, 0.5), (0.5, 0.9)):
+            within = (told[half, c] >= low) & (told[half, c] <= high)
+            assert within.sum() < 100 or abs(told[half, c][within].mean() - (y[half] == c)[within].mean()) < 0.06
+
+
 # ------------------------------------------------------------------------------------------------- what it promises
 
 
@@ -254,7 +317,9 @@ def test_the_tables_are_const_and_ram_holds_what_is_learned() -> None:
     """N + 1 numbers for each output, two of the gain, three and four counts of answers that wait, two counters, and whether learning is
     off; no matrix with nlms."""
     size = 9
-    states = {rule: build(make_spec(content_of(rule, precision="float32"))).figures["state_bytes"] for rule in RULES}
+    states = {
+        rule: build(make_spec(content_of(rule, precision="float32"))).figures["state_bytes"] for rule in OF_NUMBERS
+    }
     assert states["expansion-nlms"] == 4 * (size + 1 + 2 + 3 + 4 + 2)
     assert states["expansion-rls"] == states["expansion-nlms"] + 4 * (size + 1) * (size + 2) // 2
     code = build(make_spec(content_of("expansion-nlms", precision="float32"))).files["src/m.c"]

@@ -11,14 +11,14 @@ from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec import kernel_settings
-from pykernel.spec.families.expansion import RULES
+from pykernel.spec.families.expansion import INT16_EXPANSION_MODELS
 from pykernel.spec.model import make_spec
 from tests.algorithms.test_expansion import content_of, inputs
 from tests.support.following import is_valid
 from tests.support.random_specs import random_spec
 from tests.support.whole_expansion import WholeExpansion
 
-EACH = pytest.mark.parametrize("rule", RULES)
+EACH = pytest.mark.parametrize("rule", INT16_EXPANSION_MODELS.rules)
 INPUT = {"dim": 3, "max_abs": [20.0] * 3, "center": [0.5, -1.0, 2.0], "scale": [1.5, 0.5, -0.75]}
 KINDS = {"one": {"max_abs": 7.0}, "several": {"max_abs": 7.0}, "two classes": {}, "classes": {}}
 
@@ -61,7 +61,7 @@ def test_before_the_first_sample_it_answers_what_the_frozen_model_does(function,
     if "classes" in kind:
         more = more | {"calibration": [[-1.5, 0.25]] * (1 if kind == "two classes" else 3)}
     frozen, x = model_of("frozen", kind, kernel, expansion=more), inputs(400)
-    for rule in RULES:
+    for rule in INT16_EXPANSION_MODELS.rules:
         model = model_of(rule, kind, kernel, expansion=more)
         assert model.spec.label_shift == frozen.spec.label_shift
         for _ in range(2):

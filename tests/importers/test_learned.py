@@ -20,7 +20,8 @@ from pykernel.host.signal import SignalStage
 from pykernel.importers import learned
 from pykernel.importers.importing import load_model
 from pykernel.importers.place import Place
-from pykernel.spec.families.expansion import EXPANSION_MODELS
+from pykernel.spec.families.expansion import INT16_EXPANSION_MODELS, SOFTMAX
+from pykernel.spec.families.expansion import RULES as EXPANSION_RULES
 from pykernel.spec.families.linear import LINEAR_MODELS
 from pykernel.spec.families.online import RULES
 from pykernel.spec.families.spectrum import RULES as SPECTRUM_RULES
@@ -40,7 +41,8 @@ MODELS |= {
     "scaled": SMALL | {"input": {"center": [1.0, -1.0, 0.0], "scale": [2.0, 0.5, -1.0]}, "label": {"classes": ["n", "y"]}},
     **{
         rule: {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}, "expansion": {"vectors": SPREAD}}
-        for rule in EXPANSION_MODELS.rules
+        | ({"label": {"classes": ["n", "y"]}} if rule == SOFTMAX else {})
+        for rule in EXPANSION_RULES
     },
     "rff-rls": {"kernel": {"sigma": 1.0}, "learning": {"rule": "rff-rls"}},
     **{rule: {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}} for rule in SPECTRUM_RULES},
@@ -58,7 +60,7 @@ MODELS |= {
         f"whole-{rule}": WHOLE
         | {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}}
         | {"expansion": {"vectors": SPREAD, "weights": [[0.5]] * len(SPREAD), "bias": [0.0]}}
-        for rule in EXPANSION_MODELS.rules
+        for rule in INT16_EXPANSION_MODELS.rules
     },
     "whole-signal": {
         "precision": "int16",

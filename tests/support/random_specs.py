@@ -28,7 +28,7 @@ Content = dict[str, Any]
 RULES: tuple[str, ...] = tuple(rules())
 INT16_RULES: tuple[str, ...] = tuple(int16_rules())
 """Those of precision int16."""
-CONTINUED: tuple[str, ...] = tuple(EXPANSION_MODELS.rules)
+CONTINUED: tuple[str, ...] = tuple(rule for family in EXPANSION_MODELS for rule in family.rules)
 FUNCTIONS = tuple(name for name in get_args(KernelFunctionName) if name != "custom")
 LARGEST = 12
 """Most expansion vectors, rows and features: what is small is quick, and full soon."""
@@ -182,7 +182,7 @@ def _label(rng: np.random.Generator, rule: str) -> tuple[Content, int, int]:
     kind = str(rng.choice(["one", "several", "two classes", "classes"]))
     if rule == "okfeb" and rng.random() < 0.5:
         return {}, 1, 0
-    if rule in ("kfd", "spectrum-softmax") and "classes" not in kind:
+    if rule in ("kfd", "spectrum-softmax", "expansion-softmax") and "classes" not in kind:
         kind = "classes"
     if kind == "one":
         return {"column": "y", "max_abs": 5.0}, 1, 0

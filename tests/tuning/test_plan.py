@@ -15,6 +15,7 @@ from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
 from pykernel.request.kinds import parse_amount
+from pykernel.spec.families.expansion import RULES as EXPANSION_RULES
 from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets, choose
 from pykernel.targets.target import all_targets, find_target
@@ -625,7 +626,7 @@ def test_every_rule_that_can_learn_from_the_data_is_tried():
         0
     ].name == "frozen trained"
     # all but a basis that is no model, and what needs vectors that were trained
-    untried = {"gmm", "kfd", "nystrom", "spectrum-softmax", "expansion-nlms", "expansion-rls"}
+    untried = {"gmm", "kfd", "nystrom", "spectrum-softmax", *EXPANSION_RULES}
     assert rules == {rule for family in FAMILIES for rule in family.rules} - untried
     for arm in real:
         if arm.made.spec is not None:

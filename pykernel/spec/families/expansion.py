@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from pykernel.algorithms.expansion import EXPANSION
+from pykernel.algorithms.expansion import EXPANSION, EXPANSION_SOFTMAX
 from pykernel.algorithms.int16.covariance import KNOWN, NOISE
 from pykernel.algorithms.int16.expansion import INT16_EXPANSION
 from pykernel.algorithms.linear import FeatureKind, Gain
@@ -40,7 +40,8 @@ from pykernel.spec.sections import (
     Within,
 )
 
-RULES = {"expansion-nlms": Gain.NLMS, "expansion-rls": Gain.RLS}
+SOFTMAX = "expansion-softmax"
+RULES = {"expansion-nlms": Gain.NLMS, "expansion-rls": Gain.RLS, SOFTMAX: Gain.RLS}
 
 
 class ExpansionLearning(Learning):
@@ -49,26 +50,58 @@ class ExpansionLearning(Learning):
     eta: Annotated[float, Of("expansion-nlms"), Rate(), TRIED_ETA] = Field(
         0.5, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
     )
-    forgetting: Annotated[float, Of("expansion-rls"), Tried((300, 1000), 3, 0.98, 0.9998, "memory")] = Field(
-        0.998,
-        ge=0.5,
-        le=0.9999,
-        description="how much of what is known of the weights each sample leaves: about the last 1 / (1 - forgetting) samples count",
+    forgetting: Annotated[float | None, Of("expansion-rls", SOFTMAX), Tried((300, 1000), 3, 0.98, 0.9998, "memory")] = (
+        Field(
+            None,
+            ge=0.5,
+            le=0.9999,
+            description="how much of what is known of the weights each sample leaves: about the last 1 / (1 - forgetting) samples count. 0.998 if not given, with `expansion-softmax` 0.9995",
+        )
     )
     prior_variance: Annotated[
-        float, Of("expansion-rls"), Within(float32=(1e-9, 1e9), float64=(1e-60, 1e60)), Tried((), 10, 1e-2, 1e4)
+        float | None,
+        Of("expansion-rls", SOFTMAX),
+        Within(float32=(1e-9, 1e9), float64=(1e-60, 1e60)),
+        Tried((), 10, 1e-2, 1e4),
     ] = Field(
-        10.0,
+        None,
         gt=0,
-        description="variance of what is learned on top of the trained weights, before the first sample, in parts of that of the labels' noise: smaller stays nearer to the trained function. int16: from 0.001 to 1,000",
+        description="variance of what is learned on top of the trained weights, before the first sample, in parts of that of the labels' noise: smaller stays nearer to the trained function. 10 if not given; with `expansion-softmax` 1, of the logarithm of the odds. int16: from 0.001 to 1,000",
     )
 
 
-class ExpansionSpec(stages.StagedSpec):
+class Continued:
+    """What follows for the spec of a trained model that goes on learning."""
+
+    @property
+    def derived(self: Any) -> dict[str, dict[str, Any]]:
+        found = {"forgetting": forgetting_of(self), "prior_variance": variance_of(self)}
+        known: dict[str, dict[str, Any]] = super().derived  # type: ignore[misc]
+        return known | {"learning": found} if RULES[self.learning.rule] == Gain.RLS else known
+
+
+class ExpansionSpec(Continued, stages.StagedSpec):
     input: GivenInput
     label: stages.ContinuedLabel = stages.ContinuedLabel()
     learning: ExpansionLearning = ExpansionLearning()
     expansion: Expansion | None = None
+
+    @property
+    def family(self) -> Family:
+        return next(family for family in EXPANSION_MODELS if self.learning.rule in family.rules)
+
+
+def forgetting_of(spec: Any) -> float:
+    return spec.learning.forgetting or (0.9995 if spec.learning.rule == SOFTMAX else 0.998)
+
+
+def variance_of(spec: Any) -> float:
+    return spec.learning.prior_variance or (1.0 if spec.learning.rule == SOFTMAX else 10.0)
+
+
+def prior_of(spec: Any) -> float:
+    """The variance in units of the recursion: -log p has second derivatives of 1/4."""
+    return variance_of(spec) / 4 if spec.learning.rule == SOFTMAX else variance_of(spec)
 
 
 def need_tables(spec: Any, refuse: Refuse) -> None:
@@ -91,9 +124,9 @@ def need_tables(spec: Any, refuse: Refuse) -> None:
 class ExpansionModels(FrozenModels):
     """The tables of a frozen model, and what is learned on top of them."""
 
-    rules: Mapping[str, str] = dict.fromkeys(RULES, "kernel")
+    rules: Mapping[str, str] = dict.fromkeys(("expansion-nlms", "expansion-rls"), "kernel")
     programs: Mapping[LabelKind, Program] = EXPANSION
-    spec = ExpansionSpec
+    spec: type[Any] = ExpansionSpec
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         largest = kernel_settings.largest(spec.precision)
@@ -108,7 +141,7 @@ class ExpansionModels(FrozenModels):
         value = self._complain_of_numbers(spec, refuse)
         spec.check_size(refuse)
         # phi'P phi
-        if not (len(tables.vectors) + 1) * max(1.0, value) ** 2 * max(1.0, spec.learning.prior_variance) <= largest:
+        if not (len(tables.vectors) + 1) * max(1.0, value) ** 2 * max(1.0, prior_of(spec)) <= largest:
             refuse(
                 "[input] max_abs",
                 f"is {spec.input_max_abs:g}, with which k(x, v) can reach {value:.3g} and sums overflow {spec.precision}; it must "
@@ -132,16 +165,22 @@ class ExpansionModels(FrozenModels):
         }
         return sizes | stages.probabilities(spec, spec.expansion.calibration is not None)
 
+    def _trained(self, spec: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Multipliers (N, OUTPUTS) and bias (OUTPUTS,) of the trained functions."""
+        tables, outputs = spec.expansion, spec.outputs
+        if tables.weights is None:
+            return np.zeros((len(tables.vectors), outputs)), np.zeros(outputs)
+        return np.array(tables.weights, float), np.array(tables.bias, float)
+
     def parameters(self, spec: Any) -> dict[str, Any]:
         tables, outputs, dim = spec.expansion, spec.outputs, spec.dim
         vectors, begins = np.array(tables.vectors, float), tables.weights is not None
-        multipliers = np.array(tables.weights, float) if begins else np.zeros((len(vectors), outputs))
-        bias = np.array(tables.bias, float) if begins else np.zeros(outputs)
         folded, square_limit = np.zeros((len(vectors), dim + 1)), 0.0
         if tables.distance == "products":
             folded, square_limit = folded_rows(spec)
         calibration = np.array(tables.calibration or np.zeros((outputs, 2)), float)
         value = kernel_settings.bound(spec, never, np.abs(vectors).max(0))
+        multipliers, bias = self._trained(spec)
         features, largest = len(vectors) + 1, 1e37 if spec.precision == "float32" else 1e300
         limit = min(2.0**20 * stages.label_unit(spec), 2.0**100, largest / features / max(1.0, value))
         trained = float((np.abs(multipliers).sum(0) * value + np.abs(bias)).max())
@@ -152,9 +191,9 @@ class ExpansionModels(FrozenModels):
             | {
                 "gain": RULES[spec.learning.rule],
                 "eta": spec.learning.eta,
-                "forgetting": spec.learning.forgetting,
-                "prior_variance": spec.learning.prior_variance,
-                "settled_limit": 1.01 * spec.learning.prior_variance,
+                "forgetting": forgetting_of(spec),
+                "prior_variance": prior_of(spec),
+                "settled_limit": 1.01 * prior_of(spec),
                 "weight_limit": limit,
                 # of other linear models
                 "forgets": False,
@@ -167,6 +206,8 @@ class ExpansionModels(FrozenModels):
                 "amplitude": 1.0,
                 "frequencies": np.zeros((len(vectors), dim)),
                 "phases": np.zeros(len(vectors)),
+                "adds": begins and self._functions(spec) < outputs,
+                "trained_classes": max(2, self._functions(spec)),
                 "begins": begins,
                 "continues": begins and spec.label_kind != "class",
                 "products": tables.distance == "products",
@@ -184,7 +225,41 @@ class ExpansionModels(FrozenModels):
         )
 
 
-EXPANSION_MODELS: Family = ExpansionModels()
+class SoftmaxModels(ExpansionModels):
+    """The tables of a frozen classifier, which may know fewer classes than the label has, and what is learned on top of them."""
+
+    rules: Mapping[str, str] = {SOFTMAX: "kernel"}
+    programs: Mapping[LabelKind, Program] = EXPANSION_SOFTMAX
+
+    def validate(self, spec: Any, refuse: Refuse) -> None:
+        super().validate(spec, refuse)
+        if spec.expansion.calibration is not None:
+            refuse("[expansion] calibration", f"is of fixed probabilities, and {SOFTMAX} learns them: leave it out")
+
+    def _functions(self, spec: Any) -> int:
+        known = len(spec.expansion.bias or ())
+        return known if known == 1 or 3 <= known < spec.outputs else int(spec.outputs)
+
+    _weights = _functions
+
+    def capacities(self, spec: Any) -> dict[str, int]:
+        return super().capacities(spec) | stages.probabilities(spec, True)
+
+    def parameters(self, spec: Any) -> dict[str, Any]:
+        return super().parameters(spec) | {"sharpens": False}
+
+    def _trained(self, spec: Any) -> tuple[np.ndarray, np.ndarray]:
+        multipliers, bias = super()._trained(spec)
+        added = spec.outputs - len(bias)
+        if added <= 0:
+            return multipliers, bias
+        if len(bias) == 1:  # the logarithm of the odds becomes a function of each class
+            multipliers, bias, added = multipliers * [-0.5, 0.5], bias * [-0.5, 0.5], added - 1
+        return np.pad(multipliers, ((0, 0), (0, added))), np.pad(bias, (0, added))
+
+
+EXPANSION_MODELS: tuple[Family, ...] = (ExpansionModels(), SoftmaxModels())
+"""A family for each program."""
 
 
 WEIGHT_BITS, HEADROOM = 30, 8
@@ -199,7 +274,7 @@ class Int16ContinuedLabel(Int16Label):
     gain: stages.ContinuedGain = True
 
 
-class Int16ExpansionSpec(Int16Spec):
+class Int16ExpansionSpec(Continued, Int16Spec):
     label: Int16ContinuedLabel = Int16ContinuedLabel()
     kernel: KernelSection | None = None
     linear: stages.LinearPart | None = None
@@ -210,7 +285,7 @@ class Int16ExpansionSpec(Int16Spec):
 class Int16ExpansionModels(Int16FrozenModels):
     """The tables of a frozen model in whole numbers, and what is learned on top of them."""
 
-    rules: Mapping[str, str] = dict.fromkeys(RULES, "kernel")
+    rules: Mapping[str, str] = ExpansionModels.rules
     programs: Mapping[LabelKind, Program] = INT16_EXPANSION
     spec: type[Any] = Int16ExpansionSpec
     planned: tuple[tuple[str, str | None], ...] = ()
@@ -223,10 +298,10 @@ class Int16ExpansionModels(Int16FrozenModels):
         complain_of_label(spec, refuse)
         need_vectors(spec, refuse, NUMBERS_MOST - 1)
         complain_of_rate("[learning] eta", spec.learning.eta, refuse)
-        if not 1e-3 <= spec.learning.prior_variance <= 1e3:
+        if not 1e-3 <= prior_of(spec) <= 1e3:
             refuse(
                 "[learning] prior_variance",
-                f"is {spec.learning.prior_variance:g}; it must be from 1e-3 to 1e3 for int16",
+                f"is {prior_of(spec):g}; it must be from 1e-3 to 1e3 for int16",
             )
         self._complain_of_machine(spec, refuse)
         if spec.label_max_abs < (least := 2.0 ** (LEAST_BITS - spec.label_shift)):
@@ -258,8 +333,8 @@ class Int16ExpansionModels(Int16FrozenModels):
             "weight_most": 2**WEIGHT_BITS - 1,
             "rate": max(1, round((1 if filters else learning.eta) * 2**15)),
             "prior": np.full(size, 2**KNOWN),
-            "noise": round(2**NOISE / learning.prior_variance) if filters else 0,
-            "forgets": round(-math.log2(1 - learning.forgetting)),
+            "noise": round(2**NOISE / prior_of(spec)) if filters else 0,
+            "forgets": round(-math.log2(1 - forgetting_of(spec))),
             "rehearsed": spec.rehearsed(REHEARSED),
         }
 
