@@ -400,7 +400,7 @@ def test_the_smallest_spec_is_whole_and_a_rule_needs_what_the_page_says():
             continue
         # what is said to be missing is what the page names: the kernel, vectors, classes
         own = dict.fromkeys(("frozen", "nystrom", "expansion-nlms", "expansion-rls"), "vectors")
-        own |= {"kfd": "classes", "spectrum-softmax": "classes"}
+        own |= {"kfd": "classes", "spectrum-softmax": "classes", "expansion-softmax": "classes"}
         missing = own.get(rule, r"\[kernel\] is missing")
         with pytest.raises(UserError, match=missing):
             make_spec(named)
