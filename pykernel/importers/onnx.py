@@ -40,7 +40,7 @@ PROBED, PROBED_VALUES = 64, 2**24
 this.
 """
 STRANGE = (
-    "makes something of its decision values that is neither these, scikit-learn's votes, probabilities nor the class; save "
+    "makes something of its decision values that is neither these nor scikit-learn's votes, probabilities or the class; save "
     "the model without"
 )
 
