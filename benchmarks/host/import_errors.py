@@ -60,6 +60,7 @@ from sklearn.linear_model import (
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -188,6 +189,25 @@ STEPS = {
     "GPR DotProduct": (GaussianProcessRegressor(DotProduct() + WhiteKernel(), alpha=0.1, optimizer=None),),
     "TransformedTargetRegressor": (TransformedTargetRegressor(KernelRidge(kernel="rbf"), transformer=MinMaxScaler()),),
 }
+UNITS = {"hidden_layer_sizes": (12,), "random_state": 0}
+NETWORKS = {
+    "MLPRegressor relu": ("numbers", StandardScaler(), MLPRegressor(**UNITS)),
+    "MLPRegressor tanh": ("several", RobustScaler(), MLPRegressor(activation="tanh", **UNITS)),
+    "MLPRegressor logistic": ("several", MinMaxScaler(), MLPRegressor(activation="logistic", **UNITS)),
+    "MLPRegressor identity": ("numbers", StandardScaler(), MLPRegressor(activation="identity", **UNITS)),
+    "MLPRegressor, no units": ("numbers", StandardScaler(), MLPRegressor(hidden_layer_sizes=(), random_state=0)),
+    "PCA, MLPRegressor": ("numbers", StandardScaler(), PCA(2, whiten=True), MinMaxScaler(), MLPRegressor(**UNITS)),
+    "MLPClassifier relu": ("two", MinMaxScaler(), MLPClassifier(**UNITS)),
+    "MLPClassifier tanh": ("three", StandardScaler(), MLPClassifier(activation="tanh", **UNITS)),
+    "MLPClassifier logistic": (
+        "two",
+        SelectKBest(k=3),
+        StandardScaler(),
+        MLPClassifier(activation="logistic", **UNITS),
+    ),
+    "MLPClassifier identity": ("three", MaxAbsScaler(), MLPClassifier(activation="identity", **UNITS)),
+}
+"""Networks with one hidden layer: target, steps and the network."""
 FOLDED = {
     **{kind.__name__: (scaled(kind()), "numbers") for kind in REGRESSORS if kind is not TweedieRegressor},
     "TweedieRegressor": (scaled(TweedieRegressor(power=0)), "numbers"),
@@ -212,6 +232,12 @@ FOLDED = {
         "several",
     ),
     "MultiOutputRegressor, scaled": (MultiOutputRegressor(scaled(Ridge())), "several"),
+    **{name: (make_pipeline(*steps), target) for name, (target, *steps) in NETWORKS.items()},
+    "OneVsRestClassifier, networks": (scaled(OneVsRestClassifier(MLPClassifier(**UNITS))), "three"),
+    "TransformedTargetRegressor, network": (
+        TransformedTargetRegressor(scaled(MLPRegressor(**UNITS)), transformer=StandardScaler()),
+        "numbers",
+    ),
     "GridSearchCV": (GridSearchCV(scaled(SVR()), {"svr__C": [1.0, 2.0]}, cv=2), "numbers"),
 }
 """What is folded into a frozen model: steps, linear models, models around models."""
@@ -231,7 +257,8 @@ def bound(spec: Spec, used: np.ndarray) -> float:
     folded = rounding.machine_of(spec)
     z, weights = folded.scaled(used), np.abs(folded.columns_of_weights())
     products = np.abs(z) @ np.abs(folded.vectors).T
-    k = {"linear": products, "polynomial": (folded.gamma * products + abs(folded.coef0)) ** folded.degree}
+    inner = dict.fromkeys(("relu", "tanh", "logistic", "identity"), products + np.abs(folded.shifts))
+    k = inner | {"linear": products, "polynomial": (folded.gamma * products + abs(folded.coef0)) ** folded.degree}
     size = (k.get(folded.function, np.ones_like(products)) @ weights + np.abs(folded.bias)).max()
     return float(ERROR[spec.precision] * size * (1 if spec.precision == "float32" else folded.dim))
 

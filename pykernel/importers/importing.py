@@ -50,7 +50,7 @@ def from_sklearn(
     """Convert a fitted scikit-learn estimator to a spec. The spec's C computes the estimator's decision values.
 
     The estimator can be a support vector machine, ``KernelRidge``, ``GaussianProcessRegressor`` (the mean), a linear
-    model, a kernel machine of pykernel, a pipeline of scalers, selections, projections or kernel features and one of
+    model, a network with one hidden layer (``MLPRegressor``, ``MLPClassifier``), a kernel machine of pykernel, a pipeline of scalers, selections, projections or kernel features and one of
     these, or a model around one. docs/importing.md lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result
     of ``decision_function``, or of ``predict`` for regressors. ``NAME_classify`` writes the position of the class
     that ``predict`` returns. Where ``SignalFeatures`` is the first step, the spec has a ``[signal]``: ``NAME_push``
@@ -159,8 +159,8 @@ def load_model(
     state: str | Path | None = None,
     trust_code: bool = False,
 ) -> Spec:
-    """Convert a model's file to a spec: ``.onnx`` with a support vector machine or a linear model, or with ``vectors`` a spec
-    and what a device learned.
+    """Convert a model's file to a spec: ``.onnx`` with a support vector machine, a linear model or a network with one hidden
+    layer, or with ``vectors`` a spec and what a device learned.
 
     Nothing in the file is executed: it is read as numbers. Other files of estimators are refused; load such a file
     yourself, and give the estimator to ``from_sklearn``.
@@ -466,6 +466,12 @@ def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
         (one,) = model.calibrated_classifiers_
         values = source_functions(one.estimator, x)
         return np.column_stack([-(c.a_ * f + c.b_) for c, f in zip(one.calibrators, values.T, strict=True)])
+    if hasattr(model, "out_activation_"):  # of a network: its values before a softmax
+        model = copy.copy(model)
+        model.out_activation_ = "identity"
+        return np.asarray(model._forward_pass_fast(x), np.float64)
+    if not hasattr(model, "decision_function") and hasattr(model, "estimators_"):
+        return np.hstack([source_functions(each, x) for each in model.estimators_])
     if len(getattr(model, "classes_", ())) > 2 and hasattr(model, "decision_function_shape"):
         model = copy.copy(model).set_params(decision_function_shape="ovo", break_ties=False)
     values = model.decision_function(x) if hasattr(model, "decision_function") else model.predict(x)

@@ -1,4 +1,5 @@
-"""Support vector machines and linear models in ONNX files (ai.onnx.ml), as skl2onnx and others write them.
+"""Support vector machines, linear models and networks with one hidden layer in ONNX files, as skl2onnx, PyTorch and others
+write them.
 
 Files are untrusted.  Three known parts of a graph are read into plain arrays: a chain of operations that scale the
 input, the machine, and the operations on the machine's values.  A file with anything else is refused.  The parts are
@@ -17,24 +18,30 @@ import numpy as np
 
 from pykernel.importers.onnx_graph import CLASSIFIERS, FLOAT, FLOATS, NUMBERS, TEXT, Graph, Node, read_graph
 from pykernel.importers.place import Place
-from pykernel.importers.sklearn import of_pairs, require_targets
+from pykernel.importers.sklearn import network, of_pairs, require_targets, told_apart
 from pykernel.importers.steps import FILE, Affine, behind, kernel_of, require_inputs
 from pykernel.spec.model import DIM_LIMIT, shown_value
 from pykernel.training.machine import Machine, array_of, checked, require_classes, votes
 
-AFFINE = ("Scaler", "Add", "Sub", "Mul", "Div", "Cast", "Identity")
+AFFINE = ("Scaler", "Add", "Sub", "Mul", "Div", "Cast", "Identity", "Flatten", "Reshape")
 """What may stand before the machine."""
 AFTER = tuple("Abs Add ArrayFeatureExtractor Cast Concat Div Identity Less Mul Neg Normalizer Sign Sum ZipMap".split())
 """The operations that skl2onnx writes after a machine: scikit-learn's votes, the sign of a OneClassSVM, and
 probabilities that sum to 1."""
+OUTPUTS = ("ArgMax", "Reshape", "Sigmoid", "Softmax", "Sub")
+"""The operations that may stand after a network, too: probabilities and the class."""
+UNITS = {"Relu": "relu", "Sigmoid": "logistic", "Tanh": "tanh"}
+"""The operations of hidden units."""
 KERNELS = {"LINEAR": "linear", "POLY": "polynomial", "RBF": "gaussian", "SIGMOID": "sigmoid"}
-MACHINES = (*CLASSIFIERS, "LinearRegressor", "SVMRegressor")
+MACHINES, NETWORK = (*CLASSIFIERS, "LinearRegressor", "SVMRegressor"), "network"
+"""Operations that are a model; and what stands in place of the layers of a network, which are several operations."""
 PROBED, PROBED_VALUES = 64, 2**24
 """Number of test rows with which the operations after the machine are identified, and most numbers computed for
 this.
 """
 STRANGE = (
-    "makes something of its decision values that is neither these nor scikit-learn's votes; save the model without"
+    "makes something of its decision values that is neither these nor scikit-learn's votes, probabilities or the class; save "
+    "the model without"
 )
 
 
@@ -44,7 +51,7 @@ class Source:
 
     steps: list[Callable[[np.ndarray], np.ndarray]]
     node: Node
-    machine: Machine  # which the node became; of it only the kernel and the vectors are taken
+    machine: Machine  # which the node became; of it only the kernel and the vectors are taken, and all of a network
 
     def functions(self, x: np.ndarray) -> np.ndarray:
         """The machine's values at rows of x, (rows, F), in float64, computed with the file's operations; signs as in
@@ -54,6 +61,8 @@ class Source:
         for step in self.steps:
             z = step(z)
         has, classifier = self.node.has, self.node.kind == "SVMClassifier"
+        if self.node.kind == NETWORK:
+            return self.machine.functions(z)
         if self.node.kind.startswith("Linear"):
             bias = has["intercepts"]
             scores = z @ has["coefficients"].reshape(len(bias), -1).T + bias
@@ -78,13 +87,13 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
 
     Raises UserError, one sentence.
     """
-    graph = read_graph(data)
-    found = [node for node in graph.nodes if node.kind in MACHINES]
+    graph = _with_network(read_graph(data))
+    found = [node for node in graph.nodes if node.kind in (*MACHINES, NETWORK)]
     many = f"{len(found)} models" if found else "no model"
     others = "" if found else shown_value(", ".join(sorted({node.kind for node in graph.nodes})))
     FILE.need(
         len(found) == 1,
-        f"holds {many} that can be read; it must hold one {', '.join(MACHINES[:-1])} or {MACHINES[-1]}"
+        f"holds {many} that can be read; it must hold one {', '.join(MACHINES)} or network with one hidden layer"
         + (f", and has {others}" if graph.nodes and others else ""),
     )
     (node,) = found
@@ -95,13 +104,18 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
         FILE.need(
             id(other) in part, f"holds a {shown_value(other.kind)} that is no part of the model; save the model without"
         )
-    makers = {"SVMClassifier": _classifier, "SVMRegressor": _regressor}
+    makers = {
+        "SVMClassifier": _classifier,
+        "SVMRegressor": _regressor,
+        NETWORK: lambda node: network(Place(NETWORK), **node.has),
+    }
     machine = makers.get(node.kind, _linear)(node)
     steps, affine = _scaling(graph, chain, machine.dim)
     with np.errstate(all="ignore"):  # scales of 0 are refused below
         machine = behind(machine, affine, Place(node.kind))
-    decided = _linear_decided if machine.largest is not None else _decided
-    return checked(decided(graph, node, after, machine), node.kind), Source(steps, node, machine)
+    decided = _decided if machine.largest is None else _network_decided if node.kind == NETWORK else _linear_decided
+    machine = checked(decided(graph, node, after, machine), node.kind)
+    return machine, Source(steps, node, machine)
 
 
 # --------------------------------------------------------------------------------------------------- the machine
@@ -208,6 +222,97 @@ def _linear(node: Node) -> Machine:
     return Machine(where, "linear", vectors=coef, weights=np.eye(functions), bias=bias, classes=classes, largest=1.0)
 
 
+# ------------------------------------------------------------------------------------------------------- networks
+
+
+def _with_network(graph: Graph) -> Graph:
+    """The graph with one node in place of the layers of a network; the graph itself if it has no layers."""
+    layers = [node for node in graph.nodes if node.kind in ("Gemm", "MatMul")]
+    if not layers or any(node.kind in MACHINES for node in graph.nodes):
+        return graph
+    takers = {name: node for node in reversed(graph.nodes) for name in node.inputs}
+    parts: list[Node] = []
+    made, tables, activation = layers[0].inputs[0], [], "identity"
+    for layer in layers:
+        unit = takers.get(made) if parts else layer
+        if unit is not None and (unit.kind in UNITS or (len(layers) > 2 and unit is not layer)):
+            activation, made = UNITS.get(unit.kind, ""), unit.outputs[0]
+            parts.append(unit)
+        between = shown_value(unit.kind) if (unit := takers.get(made)) else "nothing"
+        FILE.need(
+            layer.inputs[0] == made,
+            f"has {between} where its next layer must be; {', '.join(UNITS)} or none of them may stand between two layers",
+        )
+        own, made, found = _layer(graph, layer, takers)
+        parts += found
+        tables.append(own)
+    node = Node(NETWORK, layers[0].inputs[:1], (made,), {"layers": tables, "activation": activation})
+    gone = set(map(id, parts[:-1]))
+    others = [node if other is parts[-1] else other for other in graph.nodes if id(other) not in gone]
+    return replace(graph, nodes=others)
+
+
+def _layer(graph: Graph, layer: Node, takers: dict[str, Node]) -> tuple[tuple[np.ndarray, np.ndarray], str, list[Node]]:
+    """The weights (inputs, outputs) and biases of a layer, the name of its values, and its nodes."""
+    has, parts, (weights, *biases) = layer.has, [layer], (_table(graph, name) for name in layer.inputs[1:])
+    FILE.need(
+        weights.ndim == 2 and weights.dtype.kind == "f",
+        f"its {layer.kind} must take the values before it, and a table of floats, (inputs, outputs)",
+    )
+    for name, usual in (("transA", 0), ("alpha", 1), ("beta", 1)):
+        FILE.need(has.get(name, usual) == usual, f"its Gemm has {name} {has.get(name)}; it must be {usual}")
+    weights = weights.T if has.get("transB", 0) else weights
+    added = takers.get(layer.outputs[0])
+    if not biases and added is not None and added.kind == "Add":
+        biases = [graph.tables[name] for name in added.inputs if name in graph.tables]
+        parts += [added] if biases else []
+    count, bias = weights.shape[1], biases[0] if biases else np.zeros(weights.shape[1])
+    FILE.need(
+        bias.dtype.kind == "f" and bias.shape in ((count,), (1, count)),
+        f"its {layer.kind} makes {count:,} values, and {shown_value(bias.shape)} numbers are added; it must be one for each",
+    )
+    return (weights, bias.ravel()), parts[-1].outputs[0], parts
+
+
+def _table(graph: Graph, name: str) -> np.ndarray:
+    """A table of the file; an empty one for what a node computes."""
+    return graph.tables.get(name, np.zeros(0))
+
+
+def _network_decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:
+    """The network as a classifier, if the graph computes probabilities or the class."""
+    functions = len(machine.bias)
+    f = np.vstack([_probes(functions, 100), 9 * np.eye(functions)]).astype(node.has["layers"][-1][0].dtype)
+    sigmoids = 0.5 + 0.5 * np.tanh(0.5 * f)
+    p, at = np.hstack([1 - sigmoids, sigmoids]), (f[:, 0] > 0).astype(int)
+    if functions > 1:
+        p, at = _softmax(f), f.argmax(axis=1)
+    sure, classes = False, None
+    for found in after.computed(graph, node, f).values():
+        FILE.need(
+            functions == 1 or not _same(found, sigmoids),
+            f"ends in {functions} sigmoids, each for a label of its own; a Softmax tells one class of several",
+        )
+        if found.dtype.kind != "f" and found.size == len(at):
+            values = found.ravel()
+            named = [values[np.argmax(at == i)] for i in range(max(2, functions))]
+            FILE.need((values == np.array(named, values.dtype)[at]).all(), STRANGE)
+            classes = tuple(_text(name, "") if found.dtype == object else int(name) for name in named)
+        elif _same(found, p) or (functions == 1 and _same(found, p[:, 1:])):
+            sure = True
+        else:
+            # of several targets skl2onnx makes one column
+            FILE.need(_same(found, f) or _same(found, f.reshape(-1, 1)), STRANGE)
+    if classes is None and sure:
+        classes = tuple(range(max(2, functions)))
+    if classes is not None and functions == 2:
+        weights, bias = machine.weights, machine.bias
+        machine = replace(machine, weights=weights[:, 1:] - weights[:, :1], bias=bias[1:] - bias[:1])
+    machine = told_apart(machine, classes, Place(NETWORK)) if sure and classes else replace(machine, classes=classes)
+    _require_named(after, machine)
+    return machine
+
+
 # ------------------------------------------------------------------------------------------------- before and after
 
 
@@ -241,7 +346,15 @@ def _scaling(graph: Graph, chain: Sequence[Node], dim: int) -> tuple[list[Callab
         if node.kind == "Cast":
             kind = node.has.get("to", 0)
             FILE.need(kind in FLOATS, "casts its inputs to a type that is neither float nor double")
-        if node.kind in ("Cast", "Identity"):
+        if node.kind in ("Flatten", "Reshape"):
+            same = [[-1, dim], [0, dim], [0, -1]][: 1 if node.has.get("allowzero", 0) else 3]
+            kept = (
+                node.has.get("axis", 1) == 1
+                if node.kind == "Flatten"
+                else _table(graph, node.inputs[1]).tolist() in same
+            )
+            FILE.need(kept, f"its {node.kind} changes the shape of the input; it must be samples and {dim} numbers")
+        if node.kind in ("Cast", "Flatten", "Identity", "Reshape"):
             continue
         if node.kind == "Scaler":
             kind = FLOAT
@@ -322,7 +435,8 @@ def _after(graph: Graph, node: Node) -> After:
             labels.update(other.outputs)
         elif values.intersection(other.inputs):
             FILE.need(
-                other.kind in AFTER and not maps.intersection(other.inputs),
+                (other.kind in AFTER or (node.kind == NETWORK and other.kind in OUTPUTS))
+                and not maps.intersection(other.inputs),
                 f"changes the decision values by a {shown_value(other.kind)}, which has no C",
             )
             values.update(other.outputs)
@@ -376,8 +490,7 @@ def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) ->
     f = _probes(functions, 100)
     scores = np.hstack([-f, f]) if machine.classes is not None and functions == 1 else f
     if transform == "SOFTMAX" and functions > 1:
-        scores = np.exp(f - f.max(axis=1, keepdims=True))
-        scores /= scores.sum(axis=1, keepdims=True)
+        scores = _softmax(f)
     elif transform != "NONE":
         scores = np.exp(np.minimum(scores, 0)) / (1 + np.exp(-np.abs(scores)))
     rows = scores.astype(np.float32)
@@ -391,6 +504,11 @@ def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) ->
         return replace(machine, calibration=np.tile([-1.0, 0.0], (functions, 1)))
     note = f"{node.kind}: probabilities are left out; those of {functions} classes have C if LOGISTIC and a Normalizer make them"
     return machine if transform == "NONE" else replace(machine, notes=(note,))
+
+
+def _softmax(f: np.ndarray) -> np.ndarray:
+    e = np.exp(f - f.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -408,9 +526,9 @@ def _computed(
     for node in nodes:
         taken: list[Any] = [made[name] if name in made else tables.get(name) for name in node.inputs]
         for name, array in zip(node.inputs, taken, strict=True):
-            FILE.need(array is not None and (name in made or array.size == 1), STRANGE)
+            FILE.need(array is not None and (name in made or array.size == 1 or array.ndim == 1), STRANGE)
         try:
-            joined = node.kind == "Concat"
+            joined = node.kind in ("ArrayFeatureExtractor", "Concat", "Reshape")
             left -= sum(a.size for a in taken) if joined else math.prod(np.broadcast_shapes(*(a.shape for a in taken)))
             FILE.need(left >= 0, STRANGE)
             with np.errstate(all="ignore"):
@@ -432,6 +550,14 @@ def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
         if not np.isfinite(first).all():
             raise ValueError
         return np.asarray(first.astype(NUMBERS[node.has["to"]]))
+    if kind == "Reshape":
+        return np.reshape(first, taken[1].tolist())
+    if kind == "ArgMax" and node.has.get("axis", 0) in (1, -1) and not node.has.get("select_last_index", 0):
+        return np.asarray(first.argmax(axis=1, keepdims=bool(node.has.get("keepdims", 1))))
+    if kind == "Softmax" and node.has.get("axis", -1) in (1, -1):
+        return _softmax(first)
+    if kind == "ArrayFeatureExtractor" and first.ndim == 1:  # classes by their positions
+        return np.asarray(first[taken[1].ravel()][None])
     if kind == "ArrayFeatureExtractor":
         (index,) = taken[1].ravel().tolist()
         if taken[1].dtype != np.int64 or first.ndim < 2 or not 0 <= index < first.shape[-1]:
@@ -452,5 +578,6 @@ def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
 
 UFUNCS: dict[str, Callable[..., Any]] = {
     "Abs": np.abs, "Add": np.add, "Div": np.divide, "Less": np.less, "Mul": np.multiply, "Neg": np.negative, "Sign": np.sign,
+    "Sigmoid": lambda f: 0.5 + 0.5 * np.tanh(0.5 * f), "Sub": np.subtract,
     "Sum": lambda *taken: functools.reduce(np.add, taken),
 }  # fmt: skip

@@ -36,12 +36,20 @@ SVM = {
     "support_vectors": FLOAT_LISTS,
 }
 OPERATIONS: dict[str, tuple[str, int, int, dict[str, int]]] = {
-    **{kind: ("", 1, 1, {}) for kind in ("Abs", "Identity", "Neg", "Sign")},
-    **{kind: ("", 2, 2, {}) for kind in ("Add", "Div", "Less", "Mul", "Sub")},
+    **{kind: ("", 1, 1, {}) for kind in ("Abs", "Identity", "Neg", "Relu", "Sigmoid", "Sign", "Tanh")},
+    **{kind: ("", 2, 2, {}) for kind in ("Add", "Div", "Less", "MatMul", "Mul", "Sub")},
+    "ArgMax": ("", 1, 1, dict.fromkeys(("axis", "keepdims", "select_last_index"), AttributeProto.INT)),
     "ArrayFeatureExtractor": (ML, 2, 2, {}),
     "Cast": ("", 1, 1, {"to": AttributeProto.INT, "saturate": AttributeProto.INT}),
     "Concat": ("", 1, JOINED, {"axis": AttributeProto.INT}),
     "Constant": ("", 0, 0, {"value": AttributeProto.TENSOR}),
+    "Flatten": ("", 1, 1, {"axis": AttributeProto.INT}),
+    "Gemm": ("", 2, 3, {
+        "alpha": AttributeProto.FLOAT,
+        "beta": AttributeProto.FLOAT,
+        "transA": AttributeProto.INT,
+        "transB": AttributeProto.INT,
+    }),
     "LinearClassifier": (ML, 1, 1, {
         "classlabels_ints": AttributeProto.INTS,
         "classlabels_strings": AttributeProto.STRINGS,
@@ -57,7 +65,9 @@ OPERATIONS: dict[str, tuple[str, int, int, dict[str, int]]] = {
         "targets": AttributeProto.INT,
     }),
     "Normalizer": (ML, 1, 1, {"norm": AttributeProto.STRING}),
+    "Reshape": ("", 2, 2, {"allowzero": AttributeProto.INT}),
     "Scaler": (ML, 1, 1, {"offset": FLOAT_LISTS, "scale": FLOAT_LISTS}),
+    "Softmax": ("", 1, 1, {"axis": AttributeProto.INT}),
     "Sum": ("", 1, JOINED, {}),
     "SVMClassifier": (ML, 1, 1, SVM | {
         "classlabels_ints": AttributeProto.INTS,
@@ -172,6 +182,7 @@ def _graph(model: Any) -> Graph:
         "names a result that no node computes, or names it twice; save the model again",
     )
     dims = kind.shape.dim
+    FILE.need(len(dims) in (0, 2), f"its input has {len(dims)} dimensions; it must have two, samples and their numbers")
     width = dims[1].dim_value if len(dims) == 2 and dims[1].HasField("dim_value") else 0
     return Graph(nodes, tables, inputs[0].name, kind.elem_type, width or None, outputs)
 
@@ -217,8 +228,8 @@ def _value(attribute: Any) -> Any:
 
 
 def _read_table(tables: dict[str, np.ndarray], name: str, tensor: Any) -> None:
-    """Read a table of numbers; tables of other types are skipped."""
-    if tensor is None or tensor.data_type not in NUMBERS:
+    """Read a table of numbers or texts; tables of other types are skipped."""
+    if tensor is None or tensor.data_type not in (*NUMBERS, TEXT):
         return
     elsewhere = tensor.data_location == TensorProto.EXTERNAL or tensor.external_data
     FILE.need(not elsewhere, f"keeps {shown_value(name)} in another file; save it with its data inside")
@@ -230,6 +241,6 @@ def _read_table(tables: dict[str, np.ndarray], name: str, tensor: Any) -> None:
     except (TypeError, ValueError):
         raise damaged from None
     FILE.need(
-        np.isfinite(tables[name]).all(),
+        tensor.data_type == TEXT or np.isfinite(tables[name]).all(),
         f"table {shown_value(name)} holds numbers that are not finite; save the model again",
     )

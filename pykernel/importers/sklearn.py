@@ -29,6 +29,7 @@ from pykernel.importers.steps import (
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
 from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import DIM_LIMIT, OUTPUTS_LIMIT, Spec, shown_value, visible_name
+from pykernel.spec.sections import ROWS_LIMIT
 from pykernel.training.machine import Machine, array_of, checked, number_of, require_classes
 from pykernel.training.trained import collapsed
 
@@ -132,6 +133,7 @@ def _readers() -> dict[type, Callable[[Any, Place], Machine]]:
         _svc: {"svm": "SVC NuSVC"},
         _svr: {"svm": "SVR NuSVR OneClassSVM"},
         _kernel_ridge: {"kernel_ridge": "KernelRidge"},
+        _perceptron: {"neural_network": "MLPClassifier MLPRegressor"},
         _gaussian_process: {"gaussian_process": "GaussianProcessRegressor"},
         _calibrated: {"calibration": "CalibratedClassifierCV"},
         _several_targets: {"multioutput": "MultiOutputRegressor"},
@@ -151,8 +153,8 @@ NEAR = {
 }
 """Models that cannot be imported, and what can be in their place."""
 IMPORTABLE = (
-    "support vector machines, kernel ridge regression, Gaussian process regression, linear models and pipelines that end in "
-    "one of them are"
+    "support vector machines, kernel ridge regression, Gaussian process regression, linear models, networks with one hidden "
+    "layer and pipelines that end in one of them are"
 )
 
 
@@ -425,6 +427,63 @@ def _linear(model: Any, where: Place) -> Machine:
     return replace(machine, classes=tuple(np.asarray(model.classes_).tolist()), calibration=calibration)
 
 
+def _perceptron(model: Any, where: Place) -> Machine:
+    """MLPRegressor and MLPClassifier; of several classes the values before the softmax."""
+    classes, last = None, "identity"
+    if hasattr(model, "classes_"):
+        kind, classes = model._label_binarizer.y_type_, tuple(np.asarray(model.classes_).tolist())
+        where.need(
+            kind in ("binary", "multiclass"), f"its labels are {shown_value(kind)}; a model tells one class of several"
+        )
+        require_classes(len(classes), where)
+        last = "logistic" if len(classes) == 2 else "softmax"
+    where.need(
+        model.out_activation_ == last,
+        f"out_activation_ is {shown_value(model.out_activation_)}, which has no C; {last} has, which is that of the default loss",
+    )
+    layers = list(zip(model.coefs_, model.intercepts_, strict=False))
+    where.need(len(layers) == model.n_layers_ - 1, f"its {model.n_layers_} layers are not all there; fit it again")
+    machine = network(where, model.activation, layers)
+    functions = len(machine.bias)
+    where.need(
+        classes is None or functions == (1 if len(classes) == 2 else len(classes)),
+        f"has {functions} functions for {len(classes or ())} classes; fit it again",
+    )
+    return machine if classes is None else told_apart(machine, classes, where)
+
+
+def network(where: Place, activation: Any, layers: Sequence[tuple[Any, Any]]) -> Machine:
+    """A network with one hidden layer, or with none.
+
+    layers: of each the weights, (inputs, outputs), and the biases, (outputs,); in order.
+    """
+    where.need(
+        1 <= len(layers) <= 2,
+        f"has {len(layers) - 1} hidden layers, and one has C; run a deeper network in its own runtime, and give the values "
+        "of its last hidden layer, as inputs, to a model that learns",
+    )
+    units = [name for name in HIDDEN if name != "fourier"]
+    where.need(activation in units, f"activation is {shown_value(activation)}, which has no C; {', '.join(units)} have")
+    (first, offsets), (last, bias) = layers[0], layers[-1]
+    vectors, functions = table(getattr(first, "T", None), where), np.size(bias)
+    offsets = array_of(offsets, (len(vectors),), where, "the bias of its first layer")
+    require_targets(functions, where)
+    if len(layers) == 1:
+        return Machine(where, "linear", vectors=vectors, weights=np.eye(functions), bias=offsets, largest=1.0)
+    where.need(len(vectors) <= ROWS_LIMIT, f"has {len(vectors):,} hidden units; a model has at most {ROWS_LIMIT:,}")
+    last = array_of(last, (len(vectors), functions), where, "the table of its last layer")
+    bias = array_of(bias, (functions,), where, "the bias of its last layer")
+    return Machine(where, activation, vectors=vectors, weights=last, bias=bias, offsets=offsets, largest=1.0)
+
+
+def told_apart(machine: Machine, classes: tuple[Any, ...], where: Place) -> Machine:
+    """A network as a classifier with probabilities, if these are of two classes."""
+    if len(machine.bias) == 1:
+        return replace(machine, classes=classes, calibration=np.array([[-1.0, 0.0]]))
+    note = f"{where}: probabilities are left out, for the softmax of {len(classes)} classes has no C"
+    return replace(machine, classes=classes, notes=(note,))
+
+
 # ------------------------------------------------------------------------------------------------ models around models
 
 
@@ -433,6 +492,11 @@ def _calibrated(model: Any, where: Place) -> Machine:
     found = model.calibrated_classifiers_
     where.need(len(found) == 1, f"averages {len(found)} classifiers, which has no C; fit it with ensemble=False")
     (one,) = found
+    inner = type(steps_of(one.estimator)[-1][1]).__name__
+    where.need(
+        hasattr(one.estimator, "decision_function"),
+        f"bends the probabilities of its {inner} once more, which has no C; give the {inner} itself",
+    )
     machine, calibrators = _read(one.estimator, where), one.calibrators
     where.need(
         {type(calibrator) for calibrator in calibrators} <= set(sklearn_types({"calibration": "_SigmoidCalibration"})),

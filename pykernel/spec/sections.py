@@ -32,8 +32,10 @@ NAME_LIMIT, FORMULA_LIMIT = 100, 1000
 RANGE = re.compile(r"(.*?)([0-9]{1,9})\.\.(\1)([0-9]{1,9})")
 """Columns that are numbered, in a spec: "x0..x63"."""
 
-Numbers = Annotated[tuple[float, ...], Field(strict=False, min_length=1, max_length=65536)]
-Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_length=65536)]
+ROWS_LIMIT = 2**16
+"""Most rows of a table in a spec, and most numbers of a row."""
+Numbers = Annotated[tuple[float, ...], Field(strict=False, min_length=1, max_length=ROWS_LIMIT)]
+Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_length=ROWS_LIMIT)]
 
 
 def shown_value(value: Any) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from pykernel.bases.arguments import checked_count
 from pykernel.bases.basis import share
 from pykernel.bases.candidates import Residual
-from pykernel.errors import UserError
+from pykernel.errors import UserError, option
 from pykernel.parallel import one_thread
 from pykernel.spec.kernel_settings import HIDDEN, INDEFINITE
 from pykernel.training import vectors as trained
@@ -137,7 +137,7 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
     if x is None:
         if machine.function in HIDDEN:
             raise UserError(
-                f"{machine.source}: its vectors are weights of inputs, which say nothing of the inputs; give rows"
+                f"{machine.source}: its vectors are weights of inputs, which say nothing of the inputs; give rows of these: {option('data')}"
             )
         z = made_up(machine.vectors, MADE_UP, rng)
     else:

@@ -241,10 +241,11 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     """Sentences about the parts of the source that the spec leaves out, and a warning if float32 is too coarse.
 
     Large weights that cancel out, as in a Gaussian process without noise, have rounding errors that are not small in
-    comparison with their sum.  The warning is based on a bound for inputs at the machine's vectors.
+    comparison with their sum.  The warning is based on a bound for inputs at the machine's vectors; vectors of hidden units
+    are no inputs, and say nothing of it.
     """
     found = list(machine.notes)
-    if spec.precision != "float32" or machine.function == "custom" or not len(machine.vectors):
+    if spec.precision != "float32" or machine.function in (*HIDDEN, "custom") or not len(machine.vectors):
         return found
     count = len(machine.vectors)
     at = np.linspace(0, count - 1, min(count, SEEN, max(16, NOTED_VALUES // count)), dtype=int)

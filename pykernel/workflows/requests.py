@@ -404,9 +404,9 @@ class TableOf:
 class Import:
     """Import a model that scikit-learn trained.
 
-    Support vector machines, kernel ridge, Gaussian processes and linear models can be imported, with the steps before
-    them; with --vectors also what a device learned. --vectors trains fewer vectors, to give the model's answers on rows of
-    --data or made-up ones. skl2onnx writes .onnx files. No code in a file is executed, and pickles are refused.
+    Support vector machines, kernel ridge, Gaussian processes, linear models and networks with one hidden layer can be
+    imported, with the steps before them; with --vectors also what a device learned. --vectors trains fewer vectors, to give the model's answers on rows of
+    --data or made-up ones. skl2onnx, PyTorch and Keras write .onnx files. No code in a file is executed, and pickles are refused.
 
         pykernel import gate.onnx -o gate.toml --data held.csv
         pykernel import flow.toml --start state.bin --vectors 16 -o small.toml

@@ -49,6 +49,7 @@ from sklearn.linear_model import (
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -953,8 +954,8 @@ REFUSED_GRAPHS = {
     "changes the decision values by a 'Softmax'": graph(svm(), node("Softmax", ["scores"])),
     "changes the class by a 'Neg'": graph(svm(), node("Neg", ["label"])),
     "neither these nor scikit-learn's votes": graph(svm(), node("Abs", ["scores"])),
-    "neither these nor scikit-learn's votes;": graph(svm("SVMRegressor"), node("Mul", ["y", "c"]), tables={"c": 2.0}),
-    "votes; save the model without": graph(svm("SVMRegressor"), node("Add", ["y", "c"]), tables={"c": np.zeros((9, 1))}),
+    "neither these nor scikit-learn's votes,": graph(svm("SVMRegressor"), node("Mul", ["y", "c"]), tables={"c": 2.0}),
+    "probabilities or the class; save the model without": graph(svm("SVMRegressor"), node("Add", ["y", "c"]), tables={"c": np.zeros((9, 1))}),
 }  # fmt: skip
 del REFUSED_GRAPHS["SVMClassifier: overflows"]
 
@@ -1044,7 +1045,7 @@ HOSTILE = {
     "gives its SVMClassifier a 'Concat'": lambda: graph(
         *chain(lambda a, b: node("Concat", [a, a], b, axis=0), "x", 40), svm(x="c39")),
     "its Sum does not": None,
-    "neither these nor scikit-learn's votes; save": lambda: graph(
+    "neither these nor scikit-learn's votes, prob": lambda: graph(
         svm(), *chain(lambda a, b: node("Concat", [a, a], b, axis=0), "scores", 40)),
     "neither these nor scikit-learn's": lambda: graph(
         svm("SVMRegressor"), *chain(lambda a, b: node("Add", [a, a], b), "y", 16_000)),
@@ -1430,6 +1431,10 @@ def test_whatever_is_registered_predicts_what_scikit_learn_predicts(kind):
         assert np.abs(host.predict(x) - model.decision_function(x)).max() < 1e-6
 
 
+NETWORKS = (MLPClassifier, MLPRegressor)
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_the_page_says_which_formats_cover_which_models(tmp_path):
     page = (ROOT / "docs" / "importing.md").read_text(encoding="utf-8")
     head, _, *rows = re.search(r"^\| model \|.*?\n\n", page, re.DOTALL | re.MULTILINE)[0].strip().splitlines()
@@ -1463,9 +1468,12 @@ def test_the_page_says_which_formats_cover_which_models(tmp_path):
         target = "two" if is_classifier(kind()) else "numbers"
         how = {"optimizer": None} if kind is GaussianProcessRegressor else {}
         assert converts(fit(kind(**how), target)) == (kind.__name__ in everywhere), kind
+    assert all(converts(fit(kind(max_iter=50), "two")) for kind in NETWORKS)
     # all others are those that scikit-learn has as linear models
     read = import_sklearn._readers()
-    assert everywhere == {kind.__name__ for kind in (*svms, *(k for k in read if read[k] is import_sklearn._linear))}
+    assert everywhere == {
+        kind.__name__ for kind in (*svms, *NETWORKS, *(k for k in read if read[k] is import_sklearn._linear))
+    }
     assert last[2] == "with the models above"
     for scaler in import_steps.scaler_types():
         assert converts(fit(scaled(SVC(), scaler)))
