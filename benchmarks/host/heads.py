@@ -126,7 +126,7 @@ FIELDS: dict[str, Callable[[], Field]] = {
 def network(x: np.ndarray, y: np.ndarray, seed: int) -> Any:
     """As its friends would train it."""
     kind = MLPClassifier if y.dtype.kind in "iu" else MLPRegressor
-    plain = kind((UNITS,), activation="tanh", solver="lbfgs", max_iter=1000, random_state=seed)
+    plain = kind(hidden_layer_sizes=(UNITS,), solver="lbfgs", max_iter=1000, random_state=seed)
     search = GridSearchCV(plain, {"alpha": PENALTIES}, cv=5)
     model = make_pipeline(StandardScaler(), search)
     if kind is MLPRegressor:

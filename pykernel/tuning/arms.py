@@ -11,6 +11,7 @@ from pykernel.spec.defaults import DEFAULT_BUDGET, completed, width
 from pykernel.spec.model import make_spec
 from pykernel.spec.sections import fpu_of
 from pykernel.tuning.combinations import (
+    NETWORK,
     NUMBERS_INPUT,
     NUMBERS_LABEL,
     TRAINED,
@@ -109,8 +110,8 @@ class Arm:
 
     @classmethod
     def of(cls, made: Combination) -> Arm:
-        if made.technique == TRAINED:
-            return cls(made, TRAINING, {}, MOST_TRAINED)
+        if made.technique in (TRAINED, NETWORK):
+            return cls(made, TRAINING if made.technique == TRAINED else (), {}, MOST_TRAINED)
         sigma = width(_dim(made.content))
         known = tuple(knob for knob in knobs(sigma) if made.means(knob.section, knob.key))
         own = {"kernel.sigma": sigma} if made.spec is None else {knob.name: held(made.spec, knob) for knob in known}
@@ -134,6 +135,8 @@ class Arm:
         """The kind of model in words, for figures."""
         if self.made.rule == "frozen":
             return "trained here, frozen"
+        if self.made.technique == NETWORK:
+            return "learning, features"
         spec = self.made.spec
         if spec is None or trained_at_once(spec):
             return "trained on the device"

@@ -26,9 +26,16 @@ Content = dict[str, Any]
 """A spec as nested dictionaries."""
 TRAINED = "trained"
 """The technique that trains its vectors; other techniques choose rows as vectors."""
+NETWORK = "network"
+"""The technique that trains the hidden layer of a network."""
 LINEAR = "linear"
 """The technique without vectors: a linear function of the inputs."""
-BASES: dict[str, tuple[str, ...]] = {"frozen": (TRAINED, LINEAR, "sgma", "efvs"), "kfd": ("sgma", "efvs")}
+BASES: dict[str, tuple[str, ...]] = {
+    "frozen": (TRAINED, NETWORK, LINEAR, "sgma", "efvs"),
+    "expansion-rls": (NETWORK,),
+    "expansion-softmax": (NETWORK,),
+    "kfd": ("sgma", "efvs"),
+}
 """Rule that needs vectors from the beginning -> ways to get them from the data; these are the combination's
 techniques.
 """
@@ -208,9 +215,14 @@ class Combination:
         words = [self.rule, self.technique, "int16" if self.content.get("precision") == "int16" else None]
         return " ".join(word for word in words if word)
 
+    @property
+    def trained_here(self) -> bool:
+        """Whether the PC trains the model: once more on all rows, when it was chosen."""
+        return self.spec is None and self.rule != "kfd"
+
     def means(self, section: str, key: str) -> bool:
         if self.spec is None:
-            return (section, key) == ("kernel", "sigma") and self.technique not in (TRAINED, LINEAR)
+            return (section, key) == ("kernel", "sigma") and self.technique not in (TRAINED, NETWORK, LINEAR)
         return (section, key) != self.budget and means(self.spec, section, key)
 
     def task(self, size: int | None, values: Mapping[str, float]) -> Content:
@@ -438,8 +450,12 @@ def _from_data(content: Content, rule: str, method: str) -> Combination:
             f"{rule} is tried with Gaussian kernels alone, and [kernel] function is {function}; see pykernel fit",
         ),
         (
-            rule == "kfd" and not content["label"].get("classes"),
-            "[label] classes is missing; kfd tells classes apart, so they must be given",
+            rule in ("kfd", "expansion-softmax") and not content["label"].get("classes"),
+            f"[label] classes is missing; {rule} tells classes apart, so they must be given",
+        ),
+        (
+            rule == "expansion-rls" and bool(content["label"].get("classes")),
+            "[label] classes is given, and expansion-softmax is the rule for these",
         ),
     )
     input = {key: content["input"][key] for key in ("columns", "dim", "max_abs") if key in content["input"]}

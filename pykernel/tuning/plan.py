@@ -20,7 +20,7 @@ from pykernel.errors import CheckFailed, UserError, option
 from pykernel.parallel import Workers
 from pykernel.spec.model import Spec
 from pykernel.tuning.arms import Arm, Trial
-from pykernel.tuning.combinations import TRAINED, Content, Known, combine
+from pykernel.tuning.combinations import NETWORK, TRAINED, Content, Known, combine
 from pykernel.tuning.costs import HEADROOM, Limits, called, cost_task, fits, flash_of, taken
 from pykernel.tuning.data import Table
 from pykernel.tuning.faults import COUNT
@@ -248,7 +248,7 @@ class Search:
 
     def finish(self, trial: Trial) -> None:
         """Train a frozen model once more, on the judged rows, too: what is known of the plant should not end with them."""
-        if trial.arm.made.rule == "frozen" and "final" not in trial.found:
+        if trial.arm.made.trained_here and "final" not in trial.found:
             (found,) = self.workers.run([trial.arm.task(trial, None) | {"final": True}])
             trial.found |= {"spec": found["spec"], "final": True} if "spec" in found else {"final": False}
 
@@ -259,9 +259,9 @@ class Search:
         training.  until: the time at which what is not measured yet is given up.
         """
         target = self.limits.target
-        for arm in self._trained_arms() if target is not None else ():
+        for arm in [*self._trained_arms(), *self._trained_arms(NETWORK)] if target is not None else ():
             try:
-                specs = [self.table.whole(stand_in(arm.made.content, size, self.table)) for size in STOOD_IN]
+                specs = [self.table.whole(stand_in(arm.made, size, self.table)) for size in STOOD_IN]
             except UserError:  # the arm's first trial reports the reason
                 continue
             tasks, began = [cost_task(dump(spec), str(target), TRIES) for spec in specs], time.monotonic()
@@ -286,7 +286,7 @@ class Search:
         for arm in sorted(first, key=lambda arm: not self._may_fit(arm, self._first_size(arm))):
             yield from self._new(arm, self._first_size(arm), {})
         yield None
-        for arm in self._trained_arms():
+        for arm in [*self._trained_arms(), *self._trained_arms(NETWORK)]:
             for share in SHARES:
                 yield from self._new(arm, self._size(arm, round(share * min(START, arm.most))), {})
         for _ in range(RETRIES):
@@ -347,8 +347,8 @@ class Search:
             chances = 1 / np.arange(1.0, len(leaders) + 1)
             yield from self._changed(leaders[int(rng.choice(len(chances), p=chances / chances.sum()))], rng)
 
-    def _trained_arms(self) -> list[Arm]:
-        return [arm for arm in self.arms if arm.made.technique == TRAINED]
+    def _trained_arms(self, technique: str = TRAINED) -> list[Arm]:
+        return [arm for arm in self.arms if arm.made.technique == technique]
 
     def _best_arms(self) -> list[tuple[Arm, Trial]]:
         """The arms that have a successful trial, with their best trials, the best first."""
@@ -489,7 +489,7 @@ def seconds_to_verify(search: Search) -> float:
     if search.limits.target is None:
         return 0.0
     seconds, winner = max(BUILT, BY_MEASURING * search.measuring), search.winner()
-    if winner is not None and winner.arm.made.rule == "frozen":  # it is trained once more, on more rows
+    if winner is not None and winner.arm.made.trained_here:  # it is trained once more, on more rows
         seconds += search.workers.took(winner.arm.task(winner, search.limits.ram))
     known = next((trial for trial in [winner, *search.ranking()] if trial is not None and "costs" in trial.found), None)
     if known is not None:

@@ -19,7 +19,16 @@ from pykernel.host.model import HostModel
 from pykernel.host.simple import Rivals, Simple, linear_specs, simple_bytes
 from pykernel.parallel import one_thread
 from pykernel.spec.model import Spec
-from pykernel.tuning.combinations import LINEAR, TRAINED, Content, Known, scaled_input, trained_at_once
+from pykernel.tuning.combinations import (
+    LINEAR,
+    NETWORK,
+    TRAINED,
+    Combination,
+    Content,
+    Known,
+    scaled_input,
+    trained_at_once,
+)
 from pykernel.tuning.costs import memory_bytes
 from pykernel.tuning.data import FEWEST, Table
 from pykernel.tuning.faults import COUNT, KINDS, LONGEST, MANNERS, PROMISED, Fault, Sensors, with_faults
@@ -70,10 +79,15 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
 
 def _table_bytes(spec: Spec) -> int:
     """Approximate bytes of flash for tables of numbers that were computed on the host."""
-    if spec.program.learns or getattr(spec, "expansion", None) is None:
+    if not (continues(spec) or not spec.program.learns) or getattr(spec, "expansion", None) is None:
         return 0
     vectors, weights = (np.size(getattr(spec.expansion, name)) for name in ("vectors", "weights"))
     return int((vectors + weights) * spec.real.dtype.itemsize)
+
+
+def continues(spec: Spec) -> bool:
+    """Whether the model goes on from what the PC has trained."""
+    return spec.program.learns and getattr(spec, "expansion", None) is not None and spec.expansion.weights is not None
 
 
 # -------------------------------------------------------------------------------------------------------- with labels
@@ -109,7 +123,9 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
             answers[beyond] = _usual(y[:split], bool(spec.label.classes))
         return answers, None, 0
     late, trains = table.delay, trained_at_once(spec)
-    statuses = [model.update(table.x[: split - late], y[: split - late])]
+    # what the PC trained has learned from these rows
+    taught = slice(0, 0 if continues(spec) else split - late)
+    statuses = [model.update(table.x[taught], y[taught])]
     if trains and model.train() < 0:
         raise UserError("the rows do not suffice to train it")
     frozen, _ = model.ask(question, judged)
@@ -245,7 +261,8 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
     if task["method"] == TRAINED:
         settings = {} if training is None else training
         return _trained(base, int(task["size"]), *_first_rows(table, MOVED_ROWS), task.get("training"), settings)
-    return _on_basis(task, *_first_rows(table, TRAINED_ROWS))
+    rows = _first_rows(table, TRAINED_ROWS)
+    return _network(task, *rows) if task["method"] == NETWORK else _on_basis(task, *rows)
 
 
 def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
@@ -339,22 +356,43 @@ def _trained(
     return _frozen(base, found.machine("a plan", classes=tuple(classes) if classes else None), x)
 
 
-def stand_in(base: Content, size: int, table: Table) -> Content:
-    """A frozen model with ``size`` random vectors.
+def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
+    """The content of a network, or of a head that goes on learning behind it."""
+    from pykernel.importers.sklearn import read_estimator
+    from pykernel.training.network import trained_network
+
+    base, classes = task["base"], task["base"]["label"].get("classes")
+    machine = read_estimator(trained_network(x, y, int(task["size"]), bool(classes)))
+    if classes and len(machine.classes or ()) != len(classes):
+        raise UserError("a class has no row to train on")
+    return headed(_frozen(base, replace(machine, classes=tuple(classes) if classes else None), x), task["rule"])
+
+
+def headed(content: Content, rule: str) -> Content:
+    """A frozen model's content with another rule, which goes on from it."""
+    tables = {key: value for key, value in content["expansion"].items() if rule == "frozen" or key != "calibration"}
+    return content | {"learning": {"rule": rule}, "expansion": tables}
+
+
+def stand_in(made: Combination, size: int, table: Table) -> Content:
+    """A model with ``size`` random vectors.
 
     It needs the same bytes and time as a model that ``content_of`` trains.
     """
     from pykernel.training.vectors import Vectors
 
-    x, y = _first_rows(table, MOVED_ROWS)
+    base, (x, y) = made.content, _first_rows(table, MOVED_ROWS)
     deviation, rng = x.std(axis=0), np.random.default_rng(0)
     deviation = np.where(deviation > 0, deviation, 1.0)
     classes = base["label"].get("classes")
     count = len(classes or ())
     outputs = (1 if count == 2 else count) or y[0].size
     vectors = x.mean(axis=0) + deviation * rng.normal(size=(size, x.shape[1]))
-    made = Vectors(vectors, -np.log(deviation), rng.normal(size=(size, outputs)), np.zeros(outputs))
-    return _frozen(base, made.machine("a plan", classes=tuple(classes) if classes else None), x)
+    found = Vectors(vectors, -np.log(deviation), rng.normal(size=(size, outputs)), np.zeros(outputs))
+    machine = found.machine("a plan", classes=tuple(classes) if classes else None)
+    if made.technique == NETWORK:
+        machine = replace(machine, function="relu", gamma=1.0, offsets=rng.normal(size=size))
+    return headed(_frozen(base, machine, x), made.rule)
 
 
 def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:

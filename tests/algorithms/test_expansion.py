@@ -125,9 +125,7 @@ class Twin:
         if "weights" in tables:
             self.trained = np.vstack([tables["weights"], tables["bias"]])
         softmax = self.learning["rule"] == SOFTMAX
-        self.prior = (
-            self.learning.get("prior_variance", 1.0 if softmax else 10.0) / (4 if softmax else 1) * np.eye(size)
-        )
+        self.prior = self.learning.get("prior_variance", 10.0) / (4 if softmax else 1) * np.eye(size)
         self.covariance = self.prior.copy()
 
     def learn(self, phi: np.ndarray, error: np.ndarray) -> None:

@@ -59,14 +59,14 @@ class ExpansionLearning(Learning):
         )
     )
     prior_variance: Annotated[
-        float | None,
+        float,
         Of("expansion-rls", SOFTMAX),
         Within(float32=(1e-9, 1e9), float64=(1e-60, 1e60)),
         Tried((), 10, 1e-2, 1e4),
     ] = Field(
-        None,
+        10.0,
         gt=0,
-        description="variance of what is learned on top of the trained weights, before the first sample, in parts of that of the labels' noise: smaller stays nearer to the trained function. 10 if not given; with `expansion-softmax` 1, of the logarithm of the odds. int16: from 0.001 to 1,000",
+        description="variance of what is learned on top of the trained weights, before the first sample, in parts of that of the labels' noise; with `expansion-softmax`, of the logarithm of the odds: smaller stays nearer to the trained function. int16: from 0.001 to 1,000",
     )
 
 
@@ -75,7 +75,7 @@ class Continued:
 
     @property
     def derived(self: Any) -> dict[str, dict[str, Any]]:
-        found = {"forgetting": forgetting_of(self), "prior_variance": variance_of(self)}
+        found = {"forgetting": forgetting_of(self)}
         known: dict[str, dict[str, Any]] = super().derived  # type: ignore[misc]
         return known | {"learning": found} if RULES[self.learning.rule] == Gain.RLS else known
 
@@ -95,13 +95,9 @@ def forgetting_of(spec: Any) -> float:
     return spec.learning.forgetting or (0.9995 if spec.learning.rule == SOFTMAX else 0.998)
 
 
-def variance_of(spec: Any) -> float:
-    return spec.learning.prior_variance or (1.0 if spec.learning.rule == SOFTMAX else 10.0)
-
-
 def prior_of(spec: Any) -> float:
     """The variance in units of the recursion: -log p has second derivatives of 1/4."""
-    return variance_of(spec) / 4 if spec.learning.rule == SOFTMAX else variance_of(spec)
+    return float(spec.learning.prior_variance / (4 if spec.learning.rule == SOFTMAX else 1))
 
 
 def need_tables(spec: Any, refuse: Refuse) -> None:

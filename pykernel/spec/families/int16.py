@@ -301,7 +301,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
 
     programs: Mapping[LabelKind, Program] = INT16_FROZEN
     spec: type[Any] = Int16FrozenSpec
-    planned: tuple[tuple[str, str | None], ...] = (("frozen", "trained"), ("frozen", "linear"))
+    planned: tuple[tuple[str, str | None], ...] = (("frozen", "trained"), ("frozen", "network"), ("frozen", "linear"))
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         if spec.expansion is None:
