@@ -313,6 +313,8 @@ def moved(machine: Machine, center: np.ndarray) -> Machine:
         return replace(machine, bias=bias, center=center)
     if machine.function in kernel_settings.UNIT:
         return replace(machine, vectors=machine.vectors - (center - own) * scale, center=center)
+    if machine.function in kernel_settings.HIDDEN:
+        return replace(machine, offsets=shifted(machine, (machine.vectors * scale) @ (center - own)), center=center)
     return machine
 
 

@@ -28,6 +28,7 @@ from pykernel.host.snapshot import load, save
 from pykernel.spec.defaults import width
 from pykernel.spec.families.int16_errors import POWER_ERROR, faded, value_error
 from pykernel.spec.families.int16_scales import FUNCTIONS, ROUNDED
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH, QUICK, in_one_build
 
@@ -43,7 +44,10 @@ def frozen(seed: int, **changes: Any) -> Any:
     if linear:
         kernel = {"function": "linear"}
     elif seed % 3 == 0:
-        kernel["function"] = ("laplacian", "matern12", "matern32", "matern52", "polynomial")[seed // 3 % 5]
+        names = [name for name in FUNCTIONS if name not in ("gaussian", "linear")]
+        kernel["function"] = names[seed // 3 % len(names)]
+    if kernel.get("function") in HIDDEN:
+        del kernel["gamma"]
     if kernel.get("function") == "polynomial":
         kernel |= {"coef0": float(rng.normal()), "degree": int(rng.integers(1, 5))}
     widths = 10.0 ** rng.uniform(-2, 3, dim)
@@ -56,6 +60,8 @@ def frozen(seed: int, **changes: Any) -> Any:
         "weights": (rng.normal(size=(n, outputs)) * 10.0 ** rng.uniform(-4, 4)).tolist(),
         "bias": rng.normal(size=outputs).tolist(),
     }
+    if kernel.get("function") in HIDDEN:
+        expansion["offsets"] = rng.normal(size=n).tolist()
     if classes > 2 and rng.random() < 0.6:
         pairs = classes * (classes - 1) // 2
         expansion |= {
@@ -135,9 +141,12 @@ RADIAL = {
     "stretch": 1,
     "lift": 0,
 } | {
+    "multiplies": False,
+    "hidden": False,
     "coef0": 0,
     "degree": 1,
     "odd": True,
+    "octave_shift": 0,
 }
 
 

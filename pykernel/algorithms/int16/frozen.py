@@ -7,10 +7,11 @@ from pykernel.algorithms import frame, frozen, inputs
 from pykernel.algorithms.extents import FUNCTIONS, N_MAX, WEIGHTS
 from pykernel.algorithms.frame import Status, refusal
 from pykernel.algorithms.frozen import FrozenModel, FunctionsConfig, share
-from pykernel.algorithms.int16.arithmetic import clip, places, size
+from pykernel.algorithms.int16.arithmetic import clip, part_of, places, size
 from pykernel.algorithms.int16.frame import Int16Framed, acceptable
 from pykernel.algorithms.int16.inputs import Int16InputConfig
 from pykernel.algorithms.int16.kernels import (
+    STEEP,
     Int16Function,
     Int16KernelConfig,
     distance,
@@ -64,6 +65,7 @@ class Int16TableConfig(Config):
 
     vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
     norms: Word[N_MAX]  # |v|^2
+    shifts: Int[N_MAX]  # hidden units: the offset of each, in the unit of a'b
     weights: Int16[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
     bias: Int[FUNCTIONS]
     weight_shift: Index  # a weight times a kernel value is divided by 2 to this power
@@ -120,12 +122,30 @@ def sum_single(m: Int16FrozenModel) -> None:
 
 
 @kernel
-def share_power(m: Int16FrozenModel, i: Index) -> None:
-    """Add vector i's part to the functions of a polynomial kernel.  O(D).
+def logistic(t: Index) -> Index:
+    """1 / (1 + 2^-t) in units of 2^-15, for t in units of 2^-16."""
+    d = word(-t if t < 0 else t)
+    n = index(d >> 16)
+    falls = floor_shift(power(d), n + 1) if n < 16 else 0
+    share_of = quotient(CERTAIN * CERTAIN, CERTAIN + falls)
+    return CERTAIN - share_of if t < 0 else share_of
 
-    Its value is k / 2^16 times a power of two, from the first 16 bits of a'b.  Relative error: degree + 1 bits of 2^-15.
+
+@kernel
+def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
+    """Add the part of a unit that is at most 1, in units of 2^-15, at s = a'b + offset."""
+    k = logistic(floor_shift(part_of(s, STEEP), m.octave_shift))
+    if m.function == Int16Function.TANH:
+        k = 2 * k - CERTAIN
+    share(m, i, k, m.weight_shift)
+
+
+@kernel
+def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
+    """Add vector i's part to the functions of a polynomial kernel, or of a hidden unit that has no limit, at s = a'b + coef0.
+
+    Its value is k / 2^16 times a power of two, from the first 16 bits of s.  Relative error: degree + 1 bits of 2^-15.
     """
-    s = dot(m.x, m.vectors[i]) + m.coef0
     u = word(size(s))
     lost = 31 - places(u)
     top = index((u << lost) >> 16)
@@ -142,14 +162,24 @@ def share_power(m: Int16FrozenModel, i: Index) -> None:
 
 
 @kernel
+def share_product(m: Int16FrozenModel, i: Index) -> None:
+    """Add vector i's part to the functions of a kernel of a'b.  O(D)."""
+    s = dot(m.x, m.vectors[i]) + (m.shifts[i] if m.hidden else m.coef0)
+    if m.function == Int16Function.TANH or m.function == Int16Function.LOGISTIC:
+        share_bent(m, i, s)
+    elif m.function != Int16Function.RELU or s > 0:
+        share_power(m, i, s)
+
+
+@kernel
 def sum_all(m: Int16FrozenModel) -> None:
     """The functions of a kernel of distances or products.  O(N (D + W)) for W weights of a vector."""
     square = square_norm(m.x) if m.products else word(0)
     for o in range(len(m.f)):
         m.f[o] = word(m.bias[o])
     for i in range(len(m.vectors)):
-        if m.function == Int16Function.POLYNOMIAL:
-            share_power(m, i)
+        if m.multiplies:
+            share_product(m, i)
         else:
             u = octaves_to(m, i, square)
             if m.rises:
@@ -165,7 +195,7 @@ def evaluate(m: Int16FrozenModel, x: Int16[DIM]) -> None:
     if m.function == Int16Function.LINEAR:
         for o in range(len(m.f)):
             m.f[o] = word(dot(m.x, m.factors[o]) + m.bias[o])
-    elif m.single and m.function != Int16Function.POLYNOMIAL:
+    elif m.single and not m.multiplies:
         sum_single(m)
     else:
         sum_all(m)
@@ -229,16 +259,6 @@ def decide(m: Int16FrozenModel, y: Int[OUTPUTS]) -> None:
     for o in range(len(y)):
         f = as_signed(m.f[o])
         y[o] = clip(f, m.low, m.high) if m.clamps else f
-
-
-@kernel
-def logistic(t: Index) -> Index:
-    """1 / (1 + 2^-t) in units of 2^-15, for t in units of 2^-16."""
-    d = word(-t if t < 0 else t)
-    n = index(d >> 16)
-    falls = floor_shift(power(d), n + 1) if n < 16 else 0
-    share_of = quotient(CERTAIN * CERTAIN, CERTAIN + falls)
-    return CERTAIN - share_of if t < 0 else share_of
 
 
 @kernel

@@ -43,6 +43,8 @@ ROOTS = Constant(
     scalar=Uint16,
 )
 """sqrt(1 + i / 32), in units of 2^-15."""
+STEEP = 47274
+"""2 / ln 2, in units of 2^-14: the octaves of e^-2t."""
 NATURAL = 45426
 """ln 2, in units of 2^-16."""
 THIRD = 21845
@@ -59,6 +61,10 @@ class Int16Function(IntEnum):
     MATERN32 = 4  # (1 + r) e^-r
     MATERN52 = 5  # (1 + r + r^2 / 3) e^-r
     POLYNOMIAL = 6  # (gamma a'b + coef0)^degree
+    RELU = 7  # max(0, a'b + offset)
+    TANH = 8  # tanh(a'b + offset)
+    LOGISTIC = 9  # 1 / (1 + exp(-(a'b + offset)))
+    IDENTITY = 10  # a'b + offset
 
 
 class Int16KernelConfig(Config):
@@ -71,9 +77,12 @@ class Int16KernelConfig(Config):
     fine: Index  # a squared distance of 2^(16 + fine) halves the kernel value
     stretch: Index  # Laplacian: distances are multiplied by this first
     lift: Index  # Matern: a distance of 2^(16 - lift) halves e^-r
+    multiplies: bool  # whether the kernel is of a'b
+    hidden: bool  # ... and of an offset of each vector
     coef0: Index  # polynomial, in the unit of a'b
     degree: Index  # polynomial
     odd: bool  # ... whether it is odd
+    octave_shift: Index  # tanh, logistic: a'b is divided by 2 to this power, after it was multiplied by STEEP
 
     unseen = frozenset({"narrow"})
 

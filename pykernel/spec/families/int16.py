@@ -20,16 +20,20 @@ from pykernel.spec.base import Spec
 from pykernel.spec.families.frozen import DECISIONS, Expansion, FrozenModels
 from pykernel.spec.families.int16_errors import FrozenErrors, spread, weights_of_functions
 from pykernel.spec.families.int16_scales import (
+    BENT,
     COUNTS,
     FALL_ROOM,
     FUNCTIONS,
     LARGEST,
     OCTAVES,
+    PRODUCTS,
     Conversion,
     Scales,
+    added,
     centers,
     conversion,
     counted,
+    degree_of,
     factors,
     farthest,
     kernel_parameters,
@@ -336,10 +340,10 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             made = conversion(spec, unit)
             whole, reach = np.rint(unit * vectors).astype(np.int64), made.reach
             # the largest product of an input that the memory can hold and a vector
-            product = float(reach.max()) * np.abs(whole).sum(1).max() + abs(kernel_parameters(spec, octave)["coef0"])
+            product = float(reach.max()) * np.abs(whole).sum(1).max() + np.abs(added(spec, octave)).max()
             if (
                 reach.max() <= COUNTS
-                and (function == "polynomial" or farthest(function, octave, reach + np.abs(whole)) < 2**32)
+                and (function in PRODUCTS or farthest(function, octave, reach + np.abs(whole)) < 2**32)
                 and product <= LARGEST
                 and (np.abs(made.factor) <= COUNTS).all()
             ):
@@ -354,11 +358,13 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
         exponent = math.floor(math.log2(COUNTS / max(np.abs(weights).max() * 2**16 / ONE, 2.0**-100)))
         # a kernel value is a 16-bit number, divided by 2^power and by a further power of two, at least 2^least
         largest, power, least = np.ones((len(weights), 1)), 0, 0
-        if spec.kernel.function == "polynomial":
-            reached = np.abs(vectors) @ made.reach + abs(kernel_parameters(spec, octave)["coef0"])
-            largest = (reached[:, None] / 2.0**octave) ** spec.kernel.degree
-            power = spec.kernel.degree * (octave - 32)
-            least = spec.kernel.degree * (31 - math.floor(math.log2(max(1, reached.max()))))
+        if spec.kernel.function in BENT:
+            power = -1  # k is in units of 2^-15
+        elif spec.kernel.function in PRODUCTS:
+            reached, degree = np.abs(vectors) @ made.reach + np.abs(added(spec, octave)), degree_of(spec)
+            largest = (reached[:, None] / 2.0**octave) ** degree
+            power = degree * (octave - 32)
+            least = degree * (31 - math.floor(math.log2(max(1, reached.max()))))
         # the largest value of a function; the answer's unit is chosen so that it stays below 2^31
         most = float((spread(spec, np.abs(weights) * largest).sum(0) + np.abs(bias)).max())
         label_shift = exponent + 16 + power + least
@@ -420,6 +426,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             "products": expansion.distance == "products",
             "vectors": np.zeros((count, spec.dim)) if linear else scales.vectors,
             "norms": np.zeros(count) if linear else (scales.vectors**2).sum(1),
+            "shifts": added(spec, scales.octave),
             "weights": np.zeros((count, self._weights(spec))) if linear else scales.weights,
             "factors": scales.vectors if linear else np.zeros((functions, spec.dim)),
             "bias": scales.bias,

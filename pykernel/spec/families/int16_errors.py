@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from pykernel.algorithms.int16.frozen import CERTAIN
 from pykernel.algorithms.int16.kernels import FALL, NATURAL, ONE, POWERS, ROOTS, STEPS, THIRD
 from pykernel.spec import kernel_settings
-from pykernel.spec.families.int16_scales import centers, factors, kernel_parameters, limits, resolutions, unit_of
+from pykernel.spec.families.int16_scales import (
+    BENT,
+    PRODUCTS,
+    added,
+    centers,
+    degree_of,
+    factors,
+    limits,
+    resolutions,
+    unit_of,
+)
 
 MOST_NORMS = 3000
 """Most vectors for which the error bound uses a Gram matrix."""
@@ -23,7 +34,9 @@ class FrozenErrors:
 
     def functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
         """The functions in float64 at the rows of x, (samples, FUNCTIONS): the integers approximate these values."""
-        values = _real_values(spec, (x - centers(spec)) * factors(spec), np.array(spec.expansion.vectors, float))
+        values = _real_values(
+            spec, (x - centers(spec)) * factors(spec), np.array(spec.expansion.vectors, float), spec.expansion.offsets
+        )
         return np.asarray(values @ weights_of_functions(spec) + np.array(spec.expansion.bias))
 
     def int16_functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
@@ -74,8 +87,10 @@ class FrozenErrors:
         # a weight of 1, and what is lost where a term is rounded to one of the answer's units
         whole = spread(spec, spec.scales.weights * 2.0**-spec.scales.weight_shift)
         counted = (spread(spec, np.ones_like(spec.scales.weights)).sum(0) / 2 + 1) / one
-        if function == "polynomial":
-            whole = whole * 2.0 ** (16 + spec.kernel.degree * (octave - 32)) / one
+        if function in BENT:
+            return np.asarray(counted + self._bent_bound(spec, near, apart, whole * 2.0**15 / one, weights))
+        if function in PRODUCTS:
+            whole = whole * 2.0 ** (16 + degree_of(spec) * (octave - 32)) / one
             return np.asarray(counted + self._power_bound(spec, near, apart, whole, weights))
         return np.asarray(counted + self._radial_bound(spec, near, apart, whole * (ONE / one), weights))
 
@@ -110,16 +125,28 @@ class FrozenErrors:
     def _power_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        """The part of ``error_bound`` for a polynomial kernel, without the rounding of the terms, (FUNCTIONS,)."""
-        kernel, vectors, octave = spec.kernel, np.abs(spec.scales.vectors), spec.scales.octave
-        reach, offset = spec.conversion.reach, kernel_parameters(spec, octave)["coef0"]
-        # the largest a'b + offset in integers, and its largest error
-        most = vectors @ reach + abs(offset)
-        wrong = vectors @ near + (apart - near) @ (reach + near) + abs(offset - kernel.coef0 * 2.0**octave)
-        largest = (most / 2.0**octave) ** kernel.degree
-        moved = ((most + wrong) / 2.0**octave) ** kernel.degree - largest
-        cut = (1 + 2.0**-15) ** (kernel.degree + 1) - 1
+        """The part of ``error_bound`` for a polynomial kernel, and for a hidden unit without a limit, without the rounding of the terms,
+        (FUNCTIONS,).
+        """
+        degree, octave, (most, wrong) = degree_of(spec), spec.scales.octave, self._products(spec, near, apart)
+        largest = (most / 2.0**octave) ** degree
+        moved = ((most + wrong) / 2.0**octave) ** degree - largest
+        cut = (1 + 2.0**-15) ** (degree + 1) - 1
         return np.asarray((moved + cut * largest) @ np.abs(whole) + (largest + moved) @ np.abs(whole - weights))
+
+    def _products(self, spec: Any, near: np.ndarray, apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The largest |a'b + offset| for each vector, in integers, and its largest error, both (N,)."""
+        vectors, octave, reach = np.abs(spec.scales.vectors), spec.scales.octave, spec.conversion.reach
+        # an offset is rounded to a whole number
+        return vectors @ reach + np.abs(added(spec, octave)), vectors @ near + (apart - near) @ (reach + near) + 0.5
+
+    def _bent_bound(
+        self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """The part of ``error_bound`` for a hidden unit that is at most 1, without the rounding of the terms, (FUNCTIONS,)."""
+        steepest = 1.0 if spec.kernel.function == "tanh" else 0.25
+        found = steepest * self._products(spec, near, apart)[1] / 2.0**spec.scales.octave
+        return np.asarray((found + bent_error(spec.kernel.function)) @ np.abs(whole) + np.abs(whole - weights).sum(0))
 
     def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
         """The largest difference between the answers in integers (``found``) and the real answers, (FUNCTIONS,).
@@ -129,7 +156,11 @@ class FrozenErrors:
         rng, center, limit = np.random.default_rng(0), centers(spec), limits(spec)
         vectors = spec.unscaled(np.array(spec.expansion.vectors, float))
         x = center + limit * rng.uniform(-1, 1, (rows, spec.dim))
-        some = vectors[rng.integers(0, len(vectors), rows // 2)] if spec.kernel.function != "linear" else x[: rows // 2]
+        some = (
+            vectors[rng.integers(0, len(vectors), rows // 2)]
+            if spec.kernel.function in kernel_settings.UNIT
+            else x[: rows // 2]
+        )
         x[: rows // 2] = some + 0.1 * limit * rng.uniform(-1, 1, some.shape)
         far = spec.conversion.most * resolutions(spec)
         x = spec.as_seen(np.clip(x, center - far, center + far))
@@ -157,9 +188,11 @@ def weights_of_functions(spec: Any) -> np.ndarray:
     return spread(spec, np.array(spec.expansion.weights, float))
 
 
-def _real_values(spec: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Kernel values in float64 between rows of a and of b, (a, b)."""
+def _real_values(spec: Any, a: np.ndarray, b: np.ndarray, offsets: Sequence[float] | None = None) -> np.ndarray:
+    """Kernel values in float64 between rows of a and of b, (a, b); of hidden units with their offsets."""
     kernel, rate = spec.kernel, kernel_settings.rate(spec)
+    if kernel.function in kernel_settings.HIDDEN:
+        return np.asarray(BEND[kernel.function](a @ b.T + (0.0 if offsets is None else np.array(offsets))))
     if kernel.function in ("linear", "polynomial"):
         products = a @ b.T
         return np.asarray(
@@ -171,6 +204,14 @@ def _real_values(spec: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if kernel.function == "gaussian":
         return np.asarray(2.0 ** -(rate * squares))
     return np.asarray(faded(kernel.function, kernel.gamma * np.sqrt(squares)))
+
+
+BEND: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda t: np.maximum(t, 0.0),
+    "tanh": np.tanh,
+    "logistic": lambda t: 0.5 + 0.5 * np.tanh(t / 2),
+    "identity": lambda t: t,
+}
 
 
 def faded(function: str, r: Any) -> Any:
@@ -216,6 +257,18 @@ def _power_error() -> float:
 
 
 POWER_ERROR = _power_error()
+
+
+@cache
+def bent_error(function: str) -> float:
+    """The largest error of ``logistic``, or of tanh that is made of it, for any number."""
+    t = np.arange(17 * 65536)
+    octaves = np.minimum(t >> 16, 16)
+    falls = np.where(t < 16 * 65536, powers(t) >> (octaves + 1), 0)
+    found = (CERTAIN * CERTAIN // (CERTAIN + falls)) / CERTAIN
+    # what is rounded where a'b becomes octaves moves t by less than 4, and the ignored bits by 1
+    wrong = float(np.abs(found - 1 / (1 + 2.0 ** -(t / 65536))).max()) + 5 * 0.25 * math.log(2) / 65536
+    return 2 * wrong if function == "tanh" else wrong
 
 
 @cache

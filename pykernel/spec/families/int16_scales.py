@@ -26,18 +26,27 @@ FUNCTIONS = {
     "matern52": Int16Function.MATERN52,
     "polynomial": Int16Function.POLYNOMIAL,
     "linear": Int16Function.LINEAR,
+    "relu": Int16Function.RELU,
+    "tanh": Int16Function.TANH,
+    "logistic": Int16Function.LOGISTIC,
+    "identity": Int16Function.IDENTITY,
 }
+BENT = {"tanh": 18, "logistic": 17}
+"""Hidden units that are at most 1 -> the power of two of a'b that is the unit of octaves, once it was multiplied by STEEP."""
 OCTAVES = {
     # of a squared distance: the larger, the finer
     "gaussian": range(31, 15, -1),
     # of an absolute distance; these distances are small numbers
     "laplacian": range(31, 3, -1),
     # of a product of inputs
-    "polynomial": range(40, -30, -1),
+    **dict.fromkeys(("polynomial", "relu", "identity"), range(40, -30, -1)),
+    **{function: range(40, least - 1, -1) for function, least in BENT.items()},
     # of the root of a squared distance; a root has 16 bits
     **dict.fromkeys(kernel_settings.MATERN, range(16, 3, -1)),
 }
 """Kernel -> powers of two by which its distance may be divided, the finest first."""
+PRODUCTS = ("polynomial", "relu", "tanh", "logistic", "identity")
+"""Kernels of a product of an input and a vector."""
 FALL_ROOM = 15
 """Most bits by which the product of a weight is shifted, in addition to its octaves: 16 octaves remain."""
 
@@ -164,10 +173,10 @@ def learning_rate(eta: float) -> tuple[int, int]:
 def unit_of(spec: Any, octave: int) -> float:
     """How many of the kernel's units a scaled input of 1 is, if a distance of 2^octave halves the kernel's values.
 
-    For a polynomial kernel: if a product of 2^octave stands for 1.
+    For a kernel of a product: if a product of 2^octave stands for 1.
     """
-    if spec.kernel.function == "polynomial":
-        return math.sqrt(spec.kernel.gamma * 2.0**octave)
+    if spec.kernel.function in PRODUCTS:
+        return math.sqrt((spec.kernel.gamma or 1.0) * 2.0**octave)
     distance = kernel_settings.rate(spec) * 2.0**octave
     return math.sqrt(distance) if spec.kernel.function == "gaussian" else distance
 
@@ -191,6 +200,21 @@ def kernel_parameters(spec: Any, octave: int) -> dict[str, Any]:
         "stretch": 2 ** max(0, 16 - octave) if function == "laplacian" else 1,
         "lift": 16 - octave if rooted else 0,
         "coef0": round(spec.kernel.coef0 * 2.0**octave) if function == "polynomial" else 0,
-        "degree": spec.kernel.degree if function == "polynomial" else 1,
-        "odd": spec.kernel.degree % 2 == 1,
+        "degree": degree_of(spec),
+        "odd": degree_of(spec) % 2 == 1,
+        "multiplies": function in PRODUCTS,
+        "hidden": function in kernel_settings.HIDDEN,
+        "octave_shift": octave - BENT.get(function, octave),
     }
+
+
+def degree_of(spec: Any) -> int:
+    """The power of a'b that a kernel of products is."""
+    return int(spec.kernel.degree) if spec.kernel.function == "polynomial" else 1
+
+
+def added(spec: Any, octave: int) -> np.ndarray:
+    """What is added to a'b for each vector, in its unit, (N,)."""
+    given = spec.expansion.offsets if spec.kernel.function in kernel_settings.HIDDEN else None
+    count, coef0 = len(spec.expansion.vectors), spec.kernel.coef0 if spec.kernel.function == "polynomial" else 0.0
+    return np.rint(np.array(given if given is not None else [coef0] * count, float) * 2.0**octave)
