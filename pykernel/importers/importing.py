@@ -20,6 +20,7 @@ from pykernel.importers.learned import Answers, learns, read_learned, read_state
 from pykernel.importers.place import Place
 from pykernel.importers.sklearn import posterior, read_estimator
 from pykernel.importers.steps import steps_of
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import Spec, load_spec, make_spec, shown_value
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.distilled import distil
@@ -318,12 +319,13 @@ def prepared(
 
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
-    """Inputs from which the ranges for int16 are taken: the inputs that were seen, or the vectors; None for features of
-    a signal, which have ranges of their own.
+    """Inputs from which the ranges for int16 are taken: the inputs that were seen, or the vectors; None where these are
+    weights, and for features of a signal, which have ranges of their own.
     """
     if seen is not None:
         return seen[np.isfinite(seen).all(axis=1)]  # the device refuses rows with NaN or infinity
-    return None if machine.linear or machine.signal is not None else machine.inputs()
+    weights = machine.linear or machine.function in HIDDEN
+    return None if weights or machine.signal is not None else machine.inputs()
 
 
 def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, Any]:
