@@ -351,8 +351,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     rows: number of compared rows, or of steps for raw samples.
     refused: rows or raw samples beyond the input limit, and steps with a feature beyond its range.  The device clips
     such a feature, so the step is not compared.
-    undecided: rows whose class depends on the sign of a function that is zero except for rounding; their classes and
-    votes are not compared.
+    undecided: rows whose class depends on the sign of a function that is zero except for rounding, or on which of two is
+    larger that are the same except for rounding; their classes and votes are not compared.
     difference: the largest difference of a decision value.  allowed: the largest difference that rounding can cause.
     classes_differ: number of rows.  ok: whether the spec agrees with the source.
     """
@@ -379,7 +379,9 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
         fits, f"itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
     )
     allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact)
-    sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
+    largest = machine.decision == "functions" and functions.shape[1] > 1
+    apart = np.diff(np.sort(functions, axis=1)[:, -2:]) / 2 if largest else np.abs(functions)
+    sure = np.ones(len(exact), bool) if machine.classes is None else (apart > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
     votes_told = machine.decision == "ovo_vote" and not spec.real.is_int16
     differences, differ = np.abs(found - functions) if not votes_told else None, 0

@@ -344,3 +344,16 @@ def test_what_weights_do_not_tell_must_be_given():
         spec = from_sklearn(model, "m", precision="int16", data=x)
         found = importing.compare(spec, read_estimator(model), model, held)
         assert found["ok"] and found["undecided"] < 15 and found["refused"] == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_between_two_classes_are_undecided():
+    """Where the two largest values are the same but for rounding, the class may be another one; that is no failure."""
+    x, _, y = data()
+    model = scaled(MLPClassifier(hidden_layer_sizes=(12,), random_state=0)).fit(x, y["three"])
+    rng = np.random.default_rng(0)
+    rows = x[rng.integers(len(x), size=20_000)] * rng.normal(1, 0.02, (20_000, 4))
+    spec = from_sklearn(model, "m", precision="int16", data=x)
+    found, taken = importing.compare(spec, read_estimator(model), model, rows), rows[spec.accepts(spec.as_seen(rows))]
+    assert found["ok"] and 0 < found["undecided"] < 0.05 * len(rows)
+    assert 0 < (HostModel(spec).classify(taken) != model.predict(taken)).sum() < found["undecided"]
