@@ -20,6 +20,7 @@ from pykernel.importers.learned import Answers, learns, read_learned, read_state
 from pykernel.importers.place import Place
 from pykernel.importers.sklearn import posterior, read_estimator
 from pykernel.importers.steps import steps_of
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import Spec, load_spec, make_spec, shown_value
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.distilled import distil
@@ -50,10 +51,11 @@ def from_sklearn(
     """Convert a fitted scikit-learn estimator to a spec. The spec's C computes the estimator's decision values.
 
     The estimator can be a support vector machine, ``KernelRidge``, ``GaussianProcessRegressor`` (the mean), a linear
-    model, a network with one hidden layer (``MLPRegressor``, ``MLPClassifier``), a kernel machine of pykernel, a pipeline of scalers, selections, projections or kernel features and one of
-    these, or a model around one. docs/importing.md lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result
-    of ``decision_function``, or of ``predict`` for regressors. ``NAME_classify`` writes the position of the class
-    that ``predict`` returns. Where ``SignalFeatures`` is the first step, the spec has a ``[signal]``: ``NAME_push``
+    model, a network with one hidden layer (``MLPRegressor``, ``MLPClassifier``), a kernel machine of pykernel, a pipeline
+    of scalers, selections, projections or kernel features and one of these, or a model around one. docs/importing.md
+    lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result of
+    ``decision_function``, of ``predict`` for regressors, or what ``MLPClassifier`` computes before it makes
+    probabilities. ``NAME_classify`` writes the position of the class that ``predict`` returns. Where ``SignalFeatures`` is the first step, the spec has a ``[signal]``: ``NAME_push``
     takes raw samples, and ``NAME_predict_newest`` and ``NAME_classify_newest`` answer.
 
     Parameters
@@ -317,12 +319,13 @@ def prepared(
 
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
-    """Inputs from which the ranges for int16 are taken: the inputs that were seen, or the vectors; None for features of
-    a signal, which have ranges of their own.
+    """Inputs from which the ranges for int16 are taken: the inputs that were seen, or the vectors; None where these are
+    weights, and for features of a signal, which have ranges of their own.
     """
     if seen is not None:
         return seen[np.isfinite(seen).all(axis=1)]  # the device refuses rows with NaN or infinity
-    return None if machine.linear or machine.signal is not None else machine.inputs()
+    weights = machine.linear or machine.function in HIDDEN
+    return None if weights or machine.signal is not None else machine.inputs()
 
 
 def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, Any]:
@@ -348,8 +351,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     rows: number of compared rows, or of steps for raw samples.
     refused: rows or raw samples beyond the input limit, and steps with a feature beyond its range.  The device clips
     such a feature, so the step is not compared.
-    undecided: rows whose class depends on the sign of a function that is zero except for rounding; their classes and
-    votes are not compared.
+    undecided: rows whose class depends on the sign of a function that is zero except for rounding, or on which of two is
+    larger that are the same except for rounding; their classes and votes are not compared.
     difference: the largest difference of a decision value.  allowed: the largest difference that rounding can cause.
     classes_differ: number of rows.  ok: whether the spec agrees with the source.
     """
@@ -376,7 +379,9 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
         fits, f"itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
     )
     allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact)
-    sure = np.ones(len(exact), bool) if machine.classes is None else (np.abs(functions) > allowed).all(axis=1)
+    largest = machine.decision == "functions" and functions.shape[1] > 1
+    apart = np.diff(np.sort(functions, axis=1)[:, -2:]) / 2 if largest else np.abs(functions)
+    sure = np.ones(len(exact), bool) if machine.classes is None else (apart > allowed).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
     votes_told = machine.decision == "ovo_vote" and not spec.real.is_int16
     differences, differ = np.abs(found - functions) if not votes_told else None, 0

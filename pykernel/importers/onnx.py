@@ -347,12 +347,9 @@ def _scaling(graph: Graph, chain: Sequence[Node], dim: int) -> tuple[list[Callab
             kind = node.has.get("to", 0)
             FILE.need(kind in FLOATS, "casts its inputs to a type that is neither float nor double")
         if node.kind in ("Flatten", "Reshape"):
-            same = [[-1, dim], [0, dim], [0, -1]][: 1 if node.has.get("allowzero", 0) else 3]
-            kept = (
-                node.has.get("axis", 1) == 1
-                if node.kind == "Flatten"
-                else _table(graph, node.inputs[1]).tolist() in same
-            )
+            shape, same = _table(graph, node.inputs[-1]), [[-1, dim], [0, dim], [0, -1]]
+            kept = shape.dtype == np.int64 and shape.tolist() in same[: 1 if node.has.get("allowzero", 0) else 3]
+            kept = node.has.get("axis", 1) == 1 if node.kind == "Flatten" else kept
             FILE.need(kept, f"its {node.kind} changes the shape of the input; it must be samples and {dim} numbers")
         if node.kind in ("Cast", "Flatten", "Identity", "Reshape"):
             continue
@@ -550,7 +547,7 @@ def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
         if not np.isfinite(first).all():
             raise ValueError
         return np.asarray(first.astype(NUMBERS[node.has["to"]]))
-    if kind == "Reshape":
+    if kind == "Reshape" and taken[1].dtype == np.int64:
         return np.reshape(first, taken[1].tolist())
     if kind == "ArgMax" and node.has.get("axis", 0) in (1, -1) and not node.has.get("select_last_index", 0):
         return np.asarray(first.argmax(axis=1, keepdims=bool(node.has.get("keepdims", 1))))

@@ -227,7 +227,7 @@ def _seen(machine: Machine) -> np.ndarray | None:
     """Inputs that the machine was trained with, or their ranges; None if neither is known."""
     if machine.seen is not None:
         return machine.seen
-    return None if machine.linear else machine.inputs()
+    return None if machine.linear or machine.function in kernel_settings.HIDDEN else machine.inputs()
 
 
 def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) -> tuple[Machine, dict[str, Any]]:
@@ -239,7 +239,7 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
     """
     if max_abs is None and (seen is None or not len(seen)):
         raise UserError(
-            f"{machine.source}: whole numbers need the range of each input, which a {machine.function} model does not "
+            f"{machine.source}: whole numbers need the range of each input, which this {machine.function} model does not "
             "tell; give max_abs, the largest |x - center| of each, or rows of data"
         )
     center = machine.centers

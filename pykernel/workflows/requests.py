@@ -402,11 +402,12 @@ class TableOf:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Import:
-    """Import a model that scikit-learn trained.
+    """Import a model that was trained elsewhere.
 
     Support vector machines, kernel ridge, Gaussian processes, linear models and networks with one hidden layer can be
-    imported, with the steps before them; with --vectors also what a device learned. --vectors trains fewer vectors, to give the model's answers on rows of
-    --data or made-up ones. skl2onnx, PyTorch and Keras write .onnx files. No code in a file is executed, and pickles are refused.
+    imported, with the steps before them; with --vectors also what a device learned. --vectors trains fewer vectors, to
+    give the model's answers on rows of --data or made-up ones. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
+    a file is executed, and pickles are refused.
 
         pykernel import gate.onnx -o gate.toml --data held.csv
         pykernel import flow.toml --start state.bin --vectors 16 -o small.toml

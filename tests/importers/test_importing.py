@@ -1228,11 +1228,12 @@ def assert_is_the_reference(model, spec, source, read, x):
     known = [f, -f, np.hstack([-f, f]), np.hstack([f, -f]), np.sign(f)]
     if spec.expansion.decision == "ovo_vote":
         known.append(votes_of(f, count))
-    if source.linear and source.largest is not None:  # probabilities of a linear model
+    if source.largest is not None:  # probabilities of a linear model or a network
         p, soft = expit(f), softmax(f, axis=1)
         known += [p, np.hstack([1 - p, p]), p / np.maximum(p.sum(axis=1, keepdims=True), 1e-30), soft]
     for name, found in zip((value.name for value in model.graph.output), map(np.asarray, results), strict=True):
-        if found.ndim == 1:
+        if found.ndim == 1 or found.dtype.kind not in "fb":
+            found = found.ravel()
             classes = np.array(source.classes)[importing.source_classes(source, read, x, f)]
             assert np.array_equal(classes.astype(found.dtype)[sure], found[sure]), name
         else:

@@ -1,0 +1,359 @@
+"""Networks with one hidden layer compute what ONNX's reference and scikit-learn do; all others are refused in a sentence."""
+
+import json
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from onnx.helper import make_node
+from onnx.reference import ReferenceEvaluator
+from scipy.special import softmax
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from benchmarks.host.import_errors import data, scaled
+from pykernel.errors import UserError
+from pykernel.host.model import HostModel
+from pykernel.importers import importing
+from pykernel.importers.importing import from_sklearn, load_model
+from pykernel.importers.sklearn import read_estimator
+from tests.importers.test_importing import (
+    assert_is_the_reference,
+    bounded,
+    doubles,
+    graph,
+    mutated,
+    node,
+    refused_at_once,
+    to_onnx,
+    write,
+)
+
+RNG = np.random.default_rng(0)
+W1, B1, W2, B2 = (RNG.normal(size=size).astype(np.float32) for size in ((6, 4), 6, (3, 6), 3))
+UNITS = {"Relu": "relu", "Tanh": "tanh", "Sigmoid": "logistic", "": "identity"}
+ENDS = {"": 2, "Softmax": 3, "Softmax, two": 2, "Sigmoid": 1, "ArgMax": 3}
+"""What stands at the end, and how many values the last layer makes."""
+
+
+def pytorch(x, y, at, weights, bias, **keys):
+    """A layer as torch.onnx.export writes it (2.14, both exporters)."""
+    keys = {"alpha": 1.0, "beta": 1.0, "transB": 1} | keys
+    return [node("Gemm", [x, f"{at}.weight", f"{at}.bias"], y, **keys)], {f"{at}.weight": weights, f"{at}.bias": bias}
+
+
+def keras(x, y, at, weights, bias):
+    """As tf2onnx writes it, and skl2onnx, which adds a table of one row."""
+    nodes = [
+        node("MatMul", [x, f"dense_{at}/kernel"], f"dense_{at}/MatMul"),
+        node("Add", [f"dense_{at}/MatMul", f"{at}b"], y),
+    ]
+    return nodes, {f"dense_{at}/kernel": weights.T.copy(), f"{at}b": bias if at else bias[None]}
+
+
+def plain(x, y, at, weights, bias):
+    """Without a bias."""
+    return [node("MatMul", [x, f"{at}w"], y)], {f"{at}w": weights.T.copy()}
+
+
+def network(layer=pytorch, unit="Relu", end="", before=(), after=(), values=(W1, B1, W2, B2), outputs=None, **tables):
+    """A file of two layers, what stands before the first, and what stands behind the last, "z"."""
+    first, own = layer(before[-1].output[0] if before else "x", "h", 0, *values[:2])
+    last, more = layer("u" if unit else "h", "y" if end else "z", 2, *values[2:])
+    ends = (
+        [node(end.partition(",")[0], ["y"], "z", **({"axis": 1} if end[:3] in ("Sof", "Arg") else {}))] if end else []
+    )
+    units = [node(unit, ["h"], "u")] if unit else []
+    return graph(*before, *first, *units, *last, *ends, *after, tables=own | more | tables, outputs=outputs)
+
+
+BEFORE = {
+    "nothing": ((), {}),
+    "Flatten, Sub, Div": (
+        (node("Flatten", ["x"], "f", axis=1), node("Sub", ["f", "c"], "a"), node("Div", ["a", "d"], "b")),
+        {"c": np.array([1, 2, 3, 4], np.float32), "d": np.array([0.5, 2, 1, 4], np.float32)},
+    ),
+    "Reshape, Identity": (
+        (node("Reshape", ["x", "shape"], "r", allowzero=1), node("Identity", ["r"], "i")), {"shape": np.array([-1, 4])},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layer", [pytorch, keras, plain])
+@pytest.mark.filterwarnings("ignore:.*probabilities are left out")
+def test_a_network_is_what_the_reference_computes(layer, tmp_path):
+    x = RNG.normal(size=(60, 4)).astype(np.float32).astype(float) * 2 + 1
+    for (unit, function), (end, count), (before, tables) in product(UNITS.items(), ENDS.items(), BEFORE.values()):
+        model = network(layer, unit, end, before, values=(W1, B1, W2[:count], B2[:count]), **tables)
+        path = write(tmp_path / "m.onnx", model)
+        (known,) = ReferenceEvaluator(doubles(model)).run(None, {"x": x})
+        for precision, most in (("float64", 1e-12), ("float32", 1e-4)):
+            spec, (source, read) = load_model(path, precision=precision), importing.read_file(path)
+            found = importing.compare(spec, source, read, x)
+            assert found["ok"] and found["refused"] == 0 and found["undecided"] < 10, (unit, end, found)
+            host = HostModel(spec)
+            assert (spec.kernel.function, len(spec.expansion.vectors)) == (function, len(W1))
+            assert spec.label.classes == (tuple("012")[: max(2, count)] if end else None)
+            values = host.predict(x).reshape(60, -1)
+            if not end:
+                assert np.abs(values - known).max() < most
+            elif end == "ArgMax":
+                assert np.array_equal(host.classify(x), known.ravel()) and spec.expansion.calibration is None
+            elif count > 2:
+                assert np.abs(softmax(values, axis=1) - known).max() < most and not host.has("probability")
+            else:
+                p, _ = host.ask("probability", x)
+                assert np.abs(p[:, -known.shape[1] :] - known).max() < most
+                assert np.array_equal(host.classify(x), known[:, -1] > 0.5)
+
+
+TARGETS = ("numbers", "several", "two", "three", "text")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_skl2onnx_writes_of_networks_is_the_estimator(tmp_path):
+    """Each activation with each target, input type and kind of scaler, in turns."""
+    x, held, y = data()
+    y["several"] = np.column_stack([y["numbers"], y["numbers"] ** 2, y["three"]])
+    y["text"] = np.array(["low", "mid", "high"])[y["three"]]
+    for at, (activation, target) in enumerate(product(UNITS.values(), TARGETS)):
+        kind = MLPRegressor if at % 5 < 2 else MLPClassifier
+        sizes = () if at in (3, 6) else (9,)
+        model = kind(hidden_layer_sizes=sizes, activation=activation, random_state=at)
+        estimator = scaled(model, (StandardScaler, MinMaxScaler)[at % 2]).fit(x, y[target])
+        options = {"zipmap": False} if kind is MLPClassifier and at % 3 else None
+        path = write(tmp_path / "m.onnx", to_onnx(estimator, (np.float32, np.float64)[at % 4 == 1], options=options))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            spec = load_model(path, "m", precision="float64")
+            known = from_sklearn(estimator, "m", precision="float64")
+        left_out = sum(
+            "probabilities are left out, for the softmax of 3 classes has no C" in str(w.message) for w in said
+        )
+        assert left_out == (2 if target in ("three", "text") else 0)
+        source, read = importing.read_file(path)
+        assert importing.compare(spec, source, read, held)["ok"]
+        assert importing.compare(spec, source, None, held)["ok"]
+        assert (spec.label, spec.expansion.calibration) == (known.label, known.expansion.calibration)
+        assert spec.kernel.function == known.kernel.function == (activation if sizes else "linear")
+        host, other = HostModel(spec), HostModel(known)
+        np.testing.assert_allclose(host.predict(held), other.predict(held), atol=1e-4)
+        if kind is MLPClassifier:
+            assert (host.classify(held) == other.classify(held)).mean() > 0.99
+
+
+def test_the_command_compares_a_network_with_its_file(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "net.onnx", network(end="Softmax"))
+    write(tmp_path / "gate.onnx", network(end="Sigmoid", values=(W1, B1, W2[:1], B2[:1])))
+    pd.DataFrame(RNG.normal(size=(400, 4)), columns=list("abcd")).to_csv("x.csv", index=False)
+    words = ("--inputs", "a,b,c,d", "--data", "x.csv", "--force")
+    code, out, err = run("import", "net.onnx", "-o", "net.toml", *words, "--set", "label.classes=p,q,r")
+    assert code == 0 and "probabilities are left out" in err
+    for text in ("net: network, float32", "relu", "p, q, r", "comparison with the original model"):
+        assert text in out
+    code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--json")
+    report = json.loads(out)
+    assert (code, err) == (0, "") and report["ok"] and report["probabilities"] and report["vectors"] == 6
+    assert report["rounding"]["rows"] == 400 and 0 < report["rounding"]["difference"] <= report["rounding"]["allowed"]
+    # fewer units are vectors of a gaussian machine, for which rows are needed
+    code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--vectors", "4")
+    assert code == 0 and "what 6 vectors answer otherwise, on 80 rows left out" in out
+    code, out, err = run("import", "gate.onnx", "-o", "gate.toml", "--force", "--vectors", "4")
+    assert code == 2 and "which say nothing of the inputs; give rows of these: --data" in err
+    code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--set", "precision=int16")
+    assert code == 0 and "gate: network, int16" in out
+
+
+@pytest.mark.filterwarnings("ignore:.*probabilities are left out")
+def test_any_file_is_what_the_reference_computes_or_is_refused(tmp_path, exhaustive):
+    x, _, y = data()
+    ends = [(end, count) for end, count in ENDS.items() if end != "Softmax, two"]
+    whole = [
+        network(layer, unit, end, before, values=(W1, B1, W2[:count], B2[:count]), **tables)
+        for (before, tables), layer, unit, (end, count) in product(BEFORE.values(), (pytorch, keras), UNITS, ends)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for target in ("two", "three"):
+            model = scaled(MLPClassifier(hidden_layer_sizes=(5,), random_state=0, max_iter=50)).fit(x, y[target])
+            whole += 8 * [to_onnx(model, options={"zipmap": False})]
+    read = 0
+    for seed in range(20_000 if exhaustive else 500):
+        rng = np.random.default_rng(seed)
+        model = whole[seed] if seed < len(whole) else mutated(whole[rng.integers(len(whole))], rng)
+        path = write(tmp_path / "m.onnx", model)
+        try:
+            with bounded():
+                spec = load_model(path)
+                source, file = importing.read_file(path)
+        except UserError as error:
+            assert str(error).startswith(str(path)) and "\n" not in str(error) and len(str(error)) < 500
+            assert "more memory than this machine has" not in str(error) and "is damaged: " not in str(error), error
+            continue
+        read += 1
+        assert_is_the_reference(model, spec, source, file, rng.normal(size=(20, source.dim)) * 2 + 1)
+    assert read > len(whole) + 20
+
+
+# ------------------------------------------------------------------------------------------------------ what is refused
+
+
+def many(count):
+    """A network of so many layers."""
+    found = [
+        pytorch(f"a{i}", f"a{i + 1}", i, np.eye(4, dtype=np.float32), np.ones(4, np.float32)) for i in range(count)
+    ]
+    nodes = [each for nodes, _ in found for each in nodes]
+    nodes[0].input[0] = "x"
+    return graph(*nodes, tables={name: table for _, tables in found for name, table in tables.items()})
+
+
+def changed(change, **how):
+    model = network(**how)
+    change(model.graph)
+    return model
+
+
+def wide(units):
+    return network(values=[np.zeros(size, np.float32) for size in ((units, 4), units, (1, units), 1)])
+
+
+TALL = {"w": np.ones((4, 6), np.float32)}
+REFUSED = {
+    "network: has 2 hidden layers, and one has C; run a deeper network in its own runtime": lambda: many(3),
+    "network: has 4999 hidden layers": lambda: many(5_000),
+    "network: has 100,000 hidden units; a model has at most 65,536": lambda: wide(100_000),
+    "has 'Gelu' where its next layer must be; Relu, Sigmoid, Tanh or none": lambda: network(unit="Gelu"),
+    "has 'BatchNormalization' where its next layer": lambda: changed(
+        lambda g: (g.node.insert(2, node("BatchNormalization", ["u"], "n")), g.node[3].input.__setitem__(0, "n"))),
+    "has nothing where its next layer must be": lambda: changed(lambda g: g.node[2].input.__setitem__(0, "x")),
+    "changes the decision values by a 'Relu'": lambda: network(end="Relu"),
+    "changes the decision values by a 'LogSoftmax'": lambda: network(end="LogSoftmax"),
+    "gives its network a 'Conv'; before it there may be Scaler, Add": lambda: network(before=[node("Conv", ["x", "x"], "b")]),
+    # numbers
+    "its Gemm has transA 1; it must be 0": lambda: network(lambda *a: pytorch(*a, transA=1)),
+    "its Gemm has alpha 2.0; it must be 1": lambda: network(lambda *a: pytorch(*a, alpha=2.0)),
+    "its Gemm has beta nan; it must be 1": lambda: network(lambda *a: pytorch(*a, beta=float("nan"))),
+    "its Gemm has 'alpha', which is not as ONNX defines it": lambda: network(lambda *a: pytorch(*a, alpha=1)),
+    "its Gemm has 'transC', which is not": lambda: network(lambda *a: pytorch(*a, transC=0)),
+    "network: the table of its last layer has shape (5, 3); with its other parts it must have (6, 3)": lambda: network(
+        values=(W1, B1, W2[:, :5], B2)),
+    "its Gemm makes 6 values, and (5,) numbers are added": lambda: network(values=(W1, B1[:5], W2, B2)),
+    "its Gemm makes 6 values, and (6, 4) numbers are added": lambda: changed(
+        lambda g: g.node[0].input.__setitem__(2, "0.weight")),
+    "its Gemm makes 6 values, and (0,) numbers are added": lambda: changed(lambda g: g.node[0].input.__setitem__(2, "x")),
+    "its MatMul must take the values before it, and a table of floats, (inputs, outputs)": lambda: graph(
+        node("MatMul", ["w", "x"]), tables=TALL),
+    "its MatMul must take the values before it, and a table of floats": lambda: graph(
+        node("MatMul", ["x", "w"]), tables={"w": np.ones((4, 6), int)}),
+    "its MatMul must take the values before it": lambda: graph(node("MatMul", ["x", "w"]), tables={"w": np.ones((2, 4, 6))}),
+    "gives its network a table": lambda: graph(node("MatMul", ["v", "w"]), tables=TALL | {"v": np.ones((6, 4), np.float32)}),
+    "network: has 0 targets; a model has from 1 to 64": lambda: network(values=(W1, B1, W2[:0], B2[:0])),
+    "network: has 65 targets": lambda: network(values=(W1, B1, np.ones((65, 6), np.float32), np.ones(65, np.float32))),
+    "network: takes 2,000 inputs; a model takes from 1 to 1,024": lambda: network(
+        values=(np.ones((6, 2000), np.float32), B1, W2, B2)),
+    "takes 4 inputs, but its vectors have 5 numbers": lambda: network(values=(np.ones((6, 5), np.float32), B1, W2, B2)),
+    "table '0.bias' holds numbers that are not finite": lambda: network(values=(W1, B1 * np.nan, W2, B2)),
+    "keeps '0.weight' in another file; save it with its data inside": lambda: changed(
+        lambda g: g.initializer[0].external_data.add(key="location", value="m.onnx.data")),
+    "table '2.weight' is damaged": lambda: changed(lambda g: g.initializer[2].dims.__setitem__(0, 2**40)),
+    # shapes
+    "its Flatten changes the shape of the input; it must be samples and 4 numbers": lambda: network(
+        before=[node("Flatten", ["x"], "b", axis=0)]),
+    "its Reshape changes the shape of the input": lambda: network(
+        before=[node("Reshape", ["x", "s"], "b")], s=np.array([2, -1, 4])),
+    "its Reshape changes the shape of the input;": lambda: network(before=[node("Reshape", ["s", "x"], "b")], s=np.array([-1, 4])),
+    "its input has 3 dimensions; it must have two": lambda: changed(
+        lambda g: g.input[0].type.tensor_type.shape.dim.add(dim_value=4)),
+    # what stands behind
+    "ends in 3 sigmoids, each for a label of its own; a Softmax tells one class of several": lambda: network(end="Sigmoid"),
+    "neither these nor scikit-learn's votes, probabilities or the class": lambda: network(
+        after=[node("Add", ["z", "x"], "q")]),
+    "neither these nor scikit-learn's votes, probabilities": lambda: changed(
+        lambda g: g.node[3].attribute[0].__setattr__("i", 0), end="Softmax"),
+    "neither these nor scikit-learn's votes": lambda: changed(
+        lambda g: g.node[3].attribute[0].__setattr__("i", 0), end="ArgMax"),
+    "neither these nor": lambda: network(after=[node("Reshape", ["z", "s"], "q")], s=np.full(100_000, 2**40)),
+    "neither these": lambda: network(after=[make_node("ArrayFeatureExtractor", ["z", "s"], ["q"], domain="ai.onnx.ml")], s=np.array(7)),
+    "also gives 'h', which is no result of the machine": lambda: network(outputs=["z", "h"]),
+    "gives its values names that are not those of its classes": lambda: network(
+        end="Softmax", after=[node("ZipMap", ["z"], "q", classlabels_int64s=[1, 2, 3])]),
+    "holds a 'Relu' that is no part of the model": lambda: network(before=[node("Relu", ["x"], "b")], unit="Tanh") and changed(
+        lambda g: g.node.insert(0, node("Relu", ["x"], "q"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_other_files_are_refused_at_once(sentence, tmp_path):
+    refused_at_once(write(tmp_path / "m.onnx", REFUSED[sentence]()), sentence)
+
+
+def several_labels(x, y):
+    return MLPClassifier(max_iter=5).fit(x, np.column_stack([y["two"], y["three"] > 0]))
+
+
+def broken(x, y, **attributes):
+    model = MLPRegressor(hidden_layer_sizes=(3,), max_iter=5).fit(x, y["numbers"])
+    vars(model).update(attributes)
+    return model
+
+
+ESTIMATORS = {
+    "MLPRegressor: has 2 hidden layers, and one has C; .* to a model that learns": lambda x, y: MLPRegressor(
+        hidden_layer_sizes=(4, 3), max_iter=5).fit(x, y["numbers"]),
+    "MLPClassifier: its labels are 'multilabel-indicator'; a model tells one class of several": several_labels,
+    "MLPRegressor: out_activation_ is 'exp', which has no C; identity has": lambda x, y: MLPRegressor(
+        loss="poisson", max_iter=5).fit(x, y["two"]),
+    "CalibratedClassifierCV: bends the probabilities of its MLPClassifier once more, which has no C": lambda x, y:
+        CalibratedClassifierCV(scaled(MLPClassifier(max_iter=5)), ensemble=False).fit(x, y["two"]),
+    "MLPClassifier is not fitted": lambda x, y: MLPClassifier(),
+    "activation is 'fourier', which has no C; relu, tanh, logistic, identity have": lambda x, y: broken(
+        x, y, activation="fourier"),
+    "its 3 layers are not all there": lambda x, y: broken(x, y, intercepts_=[]),
+    "the bias of its first layer holds numbers that are not finite": lambda x, y: broken(
+        x, y, intercepts_=[np.full(3, np.inf), np.ones(1)]),
+    "the table of its last layer has shape": lambda x, y: broken(x, y, intercepts_=[np.ones(3), np.ones(2)]),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("sentence", ESTIMATORS)
+def test_other_estimators_are_refused_in_a_sentence(sentence):
+    x, _, y = data()
+    with pytest.raises(UserError, match=sentence) as error:
+        from_sklearn(ESTIMATORS[sentence](x, y), "m")
+    assert "\n" not in str(error.value) and len(str(error.value)) < 300
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_weights_do_not_tell_must_be_given():
+    """Fewer vectors and whole numbers need rows of inputs, or their ranges."""
+    x, held, y = data()
+    for activation, target in zip(UNITS.values(), ("numbers", "two", "three", "numbers"), strict=True):
+        kind = MLPRegressor if target == "numbers" else MLPClassifier
+        model = scaled(kind(hidden_layer_sizes=(8,), activation=activation, random_state=0)).fit(x, y[target])
+        with pytest.raises(UserError, match=f"which this {activation} model does not tell; give max_abs, "):
+            from_sklearn(model, "m", precision="int16")
+        with pytest.raises(UserError, match="say nothing of the inputs; give rows of these: data"):
+            from_sklearn(model, "m", vectors=4)
+        assert len(from_sklearn(model, "m", vectors=4, data=x).expansion.vectors) == 4
+        spec = from_sklearn(model, "m", precision="int16", data=x)
+        found = importing.compare(spec, read_estimator(model), model, held)
+        assert found["ok"] and found["undecided"] < 15 and found["refused"] == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_between_two_classes_are_undecided():
+    """Where the two largest values are the same but for rounding, the class may be another one; that is no failure."""
+    x, _, y = data()
+    model = scaled(MLPClassifier(hidden_layer_sizes=(12,), random_state=0)).fit(x, y["three"])
+    rng = np.random.default_rng(0)
+    rows = x[rng.integers(len(x), size=20_000)] * rng.normal(1, 0.02, (20_000, 4))
+    spec = from_sklearn(model, "m", precision="int16", data=x)
+    found, taken = importing.compare(spec, read_estimator(model), model, rows), rows[spec.accepts(spec.as_seen(rows))]
+    assert found["ok"] and 0 < found["undecided"] < 0.05 * len(rows)
+    assert 0 < (HostModel(spec).classify(taken) != model.predict(taken)).sum() < found["undecided"]
