@@ -19,6 +19,7 @@ from pykernel.algorithms.kernel_choice import KERNEL_RULES
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.host.bikeshare import bikeshare_spec
+from pykernel.spec.families.expansion import INT16_EXPANSION_MODELS
 from pykernel.spec.families.expansion import RULES as EXPANSION_RULES
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.nystrom import METHODS
@@ -159,7 +160,7 @@ def whole_waves() -> list[Spec]:
 def whole_expansions() -> list[Spec]:
     """Trained machines of whole numbers that go on learning, by each rule."""
     whole = {"precision": "int16", "label": {"max_abs": 4.0}, "expansion": WEIGHTED}
-    return specs(WIDTH | whole | {"learning": {"rule": rule}} for rule in EXPANSION_RULES)
+    return specs(WIDTH | whole | {"learning": {"rule": rule}} for rule in INT16_EXPANSION_MODELS.rules)
 
 
 def signals() -> list[Spec]:
@@ -509,6 +510,7 @@ RESULTS: dict[str, Result] = {
     ),
     "signals": Result("-m examples.signals.study", ("signals/*.csv",), "minutes", ("signal_examples", "linear")),
     "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), "seconds", ("features",)),
+    "heads": Result("-m benchmarks.host.heads", ("heads.csv",), "minutes", ("default", "expansions")),
     "learned-vectors": Result(
         "-m benchmarks.host.learned_vectors", ("learned-vectors.csv",), "minutes", ("default", "expansions")
     ),

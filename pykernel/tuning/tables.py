@@ -24,7 +24,7 @@ from pykernel.telling import gaps_told, refuse
 from pykernel.tuning.combinations import Content
 from pykernel.tuning.stage import Stage
 
-MODELS = ("kfd", "ls-svm", "krr", "svm", "lp", "trained")
+MODELS = ("kfd", "ls-svm", "krr", "svm", "lp", "trained", "network")
 """Models that can be trained on such a table."""
 
 

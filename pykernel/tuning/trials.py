@@ -87,7 +87,7 @@ def _table_bytes(spec: Spec) -> int:
 
 def continues(spec: Spec) -> bool:
     """Whether the model goes on from what the PC has trained."""
-    return spec.program.learns and getattr(spec, "expansion", None) is not None and spec.expansion.weights is not None
+    return spec.program.learns and getattr(getattr(spec, "expansion", None), "weights", None) is not None
 
 
 # -------------------------------------------------------------------------------------------------------- with labels
@@ -369,9 +369,11 @@ def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
 
 
 def headed(content: Content, rule: str) -> Content:
-    """A frozen model's content with another rule, which goes on from it."""
-    tables = {key: value for key, value in content["expansion"].items() if rule == "frozen" or key != "calibration"}
-    return content | {"learning": {"rule": rule}, "expansion": tables}
+    """A frozen model's content; with another rule one that goes on from it, mixed with a linear expert."""
+    if rule == "frozen":
+        return content
+    tables = {key: value for key, value in content["expansion"].items() if key != "calibration"}
+    return content | {"learning": {"rule": rule}, "expansion": tables, "mixture": {}}
 
 
 def stand_in(made: Combination, size: int, table: Table) -> Content:

@@ -116,6 +116,8 @@ def _trained(given: Fit) -> FittedTable:
         show(0.0, "starting")
         if table.model == "trained":
             from pykernel.workflows.trained import fit as train
+        elif table.model == "network":
+            from pykernel.workflows.network import fit as train
         elif table.model in ("svm", "lp"):
             from pykernel.workflows.svm import fit as train
         elif given.model is None:

@@ -117,6 +117,11 @@ class Job:
 
     # ---- how many vectors
 
+    @property
+    def function(self) -> str:
+        """The kernel, or the hidden unit of a network."""
+        return self.options.kernel
+
     def need_possible(self) -> None:
         """Raises UserError for weights or a number of vectors that are not possible.  Before the work starts."""
         n, rows = self.options.n_max, len(self.train)
@@ -151,7 +156,7 @@ class Job:
             rng = np.random.default_rng(0)
             scale = np.ones(d) if self.scales else None
             made = Machine(
-                "the table", options.kernel, 1e-3 * rng.normal(size=(n, d)), np.ones((n, functions)), np.zeros(functions),
+                "the table", self.function, 1e-3 * rng.normal(size=(n, d)), np.ones((n, functions)), np.zeros(functions),
                 gamma=1.0, coef0=options.coef0, degree=options.degree, center=scale, scale=scale,
             )  # fmt: skip
             spec = make_spec(

@@ -142,16 +142,16 @@ def prefix(out: Path) -> str:
 
 
 def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
-    """Raises UserError if one of the arguments is given, which have no meaning for vectors that are trained.
+    """Raises UserError if one of the arguments is given, which have no meaning for what another one names, such as vectors that are trained.
 
-    trained: the argument that says so.
+    trained: that one.
     """
+    named = str(getattr(given, trained))
+    why = ", which trains vectors and widths" if named == TRAINED else ""
     for name in names:
         if getattr(given, name) != getattr(type(given), name):
             told = option(name.strip("_"))
-            raise UserError(
-                f"{told} is not of {option(trained, TRAINED)}, which trains vectors and widths; leave {told} out"
-            )
+            raise UserError(f"{told} is not of {option(trained, named)}{why}; leave {told} out")
 
 
 def width(given: Fit, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
 from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
 
 from pykernel.bases.select import METHODS
-from pykernel.errors import UserError, option
+from pykernel.errors import option
 from pykernel.estimators.svm import SupportVectorClassifier, SupportVectorRegressor
 from pykernel.parallel import one_thread
 from pykernel.spec.families.nystrom import LEAST_ALD_THRESHOLD
@@ -23,7 +23,7 @@ from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.chosen import estimator_of, kernel_parameters, scales
 from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import method_options, need_known
+from pykernel.workflows.given import method_options, need_known, need_unset
 
 MOST, FEW = 256, 16
 """Most vectors without a limit, and the least that many rows leave of them."""
@@ -44,9 +44,7 @@ NOT_HERE = ("coding", "by", "loss", "jobs")
 
 def fit(options: Fit, table: LabelledTable) -> Found:
     """Train and freeze.  Assumptions are printed before the work."""
-    for name in NOT_HERE:
-        if getattr(options, name) != getattr(Fit, name):
-            raise UserError(f"{option(name)} is not of {option('model', options.model)}; leave {option(name)} out")
+    need_unset(options, NOT_HERE, "model")
     need_known(options.method or "auto", METHODS, "method")
     train, test = held_out(table, options.hold_out, options.seed)
     job = SvmJob(options, table, train, test, scales(table, train, options.standardise))

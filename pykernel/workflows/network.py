@@ -1,0 +1,89 @@
+"""``fit`` with a network of one hidden layer, which scikit-learn trains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import option
+from pykernel.importers.steps import steps_of
+from pykernel.telling import root
+from pykernel.training.network import trained_network
+from pykernel.training.selection import stratified_folds
+from pykernel.training.targets import Targets
+from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows.fit_job import Found, Frozen, losses
+from pykernel.workflows.fit_request import Fit
+from pykernel.workflows.given import need_unset
+from pykernel.workflows.trained import CHOOSING, TrainedJob
+
+FOLDS = 5
+NOT_HERE = (*(name for name in CHOOSING if name != "cv"), "loss", "weights", "standardise")
+"""Options that scikit-learn's networks have not, or that are chosen here."""
+
+
+def fit(options: Fit, table: LabelledTable) -> Found:
+    """Train and freeze.  Assumptions are printed before the work."""
+    need_unset(options, NOT_HERE, "model")
+    job = NetworkJob.of(options, table)
+    made, report = job.reported(job.vectors())
+    return Found(report, made.spec, None)
+
+
+class NetworkJob(TrainedJob):
+    """As ``TrainedJob``, with hidden units in place of vectors."""
+
+    @property
+    def function(self) -> str:
+        return "relu"
+
+    def trained(self, vectors: int | None) -> Any:
+        assert vectors is not None
+        with self.waiting(f"training {vectors} hidden units"):
+            return trained_network(*self.rows, vectors, bool(self.table.classes), self.options.seed)
+
+    def left_out(self, vectors: int) -> float:
+        """The mean loss on rows that were left out, or on devices."""
+        (x, y), count = self.rows, len(self.table.classes or ())
+        folds: Any = self.folds({"deleted": FOLDS}, f"of {option('model', 'network')} it must be")
+        targets = Targets.of_classes(y, count, "signs") if count else Targets.of_values(y)
+        which, wrong = stratified_folds(targets, folds, self.options.seed), np.empty(len(x))
+        for fold in np.unique(which):
+            test = which == fold
+            model = trained_network(x[~test], y[~test], vectors, bool(count), self.options.seed)
+            wrong[test] = losses(self.table, y[test], functions(model, x[test]))
+        return float(wrong.mean())
+
+    def report(self, made: Frozen) -> dict[str, Any]:
+        classes = bool(self.table.classes)
+        with self.waiting("judging by rows left out"):
+            error = self.left_out(made.vectors)
+        shown = float(error) if classes else root(error)
+        taken = {"penalty": steps_of(getattr(made.trained, "regressor_", made.trained))[-1][1].alpha}
+        told = self.too_coarse(made, 1.0 if classes else root(error), f"take {option('precision', 'float32')}")
+        return self.report_of(made, {"function": self.function}) | {
+            "loss": None,
+            "cv": FOLDS,
+            "best": taken,
+            "taken": taken,
+            "reason": None,
+            "errors": {"cross_validated": shown, "corrected": None} | self.on_test_rows(made.spec),
+            "table": [],
+            "candidates": [],
+            "vectors": made.vectors,
+            "basis": None,
+            "flash_bytes": made.size,
+            "rounding": made.rounding,
+            "interrupted": False,
+            "warnings": [*self.table.warnings, *told],
+        }
+
+
+def functions(model: Any, x: np.ndarray) -> np.ndarray:
+    """What the device's functions approximate, up to what all classes share, (rows, F)."""
+    if not hasattr(model, "predict_proba"):
+        return np.asarray(model.predict(x))
+    with np.errstate(divide="ignore"):
+        p = np.log(model.predict_proba(x))
+    return np.asarray(p[:, 1:] - p[:, :1] if p.shape[1] == 2 else p)
