@@ -4,32 +4,58 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field
 
-from pykernel.algorithms.int16.nlms import INT16_LINEAR, LINE_MOST
+from pykernel.algorithms.int16.covariance import KNOWN, NOISE
+from pykernel.algorithms.int16.linear import INT16_LINEAR, LINE_MOST
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec.families.int16 import Int16Family, Int16Spec, complain_of_inputs, complain_of_rate
 from pykernel.spec.families.int16_online import CountedLabel, complain_of_label_range, frame_parameters
 from pykernel.spec.families.int16_scales import Scales, conversion, learning_rate
 from pykernel.spec.family import Models, Refuse
-from pykernel.spec.sections import Learning
+from pykernel.spec.sections import Learning, Of
 
 LABEL_BITS = 23
 """log2 of the label's limit, in the label's unit."""
+PLACES_MOST = 22
+"""-log2 of what a sample gives back of the prior, at most: P's unit is 2^-27 of it, and rounding takes less than five places."""
 
 
 class Int16LinearLearning(Learning):
     """How a sample changes the model."""
 
-    eta: float = Field(
+    eta: Annotated[float, Of("nlms")] = Field(
         0.1, gt=0, le=1, description="learning rate: the part of an error that one sample corrects; at least 1 / 65,536"
+    )
+    forgetting: Annotated[float, Of("rls")] = Field(
+        0.998,
+        gt=0.5,
+        lt=1,
+        description="how far the model looks back: about the last 1 / (1 - forgetting) samples count. The longest memory depends on `prior_variance`: 0.9985 with 10, 0.9995 with 1",
+    )
+    prior_variance: Annotated[float, Of("rls")] = Field(
+        10.0,
+        ge=1e-3,
+        le=1e3,
+        description="variance of the weights before the first sample, in parts of that of the labels' noise; its inverse is the ridge penalty",
     )
 
 
 REHEARSED = 64
 """Samples of the self-test."""
+
+
+def forgotten(learning: Int16LinearLearning) -> int:
+    """-log2 of what a sample gives back of the prior: weights that wander so far have the gain of exponential forgetting, 1 - forgetting."""
+    return round(math.log2(learning.prior_variance) - 2 * math.log2(1 - learning.forgetting))
+
+
+def learned_sizes(size: int) -> dict[str, int]:
+    """Extents of as many weights, which share one P."""
+    return {"FEATURES": size, "GROUPS": 1, "GROUP_SIZE": size, "PACKED": size * (size + 1) // 2}
 
 
 class Int16LinearSpec(Int16Spec):
@@ -38,9 +64,9 @@ class Int16LinearSpec(Int16Spec):
 
 
 class Int16LinearModels(Models, Int16Family):
-    """f(x) = slope'x + constant, learned by normalised LMS."""
+    """f(x) = w'x + constant, learned by normalised LMS or by recursive least squares."""
 
-    rules: Mapping[str, str] = {"nlms": "linear"}
+    rules: Mapping[str, str] = dict.fromkeys(("nlms", "rls"), "linear")
     programs: Mapping[LabelKind, Program] = INT16_LINEAR
     online = True
     spec = Int16LinearSpec
@@ -49,6 +75,13 @@ class Int16LinearModels(Models, Int16Family):
         complain_of_inputs(spec, refuse)
         complain_of_label_range(spec, refuse)
         complain_of_rate("[learning] eta", spec.learning.eta, refuse)
+        if not 1 <= forgotten(spec.learning) <= PLACES_MOST:
+            ends = (1 - math.sqrt(spec.learning.prior_variance * 2.0**-each) for each in (0.5, PLACES_MOST + 0.5))
+            least, most = (f"{end:.6g}" for end in ends)
+            refuse(
+                "[learning] forgetting",
+                f"is {spec.learning.forgetting:g}; with prior_variance {spec.learning.prior_variance:g} it must be from {least} to {most} for int16",
+            )
         if spec.scales.octave < 4:
             refuse(
                 "[input] scale",
@@ -64,7 +97,7 @@ class Int16LinearModels(Models, Int16Family):
         return Scales(made, octave, LABEL_BITS - math.ceil(math.log2(spec.label_max_abs)))
 
     def capacities(self, spec: Int16LinearSpec) -> dict[str, int]:
-        return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes
+        return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes | learned_sizes(spec.dim + 1)
 
     def parameters(self, spec: Int16LinearSpec) -> dict[str, Any]:
         unit, (rate, doublings) = 2**spec.scales.octave, learning_rate(spec.learning.eta)
@@ -73,7 +106,14 @@ class Int16LinearModels(Models, Int16Family):
             **spec.conversion.parameters(),
             **frame_parameters(spec, reach, float(unit) ** 2),
             "unit": unit,
-            "line_most": min(2**30 - 1, LINE_MOST * 2**16 // ((spec.dim + 1) * reach)),
+            "filters": spec.learning.rule == "rls",
+            "feature_place": spec.scales.octave,
+            "weight_places": 16 - spec.scales.octave,
+            "weight_most": min(2**30 - 1, LINE_MOST * 2**16 // ((spec.dim + 1) * reach)),
+            "rate": 2**15,
+            "prior": np.full(spec.dim + 1, 2**KNOWN),
+            "noise": round(2**NOISE / spec.learning.prior_variance),
+            "forgets": forgotten(spec.learning),
             "line_step": 2**30 // reach,
             "eta": rate,
             "eta_shift": 16 - doublings,
