@@ -20,6 +20,7 @@ from pykernel.dialect import (
     Int16,
     Model,
     Struct,
+    Word,
     as_signed,
     between,
     floor_shift,
@@ -58,6 +59,7 @@ class Int16CovarianceConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     prior: Int[GROUP_SIZE]  # diagonal of P0
+    refines: bool  # whether 16 bits of P are too few: where it has numbers of all sizes, for the model looks far back
     forgets: Index  # lambda is 1 - 2 to minus this power, for an output's share of a sample
 
     tunable = frozenset({"forgets"})
@@ -102,6 +104,13 @@ def condense(m: Int16CovarianceModel) -> Index:
 
 
 @kernel
+def product_of(m: Int16CovarianceModel, p: Int, h: Int) -> Word:
+    """p h / 2^16; of p the upper 16 bits alone, if these are enough."""
+    product = word(floor_shift(p, 16) * h)
+    return product + word(floor_shift(index((word(p) & 65535) >> 1) * h, 15)) if m.refines else product
+
+
+@kernel
 def spread(m: Int16CovarianceModel) -> Index:
     """m.wide = P h, in units of 2^-(11 + k) those of h.  Returns k: the largest of P's diagonal has 14 bits if multiplied by 2^(k - 16).  O(N B)."""
     most = 1
@@ -112,21 +121,21 @@ def spread(m: Int16CovarianceModel) -> Index:
             at += i + 2
     lift = clip(29 - places(word(most)), 0, 16)
     for block in range(len(m.covariance)):
-        # P's parts are rounded down, by a half in the mean
+        # P's upper bits are rounded down, by a half in the mean
         rounded = 0
         for i in range(len(m.prior)):
             rounded += m.h[block, i]
-        rounded = floor_shift(rounded, 1)
+        rounded = 0 if m.refines else floor_shift(rounded, 1)
         at = 0
         for i in range(len(m.prior)):
             own = m.h[block, i]
             total = word(rounded)
             for j in range(i):
-                p = floor_shift(as_signed(word(m.covariance[block, at + j]) << lift), 16)
-                total += word(p * m.h[block, j])
-                m.wide[block, j] = as_signed(word(m.wide[block, j]) + word(p * own))
-            p = floor_shift(as_signed(word(m.covariance[block, at + i]) << lift), 16)
-            m.wide[block, i] = as_signed(total + word(p * own))
+                p = as_signed(word(m.covariance[block, at + j]) << lift)
+                total += product_of(m, p, m.h[block, j])
+                m.wide[block, j] = as_signed(word(m.wide[block, j]) + product_of(m, p, own))
+            p = as_signed(word(m.covariance[block, at + i]) << lift)
+            m.wide[block, i] = as_signed(total + product_of(m, p, own))
             at += i + 1
     return lift
 

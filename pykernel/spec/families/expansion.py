@@ -253,6 +253,7 @@ class Int16ExpansionModels(Int16FrozenModels):
             "label_room": LARGEST if spec.label_kind == "class" else math.floor(spec.label_max_abs * full),
             "filters": filters,
             "feature_place": 15,
+            "refines": False,
             "coarser": spec.label_shift - places,
             "weight_places": finer,
             "weight_most": 2**WEIGHT_BITS - 1,

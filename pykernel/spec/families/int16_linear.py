@@ -20,8 +20,13 @@ from pykernel.spec.sections import Learning, Of
 
 LABEL_BITS = 23
 """log2 of the label's limit, in the label's unit."""
-PLACES_MOST = 22
-"""-log2 of what a sample gives back of the prior, at most: P's unit is 2^-27 of it, and rounding takes less than five places."""
+PLACES_MOST, INPUTS_FULL = 24, 63
+"""-log2 of what a sample gives back of the prior at most, and up to how many inputs: with twice as many, two places less.
+
+Beyond, rounding takes more of P than it is given on streams whose inputs lie still for long (tests/algorithms/test_linear_int16.py).
+"""
+SPREAD_MOST = 2**14
+"""Largest variance of the weights, of all of them together: P's rounding is 2^-16 of what one sample takes away."""
 
 
 class Int16LinearLearning(Learning):
@@ -33,13 +38,13 @@ class Int16LinearLearning(Learning):
     forgetting: Annotated[float, Of("rls")] = Field(
         0.998,
         gt=0.5,
-        lt=1,
-        description="how far the model looks back: about the last 1 / (1 - forgetting) samples count. The longest memory depends on `prior_variance`: 0.9985 with 10, 0.9995 with 1",
+        le=1,
+        description="how far the model looks back: about the last 1 / (1 - forgetting) samples count, to the nearest half power of two. 32 bits hold no more than 0.9992 with prior_variance 10, 0.9998 with 1; less with more than 63 inputs",
     )
     prior_variance: Annotated[float, Of("rls")] = Field(
         10.0,
         ge=1e-3,
-        le=1e3,
+        le=100,
         description="variance of the weights before the first sample, in parts of that of the labels' noise; its inverse is the ridge penalty",
     )
 
@@ -48,9 +53,11 @@ REHEARSED = 64
 """Samples of the self-test."""
 
 
-def forgotten(learning: Int16LinearLearning) -> int:
+def forgotten(learning: Int16LinearLearning, dim: int) -> int:
     """-log2 of what a sample gives back of the prior: weights that wander so far have the gain of exponential forgetting, 1 - forgetting."""
-    return round(math.log2(learning.prior_variance) - 2 * math.log2(1 - learning.forgetting))
+    places = math.log2(learning.prior_variance) - 2 * math.log2(max(1 - learning.forgetting, 2.0**-32))
+    most = PLACES_MOST - 2 * math.ceil(math.log2(max(dim / INPUTS_FULL, 1)))
+    return max(1, min(round(places), most))
 
 
 def learned_sizes(size: int) -> dict[str, int]:
@@ -75,12 +82,10 @@ class Int16LinearModels(Models, Int16Family):
         complain_of_inputs(spec, refuse)
         complain_of_label_range(spec, refuse)
         complain_of_rate("[learning] eta", spec.learning.eta, refuse)
-        if not 1 <= forgotten(spec.learning) <= PLACES_MOST:
-            ends = (1 - math.sqrt(spec.learning.prior_variance * 2.0**-each) for each in (0.5, PLACES_MOST + 0.5))
-            least, most = (f"{end:.6g}" for end in ends)
+        if spec.learning.prior_variance > (most := SPREAD_MOST / (spec.dim + 1)):
             refuse(
-                "[learning] forgetting",
-                f"is {spec.learning.forgetting:g}; with prior_variance {spec.learning.prior_variance:g} it must be from {least} to {most} for int16",
+                "[learning] prior_variance",
+                f"is {spec.learning.prior_variance:g}; with {spec.dim} inputs it must be at most {most:.3g} for int16",
             )
         if spec.scales.octave < 4:
             refuse(
@@ -111,9 +116,10 @@ class Int16LinearModels(Models, Int16Family):
             "weight_places": 16 - spec.scales.octave,
             "weight_most": min(2**30 - 1, LINE_MOST * 2**16 // ((spec.dim + 1) * reach)),
             "rate": 2**15,
+            "refines": True,
             "prior": np.full(spec.dim + 1, 2**KNOWN),
             "noise": round(2**NOISE / spec.learning.prior_variance),
-            "forgets": forgotten(spec.learning),
+            "forgets": forgotten(spec.learning, spec.dim),
             "line_step": 2**30 // reach,
             "eta": rate,
             "eta_shift": 16 - doublings,
