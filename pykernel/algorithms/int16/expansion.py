@@ -150,7 +150,7 @@ def learn(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
         for o in range(len(m.y)):
             m.error[o] = clip(m.error[o], -VALUE_MOST, VALUE_MOST) + nearest_shift(as_signed(m.f[o]), m.coarser)
     hear(m)
-    learn_weights(m)
+    learn_weights(m, 15)
     return Status.DONE
 
 

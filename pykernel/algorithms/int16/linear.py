@@ -30,7 +30,8 @@ LINE_MOST = 536870912
 class Int16LineConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_linear``."""
 
-    unit: Index  # what 1 is in the converted inputs
+    octave: Index  # what 1 is in the converted inputs is 2 to this power
+    unit: Index  # ... which is this
     line_step: Index  # largest change of a slope for an input of one unit
     eta: Index  # learning rate, times 2^16 and a power of two
     eta_shift: Index  # ... which, and what factors are measured in, takes this many places
@@ -73,7 +74,7 @@ def learn(m: Int16LinearModel, x: Int16[DIM]) -> Index:
         for j in range(len(x)):
             m.wide[0, j] = x[j]
         m.wide[0, len(x)] = m.unit
-        learn_weights(m)
+        learn_weights(m, m.octave)
     else:
         learn_by_gradient(m, x)
     return Status.DONE

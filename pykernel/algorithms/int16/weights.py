@@ -32,7 +32,6 @@ class Int16WeightsConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     filters: bool  # recursive least squares, with P
-    feature_place: Index  # a feature of 1 is 2 to this power
     weight_places: Index  # weights are in a unit that is finer by 2 to this power than what they give
     weight_most: Index  # largest |w|
     rate: Index  # learning rate, times 2^15; of least squares 1
@@ -57,8 +56,8 @@ def advance(m: Int16WeightsModel, o: Index, scale: Index) -> None:
 
 
 @kernel
-def learn_weights(m: Int16WeightsModel) -> None:
-    """Learn the errors m.error of the features m.wide.  O(N) for each output.  [filters] And O(N^2) once."""
+def learn_weights(m: Int16WeightsModel, unit: Index) -> None:
+    """Learn the errors m.error of the features m.wide, of which 1 is 2^unit.  O(N) for each output.  [filters] And O(N^2) once."""
     errs = False
     for o in range(len(m.y)):
         errs = errs or m.error[o] != 0
@@ -67,15 +66,15 @@ def learn_weights(m: Int16WeightsModel) -> None:
         return
     coarse = condense(m)
     # without P, what m.g becomes is the features themselves
-    known = m.feature_place
+    known = unit
     if m.filters:
         if m.covariance[0, 0] == 0:
             renew(m)
         lifted = spread(m)
-        known = 11 + m.feature_place - coarse + lifted
+        known = 11 + unit - coarse + lifted
     shortened = shorten(m)
     known -= shortened
-    scale = make_gain(m, known, m.feature_place - coarse, m.noise)
+    scale = make_gain(m, known, unit - coarse, m.noise)
     for o in range(len(m.y)):
         advance(m, o, scale)
     if m.filters:

@@ -252,7 +252,6 @@ class Int16ExpansionModels(Int16FrozenModels):
             # an answer is written in the label's place where the label is a class
             "label_room": LARGEST if spec.label_kind == "class" else math.floor(spec.label_max_abs * full),
             "filters": filters,
-            "feature_place": 15,
             "refines": False,
             "coarser": spec.label_shift - places,
             "weight_places": finer,

@@ -115,7 +115,7 @@ class Int16LinearModels(Models, Int16Family):
             **frame_parameters(spec, reach, float(unit) ** 2),
             "unit": unit,
             "filters": spec.learning.rule == "rls",
-            "feature_place": spec.scales.octave,
+            "octave": spec.scales.octave,
             "weight_places": 16 - spec.scales.octave,
             "weight_most": min(2**30 - 1, LINE_MOST * 2**16 // ((spec.dim + 1) * reach)),
             "rate": 2**15,
