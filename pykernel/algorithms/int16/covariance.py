@@ -4,8 +4,8 @@ P lies between (1 - lambda) P0 and P0, so 32 bits hold it.  Every product is of 
 each, one for all their numbers, so that these are as large as can be.  lambda is 1 - 2^-k.  A sample divides once.
 
 No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest of the diagonal, here below 2^14, so that |g_i|
-is below 2^30; and |h'g| is below 2^16 2^15.  Rounding moves P by less than what lambda gives back in each sample; where a damaged
-memory has another P, sums are modulo 2^32, and the filter begins anew as soon as a number of the diagonal is out of its bounds.
+is below 2^30; and |h'g| is below 2^16 2^15.  Rounding moves P by less than what lambda gives back in each sample, or, where lambda
+is nearly 1, by less than what is left of P (measured: ``pykernel.spec.families.int16_linear``); where a damaged memory has another P, sums are modulo 2^32, and the filter begins anew as soon as a number of the diagonal is out of its bounds.
 """
 
 from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
