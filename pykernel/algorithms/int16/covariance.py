@@ -5,7 +5,8 @@ each, one for all their numbers, so that these are as large as can be.  lambda i
 
 No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest of the diagonal, here below 2^14, so that |g_i|
 is below 2^30; and |h'g| is below 2^16 2^15.  Rounding moves P by less than what lambda gives back in each sample, or, where lambda
-is nearly 1, by less than what is left of P (measured: ``pykernel.spec.families.int16_linear``); where a damaged memory has another P, sums are modulo 2^32, and the filter begins anew as soon as a number of the diagonal is out of its bounds.
+is nearly 1, by less than what is left of P (measured: ``pykernel.spec.families.int16_linear``); where a damaged memory has
+another P, sums are modulo 2^32, and the filter begins anew as soon as a number of the diagonal is out of its bounds.
 """
 
 from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
