@@ -158,9 +158,11 @@ def whole_waves() -> list[Spec]:
 
 
 def whole_expansions() -> list[Spec]:
-    """Trained machines of whole numbers that go on learning, by each rule."""
-    whole = {"precision": "int16", "label": {"max_abs": 4.0}, "expansion": WEIGHTED}
-    return specs(WIDTH | whole | {"learning": {"rule": rule}} for rule in INT16_EXPANSION_MODELS.rules)
+    """Trained machines of whole numbers that go on learning, and linear models, by each rule."""
+    whole: dict[str, Any] = {"precision": "int16", "label": {"max_abs": 4.0}}
+    trained = WIDTH | whole | {"expansion": WEIGHTED}
+    lines = [each | {"learning": {"rule": rule}} for each in (whole, {}) for rule in ("nlms", "rls")]
+    return specs([*lines, *(trained | {"learning": {"rule": rule}} for rule in INT16_EXPANSION_MODELS.rules)])
 
 
 def signals() -> list[Spec]:

@@ -47,7 +47,7 @@ FAULTS = [
     # ---- whole numbers
     Fault(
         "rates of a trained machine's weights are twice as large",
-        "pykernel/algorithms/int16/expansion.py",
+        "pykernel/algorithms/int16/weights.py",
         "clip(scale - coarse - 1 - m.weight_places, 0, 31)",
         "clip(scale - coarse - 2 - m.weight_places, 0, 31)",
     ),

@@ -109,6 +109,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "int16 klms": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"n_max": 4}},
     "int16 qklms": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "qklms"}, "reduction": {"n_max": 4}},
     "int16 nlms": WHOLE | {"learning": {"rule": "nlms"}},
+    "int16 rls": WHOLE | {"learning": {"rule": "rls"}},
     "int16 default": WHOLE,
     "int16 spectrum-nlms": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-nlms", "features": 4}},
     "int16 frozen": FROZEN | {"precision": "int16"},

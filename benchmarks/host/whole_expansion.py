@@ -1,4 +1,4 @@
-"""Trained machines that go on learning in whole numbers, beside those that do so in float32: errors, and what they cost.
+"""Trained machines that go on learning in whole numbers, and linear models, beside those of float32: errors, and what they cost.
 
     python -m benchmarks.host.whole_expansion           # docs/data/whole-expansion.csv, and the tables in docs/whole-numbers.md
     python -m benchmarks.host.whole_expansion --show    # the tables of the file
@@ -9,13 +9,17 @@ learned.  error: root mean square over the second half of the stream; of classes
 by one of its own deviations.  Ranges of inputs and labels are those of all rows, so that none is refused; streams whose ranges are
 too wide for 16 bits beside the kernel's width are left out.
 
+Linear models learn the whole of each stream of numbers, whose inputs are given in parts of their deviations, and labels from their mean.  float32
+has its own defaults, or the memory and the prior of int16.
+
 Cost: the support vector regression of benchmarks/device/whole_numbers.py on a Cortex-M0+ (GCC -O2), medians; update: its rows, with
-other labels.
+other labels; of linear models its eight inputs.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import warnings
 from collections.abc import Iterator
@@ -40,6 +44,12 @@ ROOM = 1.001
 FROZEN = "frozen"
 PRECISIONS = ("float32", "int16")
 VARIANTS = ("as is", "drifts")
+LINES: dict[str, dict[str, Any]] = {
+    "`nlms`": {"rule": "nlms", "eta": 0.1},
+    "`rls`, defaults": {"rule": "rls"},
+    "`rls`, forgetting 0.998, prior_variance 10": {"rule": "rls", "forgetting": 0.998, "prior_variance": 10.0},
+}
+"""Linear models.  In int16 the last two are the same."""
 
 
 def drifting(x: np.ndarray, y: np.ndarray, cut: int, variant: str, classes: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -108,20 +118,44 @@ def wrong(spec: Spec, x: np.ndarray, y: np.ndarray, cut: int, known: np.ndarray 
     return max(float(found.mean()), 0.5 / len(found))
 
 
+def line_of(name: str, precision: str, reach: np.ndarray, label: float) -> Spec:
+    inputs = {"dim": len(reach), "max_abs": reach.tolist() if precision == "int16" else float(reach.max())}
+    content = {"name": "line", "precision": precision, "input": inputs, "label": {"max_abs": label}}
+    return make_spec(content | {"learning": LINES[name]})
+
+
+def line_errors() -> Iterator[dict[str, Any]]:
+    for name in REGRESSION:
+        x, y = stream(name)
+        x, y = (x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1.0), y - y.mean()
+        reach = np.maximum(ROOM * np.abs(x).max(0), 1e-6)
+        for line, precision in itertools.product(LINES, PRECISIONS):
+            spec = line_of(line, precision, reach, ROOM * float(np.abs(y).max()))
+            answers, statuses = HostModel(spec).prequential(x, y)
+            assert (statuses >= 0).all()
+            yield row(name, "as is", line, precision, "error", f"{error_of(np.ravel(answers), y, 0):.6g}")
+
+
+def cost_of(rule: str, spec: Spec, x: np.ndarray, y: np.ndarray) -> Iterator[dict[str, Any]]:
+    found, figures = counted(spec, "cortex-m0plus", "gcc", x, y), build(spec).figures
+    kept = {
+        "predict": found["predict"]["median"],
+        "update": found["update"]["median"] if spec.program.learns else "",
+        "ram": figures["ram_bytes"],
+        "flash": found["flash_bytes"],
+    }
+    for what, value in kept.items():
+        yield row("cost", "", rule, spec.precision, what, value)
+
+
 def costs() -> Iterator[dict[str, Any]]:
     x, y = samples()[0][:60], samples()[1][:60]
+    for line, precision in itertools.product(LINES, PRECISIONS):
+        yield from cost_of(line, line_of(line, precision, np.abs(x).max(0) + ROOM, ROOM * float(np.abs(y).max())), x, y)
     for precision in PRECISIONS:
         for rule in (FROZEN, *INT16_EXPANSION_MODELS.rules):
             spec = going_on(svr(precision, "differences"), rule, x, y)
-            found, figures = counted(spec, "cortex-m0plus", "gcc", x, y), build(spec).figures
-            kept = {
-                "predict": found["predict"]["median"],
-                "update": found["update"]["median"] if spec.program.learns else "",
-                "ram": figures["ram_bytes"],
-                "flash": found["flash_bytes"],
-            }
-            for what, value in kept.items():
-                yield row("cost", "", rule, precision, what, value)
+            yield from cost_of(rule, spec, x, y)
 
 
 def row(stream_: str, variant: str, rule: str, precision: str, what: str, value: Any) -> dict[str, Any]:
@@ -174,14 +208,36 @@ def tables(rows: Rows) -> dict[str, str]:
     return {
         "whole-expansion": markdown(head, lines),
         "whole-expansion-cost": markdown(["rule", "precision", "predict", "update", "RAM", "flash"], cost),
+        "whole-lines": lines_table(value),
     }
+
+
+def lines_table(value: dict[tuple[str, ...], str]) -> str:
+    """Errors of linear models in int16 over float32, then what each precision costs."""
+    lines = []
+    for line in LINES:
+        beside = {
+            name: math.log(
+                float(value[name, "as is", line, "int16", "error"])
+                / float(value[name, "as is", line, "float32", "error"])
+            )
+            for name in REGRESSION
+        }
+        worst = max(beside, key=lambda name: beside[name])
+        both = (
+            " / ".join(f"{float(value['cost', '', line, precision, what]):,.0f}" for precision in PRECISIONS)
+            for what in ("predict", "update", "ram", "flash")
+        )
+        mean = math.exp(sum(beside.values()) / len(beside))
+        lines.append([line, f"{mean:.3f}", f"{math.exp(beside[worst]):.3f}, {worst}", *both])
+    return markdown(["rule", "int16 / float32", "worst", "predict", "update", "RAM", "flash"], lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--show", action="store_true", help="only write the tables of the file")
     path = DATA / "whole-expansion.csv"
-    rows = load(path) if parser.parse_args().show else save(path, [*costs(), *errors()])
+    rows = load(path) if parser.parse_args().show else save(path, [*costs(), *line_errors(), *errors()])
     publish(tables(rows), DATA.parent / "whole-numbers.md")
     print(*tables(rows).values(), sep="\n")
 

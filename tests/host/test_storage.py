@@ -53,6 +53,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "signal": SIGNALS["signal-windows"],
     "whole": WHOLE | {"learning": {"rule": "klms"}, "kernel": {"sigma": 1.0}, "reduction": {"technique": "fklms", "n_max": 4}},
     "whole-linear": WHOLE | {"learning": {"rule": "nlms"}},
+    "whole-squares": WHOLE | {"learning": {"rule": "rls"}},
     "whole-spectrum": WHOLE | {"learning": {"rule": "spectrum-nlms"}, "kernel": {"sigma": 1.0}},
     "whole-expansion": WHOLE
     | {

@@ -54,6 +54,7 @@ MODELS |= {
     "whole-klms": WHOLE | SMALL | {"learning": {"rule": "klms"}},
     "whole-qklms": WHOLE | {"kernel": {"function": "matern32", "gamma": 1.0}, "reduction": {"n_max": 14}},
     "whole-nlms": WHOLE | {"learning": {"rule": "nlms"}},
+    "whole-rls": WHOLE | {"learning": {"rule": "rls"}},
     "whole-waves": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-nlms"}},
     "whole-filter": WHOLE | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-ekf"}},
     **{

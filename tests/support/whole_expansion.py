@@ -1,4 +1,4 @@
-"""``expansion-nlms`` and ``expansion-rls`` in whole numbers by their definition, in integers that cannot overflow.
+"""``expansion-nlms``, ``expansion-rls`` and the linear rules in whole numbers by their definition, in integers that cannot overflow.
 
 Kernels are Gaussian, and there are no stages.
 """
@@ -23,12 +23,63 @@ from tests.support.whole_filter import (
 )
 
 
-class WholeExpansion:
+class WholeWeights:
+    """Weights of features, of which 1 is 2^unit."""
+
+    def __init__(self, spec: Any, unit: int) -> None:
+        self.c, self.outputs, self.unit = spec.config, spec.outputs, unit
+        self.weights = np.zeros((self.outputs, len(self.c.prior)), np.int64)
+        self.covariance = Covariance(self.c.prior, self.c.forgets, 1, bool(self.c.refines))
+
+    def errors(self, y: np.ndarray, value: np.ndarray) -> np.ndarray:
+        if not self.c.separates:
+            return y - value
+        return np.where(((y > 0) & (value >= y)) | ((y < 0) & (value <= y)), 0, y - value)
+
+    def move(self, phi: np.ndarray, error: np.ndarray) -> None:
+        if self.c.separates and not error.any():
+            return
+        h, lost = condensed(phi[None])
+        if self.c.filters:
+            if not self.covariance.renewed:
+                self.covariance.renew()
+            g, known = self.covariance.times(h, self.unit - lost)
+        else:
+            g, more = shortened(phi[None])
+            known = self.unit - more
+        t, scale = gain(g, h, known, self.unit - lost, int(self.c.noise))
+        for o in range(self.outputs):
+            coarse = max(top(error[o]) - 14, 0)
+            step = toward_zero(int(within(nearest(error[o], coarse), 32767)), int(self.c.rate))
+            moved = watched(
+                self.weights[o]
+                + nearest(t[0] * step, int(np.clip(scale - coarse - 1 - int(self.c.weight_places), 0, 31)))
+            )
+            self.weights[o] = within(moved, int(self.c.weight_most))
+        if self.c.filters:
+            self.covariance.update(t, g, scale + known - 27)
+
+
+class WholeLine(WholeWeights):
+    """Recursive least squares of the inputs."""
+
     def __init__(self, spec: Any) -> None:
-        self.c, self.outputs = spec.config, spec.outputs
+        super().__init__(spec, int(spec.config.octave))
+
+    def answers(self, z: np.ndarray) -> np.ndarray:
+        phi = [*z.tolist(), 2**self.unit]
+        sums = [sum(toward_zero(w, h) for w, h in zip(row, phi, strict=True)) for row in self.weights.tolist()]
+        assert max(map(abs, sums)) <= 2**29
+        return np.array(sums, np.int64)
+
+    def learn(self, z: np.ndarray, y: np.ndarray) -> None:
+        self.move(np.append(z, 2**self.unit), self.errors(y, self.answers(z)))
+
+
+class WholeExpansion(WholeWeights):
+    def __init__(self, spec: Any) -> None:
+        super().__init__(spec, 15)
         self.vectors = self.c.vectors.astype(np.int64)
-        self.weights = np.zeros((self.outputs, len(self.vectors) + 1), np.int64)
-        self.covariance = Covariance(self.c.prior, self.c.forgets, 1)
 
     def compare(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The trained functions, (outputs,), and the features, (N + 1,)."""
@@ -59,29 +110,7 @@ class WholeExpansion:
         trained, phi = self.compare(z)
         coarser, value = int(self.c.coarser), self.learned(phi)
         if self.c.separates:
-            value = value + nearest(trained, coarser)
-            clear = ((y > 0) & (value >= y)) | ((y < 0) & (value <= y))
-            error = np.where(clear, 0, y - value)
-            if not error.any():
-                return
+            error = self.errors(y, value + nearest(trained, coarser))
         else:
             error = within(nearest(y, coarser) - nearest(trained, coarser), int(self.c.label_most)) - value
-        h, lost = condensed(phi[None])
-        if self.c.filters:
-            if not self.covariance.renewed:
-                self.covariance.renew()
-            g, known = self.covariance.times(h, 15 - lost)
-        else:
-            g, more = shortened(phi[None])
-            known = 15 - more
-        t, scale = gain(g, h, known, 15 - lost, int(self.c.noise))
-        for o in range(self.outputs):
-            coarse = max(top(error[o]) - 14, 0)
-            step = toward_zero(int(within(nearest(error[o], coarse), 32767)), int(self.c.rate))
-            moved = watched(
-                self.weights[o]
-                + nearest(t[0] * step, int(np.clip(scale - coarse - 1 - int(self.c.weight_places), 0, 31)))
-            )
-            self.weights[o] = within(moved, int(self.c.weight_most))
-        if self.c.filters:
-            self.covariance.update(t, g, scale + known - 27)
+        self.move(phi, error)

@@ -78,7 +78,8 @@ def gain(g: np.ndarray, h: np.ndarray, known: int, fine: int, noise: int) -> tup
 class Covariance:
     """P of each block, (blocks, size, size)."""
 
-    def __init__(self, prior: np.ndarray, forgets: int, blocks: int) -> None:
+    def __init__(self, prior: np.ndarray, forgets: int, blocks: int, refines: bool = False) -> None:
+        self.refines = refines
         self.prior, self.forgets = prior.astype(np.int64), int(forgets)
         self.p = np.zeros((blocks, len(prior), len(prior)), np.int64)
         self.renewed = 0
@@ -90,8 +91,13 @@ class Covariance:
     def times(self, h: np.ndarray, fine: int) -> tuple[np.ndarray, int]:
         """g = P h in units of 2^-k, and k."""
         lift = int(np.clip(29 - top(np.diagonal(self.p, axis1=1, axis2=2)), 0, 16))
-        parts = watched(self.p << lift) >> 16
-        g, lost = shortened(watched(np.einsum("bij,bj->bi", parts, h) + (h.sum(1, keepdims=True) >> 1)))
+        whole = watched(self.p << lift)
+        found = np.einsum("bij,bj->bi", whole >> 16, h)
+        if self.refines:
+            found += (((whole & 65535) >> 1) * h[:, None, :] >> 15).sum(2)
+        else:
+            found += h.sum(1, keepdims=True) >> 1
+        g, lost = shortened(watched(found))
         return g, 11 + fine + lift - lost
 
     def update(self, t: np.ndarray, g: np.ndarray, shift: int) -> None:

@@ -34,10 +34,10 @@ def expansion(rule: str, **label: Any) -> Spec:
     return make_spec(content | {"label": label, "learning": {"rule": rule}, "expansion": tables})
 
 
-def linear(**label: Any) -> Spec:
+def linear(rule: str, **label: Any) -> Spec:
     """A linear model that learns."""
     content = {"name": "flow", "precision": "int16", "input": {"dim": 3, "max_abs": 3.0}, "label": label}
-    return make_spec(content | {"learning": {"rule": "nlms"}})
+    return make_spec(content | {"learning": {"rule": rule}})
 
 
 MODELS: dict[str, Spec] = {
@@ -48,8 +48,10 @@ MODELS: dict[str, Spec] = {
     "fklms": online(**ONLINE[12]),
     "stages": online(**ONLINE[1]),
     "outputs": online(**ONLINE[20]),
-    "nlms": linear(max_abs=4.0),
-    "nlms classes": linear(classes=["a", "b", "c"]),
+    "nlms": linear("nlms", max_abs=4.0),
+    "nlms classes": linear("nlms", classes=["a", "b", "c"]),
+    "rls": linear("rls", max_abs=4.0),
+    "rls classes": linear("rls", classes=["a", "b", "c"]),
     "expansion": expansion("expansion-nlms", max_abs=4.0),
     "expansion classes": expansion("expansion-rls", classes=["a", "b", "c"]),
     "waves": waves(),
@@ -72,6 +74,8 @@ OTHERS = (
     "outputs",
     "nlms",
     "nlms classes",
+    "rls",
+    "rls classes",
     "expansion",
     "expansion classes",
     "waves",

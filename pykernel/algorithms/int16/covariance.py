@@ -4,8 +4,9 @@ P lies between (1 - lambda) P0 and P0, so 32 bits hold it.  Every product is of 
 each, one for all their numbers, so that these are as large as can be.  lambda is 1 - 2^-k.  A sample divides once.
 
 No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest of the diagonal, here below 2^14, so that |g_i|
-is below 2^30; and |h'g| is below 2^16 2^15.  Rounding moves P by less than what lambda gives back in each sample; where a damaged
-memory has another P, sums are modulo 2^32, and the filter begins anew as soon as a number of the diagonal is out of its bounds.
+is below 2^30; and |h'g| is below 2^16 2^15.  Rounding moves P by less than what lambda gives back in each sample, or, where lambda
+is nearly 1, by less than what is left of P (measured: ``pykernel.spec.families.int16_linear``); where a damaged memory has
+another P, sums are modulo 2^32, and the filter begins anew as soon as a number of the diagonal is out of its bounds.
 """
 
 from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
@@ -20,6 +21,7 @@ from pykernel.dialect import (
     Int16,
     Model,
     Struct,
+    Word,
     as_signed,
     between,
     floor_shift,
@@ -58,6 +60,7 @@ class Int16CovarianceConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     prior: Int[GROUP_SIZE]  # diagonal of P0
+    refines: bool  # whether 16 bits of P are too few: where it has numbers of all sizes, for the model looks far back
     forgets: Index  # lambda is 1 - 2 to minus this power, for an output's share of a sample
 
     tunable = frozenset({"forgets"})
@@ -102,6 +105,13 @@ def condense(m: Int16CovarianceModel) -> Index:
 
 
 @kernel
+def product_of(m: Int16CovarianceModel, p: Int, h: Int) -> Word:
+    """p h / 2^16; of p the upper 16 bits alone, if these are enough."""
+    product = word(floor_shift(p, 16) * h)
+    return product + word(floor_shift(index((word(p) & 65535) >> 1) * h, 15)) if m.refines else product
+
+
+@kernel
 def spread(m: Int16CovarianceModel) -> Index:
     """m.wide = P h, in units of 2^-(11 + k) those of h.  Returns k: the largest of P's diagonal has 14 bits if multiplied by 2^(k - 16).  O(N B)."""
     most = 1
@@ -112,21 +122,21 @@ def spread(m: Int16CovarianceModel) -> Index:
             at += i + 2
     lift = clip(29 - places(word(most)), 0, 16)
     for block in range(len(m.covariance)):
-        # P's parts are rounded down, by a half in the mean
+        # P's upper bits are rounded down, by a half in the mean
         rounded = 0
         for i in range(len(m.prior)):
             rounded += m.h[block, i]
-        rounded = floor_shift(rounded, 1)
+        rounded = 0 if m.refines else floor_shift(rounded, 1)
         at = 0
         for i in range(len(m.prior)):
             own = m.h[block, i]
             total = word(rounded)
             for j in range(i):
-                p = floor_shift(as_signed(word(m.covariance[block, at + j]) << lift), 16)
-                total += word(p * m.h[block, j])
-                m.wide[block, j] = as_signed(word(m.wide[block, j]) + word(p * own))
-            p = floor_shift(as_signed(word(m.covariance[block, at + i]) << lift), 16)
-            m.wide[block, i] = as_signed(total + word(p * own))
+                p = as_signed(word(m.covariance[block, at + j]) << lift)
+                total += product_of(m, p, m.h[block, j])
+                m.wide[block, j] = as_signed(word(m.wide[block, j]) + product_of(m, p, own))
+            p = as_signed(word(m.covariance[block, at + i]) << lift)
+            m.wide[block, i] = as_signed(total + product_of(m, p, own))
             at += i + 1
     return lift
 

@@ -4,30 +4,15 @@ The model and the rules of ``pykernel.algorithms.expansion``; f_0 is that of ``p
 and answers are in the unit of f_0.  What is learned is in a coarser one, 2^coarser times as large, and so are the stages and their
 labels.  Weights are in a finer one, so that no sum of them leaves 32 bits and small steps are not lost.  Kernel values have 15 bits as features.
 
-With features h, and P of ``pykernel.algorithms.int16.covariance`` for the prior 1: w + t e, t = P h / (R + h'P h), R = 1 / prior_variance.
-Normalised least mean squares is the same with P = 1, R = 0 and a learning rate.  So a sample divides once.
+Weights learn as in ``pykernel.algorithms.int16.weights``.
 """
 
 from pykernel.algorithms import frame, frozen, stages
-from pykernel.algorithms.extents import FEATURES, FUNCTIONS
+from pykernel.algorithms.extents import FUNCTIONS
 from pykernel.algorithms.frame import Status
-from pykernel.algorithms.int16.arithmetic import clip, nearest_shift, part_of, places, size
-from pykernel.algorithms.int16.covariance import (
-    KNOWN,
-    MANTISSA,
-    Int16Covariance,
-    Int16CovarianceConfig,
-    Int16CovarianceModel,
-    Int16CovarianceWork,
-    condense,
-    downdate,
-    keeps_covariance,
-    make_gain,
-    renew,
-    shorten,
-    spread,
-)
-from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, Int16Framed, hear
+from pykernel.algorithms.int16.arithmetic import clip, nearest_shift, part_of
+from pykernel.algorithms.int16.covariance import MANTISSA, Int16Covariance, Int16CovarianceConfig, Int16CovarianceWork
+from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, hear
 from pykernel.algorithms.int16.frozen import (
     CERTAIN,
     Int16FrozenModel,
@@ -38,6 +23,13 @@ from pykernel.algorithms.int16.frozen import (
 )
 from pykernel.algorithms.int16.kernels import Int16KernelConfig
 from pykernel.algorithms.int16.stages import staged
+from pykernel.algorithms.int16.weights import (
+    Int16Learned,
+    Int16WeightsConfig,
+    Int16WeightsModel,
+    keeps,
+    learn_weights,
+)
 from pykernel.algorithms.linear import LinearStatus
 from pykernel.algorithms.rule import Rule, programs
 from pykernel.dialect import (
@@ -65,12 +57,6 @@ HALF_MOST = 1073741822
 """Largest half of an answer."""
 
 
-class Int16Learned(Struct):
-    """What is learned on top of f_0."""
-
-    learned: between(Int[OUTPUTS, FEATURES], "-weight_most", "weight_most")  # w
-
-
 class Int16ExpansionWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
@@ -81,22 +67,13 @@ class Int16ExpansionWork(Struct):
 class Int16ExpansionConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.expansion``."""
 
-    filters: bool  # recursive least squares, with P
     products: bool  # whether distances are computed from products
     calibrated: bool  # whether functions give probabilities
     coarser: Index  # the unit of what is learned is 2 to this power
-    weight_places: (
-        Index  # weights are in a unit that is finer by 2 to this power: their sum has no more bits than one of them
-    )
-    weight_most: Index  # largest |w|
-    rate: Index  # learning rate, times 2^15; of least squares 1
-    noise: Index  # R
-
-    tunable = frozenset("rate noise".split())
 
 
-class Int16ExpansionModel(Int16Framed, Int16CovarianceModel):
-    parts = Int16Learned, Int16ExpansionWork, Int16ExpansionConfig, Int16TableConfig, Int16KernelConfig
+class Int16ExpansionModel(Int16WeightsModel):
+    parts = Int16ExpansionWork, Int16ExpansionConfig, Int16TableConfig, Int16KernelConfig
 
 
 # ------------------------------------------------------------------------------------------------------- answers
@@ -167,54 +144,14 @@ def take_off(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
 
 
 @kernel
-def advance(m: Int16ExpansionModel, o: Index, scale: Index) -> None:
-    """Move an output's weights by t e, for t in units of 2^-scale.  O(N)."""
-    coarse = clip(places(word(size(m.error[o]))) - 14, 0, 31)
-    step = part_of(clip(nearest_shift(m.error[o], coarse), -MANTISSA, MANTISSA), m.rate)
-    for i in range(len(m.prior)):
-        w = clip(m.learned[o, i], -m.weight_most, m.weight_most)
-        w += nearest_shift(m.h[0, i] * step, clip(scale - coarse - 1 - m.weight_places, 0, 31))
-        m.learned[o, i] = clip(w, -m.weight_most, m.weight_most)
-
-
-@kernel
 def learn(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
     """Learn that f(x) should be m.y; the features, and m.error with what was learned, are those of take_off().  Returns DONE."""
     if m.separates:
         for o in range(len(m.y)):
             m.error[o] = clip(m.error[o], -VALUE_MOST, VALUE_MOST) + nearest_shift(as_signed(m.f[o]), m.coarser)
     hear(m)
-    errs = False
-    for o in range(len(m.y)):
-        errs = errs or m.error[o] != 0
-    # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
-    if m.separates and not errs:
-        return Status.DONE
-    coarse = condense(m)
-    # without P, what m.g becomes is the features themselves
-    known = 15
-    if m.filters:
-        if m.covariance[0, 0] == 0:
-            renew(m)
-        lifted = spread(m)
-        known = 26 - coarse + lifted
-    shortened = shorten(m)
-    known -= shortened
-    scale = make_gain(m, known, 15 - coarse, m.noise)
-    for o in range(len(m.y)):
-        advance(m, o, scale)
-    if m.filters:
-        downdate(m, clip(scale + known - KNOWN, 0, 31))
+    learn_weights(m, 15)
     return Status.DONE
-
-
-# ---------------------------------------------------------------------------------------------------- snapshots
-
-
-@kernel
-def keeps(m: Int16ExpansionModel) -> Bool:
-    """Whether learning could have led to this state.  O(1), with least squares O(N^2)."""
-    return not m.filters or keeps_covariance(m, m.covariance[0, 0] != 0)
 
 
 INT16_EXPANSION = programs(
@@ -223,7 +160,7 @@ INT16_EXPANSION = programs(
         model=Int16ExpansionModel,
         memory=(Int16Learned, Int16Covariance),
         work=(Int16CovarianceWork, Int16ExpansionWork),
-        configs=(Int16ExpansionConfig, Int16CovarianceConfig, Int16TableConfig, Int16KernelConfig),
+        configs=(Int16WeightsConfig, Int16ExpansionConfig, Int16CovarianceConfig, Int16TableConfig, Int16KernelConfig),
         statuses=LinearStatus,
         hooks={
             frame.answer: answer,

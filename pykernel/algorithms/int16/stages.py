@@ -101,7 +101,7 @@ class Int16Staged(Model):
 
 
 @kernel
-def weighted_sum(w: Int[DIM], x: Int16[DIM], most: Index) -> Int:
+def weighted_sum(w: Int[...], x: Int16[DIM], most: Index) -> Int:
     """w'x / 2^16, for weights within a limit: memory may have been overwritten.  O(D)."""
     total = 0
     for j in range(len(x)):
@@ -110,7 +110,7 @@ def weighted_sum(w: Int[DIM], x: Int16[DIM], most: Index) -> Int:
 
 
 @kernel
-def move_weights(w: Int[DIM], x: Int16[DIM], step: Int, most: Index) -> None:
+def move_weights(w: Int[...], x: Int16[DIM], step: Int, most: Index) -> None:
     """w + step x, within a limit.  O(D)."""
     for j in range(len(x)):
         moved = as_signed(word(w[j]) + word(step * x[j]))

@@ -19,6 +19,7 @@ from pykernel.spec import kernel_settings, stages
 from pykernel.spec.families.features import need_vectors, never
 from pykernel.spec.families.frozen import Expansion, FrozenModels, folded_rows
 from pykernel.spec.families.int16 import Int16FrozenModels, Int16Spec, complain_of_rate
+from pykernel.spec.families.int16_linear import learned_sizes
 from pykernel.spec.families.int16_online import (
     Int16Label,
     complain_of_label,
@@ -307,9 +308,7 @@ class Int16ExpansionModels(Int16FrozenModels):
             )
 
     def capacities(self, spec: Any) -> dict[str, int]:
-        size = len(spec.expansion.vectors) + 1
-        packed = size * (size + 1) // 2
-        return super().capacities(spec) | {"FEATURES": size, "GROUPS": 1, "GROUP_SIZE": size, "PACKED": packed}
+        return super().capacities(spec) | learned_sizes(len(spec.expansion.vectors) + 1)
 
     def parameters(self, spec: Any) -> dict[str, Any]:
         learning, filters = spec.learning, RULES[spec.learning.rule] == Gain.RLS
@@ -324,6 +323,7 @@ class Int16ExpansionModels(Int16FrozenModels):
             # an answer is written in the label's place where the label is a class
             "label_room": LARGEST if spec.label_kind == "class" else math.floor(spec.label_max_abs * full),
             "filters": filters,
+            "refines": False,
             "coarser": spec.label_shift - places,
             "weight_places": finer,
             "weight_most": 2**WEIGHT_BITS - 1,

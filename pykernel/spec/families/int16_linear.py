@@ -4,32 +4,66 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field
 
-from pykernel.algorithms.int16.nlms import INT16_LINEAR, LINE_MOST
+from pykernel.algorithms.int16.covariance import KNOWN, NOISE
+from pykernel.algorithms.int16.linear import INT16_LINEAR, LINE_MOST
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec.families.int16 import Int16Family, Int16Spec, complain_of_inputs, complain_of_rate
 from pykernel.spec.families.int16_online import CountedLabel, complain_of_label_range, frame_parameters
 from pykernel.spec.families.int16_scales import Scales, conversion, learning_rate
 from pykernel.spec.family import Models, Refuse
-from pykernel.spec.sections import Learning
+from pykernel.spec.sections import Learning, Of
 
 LABEL_BITS = 23
 """log2 of the label's limit, in the label's unit."""
+PLACES_MOST, INPUTS_FULL = 24, 63
+"""-log2 of what a sample gives back of the prior at most, and up to how many inputs: with twice as many, two places less.
+
+Beyond, rounding takes more of P than it is given on streams whose inputs lie still for long (tests/algorithms/test_linear_int16.py).
+"""
+SPREAD_MOST = 2**14
+"""Largest variance of f(x) before the first sample, in parts of that of the noise: one sample takes nearly all of it, and P's rounding is
+2^-16 of what is taken.  Beyond, errors were up to 43 times those of float32 on the same streams."""
 
 
 class Int16LinearLearning(Learning):
     """How a sample changes the model."""
 
-    eta: float = Field(
+    eta: Annotated[float, Of("nlms")] = Field(
         0.1, gt=0, le=1, description="learning rate: the part of an error that one sample corrects; at least 1 / 65,536"
+    )
+    forgetting: Annotated[float, Of("rls")] = Field(
+        0.998,
+        gt=0.5,
+        le=1,
+        description="how far the model looks back: about the last 1 / (1 - forgetting) samples count, to the nearest half power of two. 32 bits hold no more than 0.9992 with prior_variance 10, 0.9998 with 1; less with more than 63 inputs",
+    )
+    prior_variance: Annotated[float, Of("rls")] = Field(
+        10.0,
+        ge=1e-3,
+        le=100,
+        description="variance of the weights before the first sample, in parts of that of the labels' noise; its inverse is the ridge penalty",
     )
 
 
 REHEARSED = 64
 """Samples of the self-test."""
+
+
+def forgotten(learning: Int16LinearLearning, dim: int) -> int:
+    """-log2 of what a sample gives back of the prior: weights that wander so far have the gain of exponential forgetting, 1 - forgetting."""
+    places = math.log2(learning.prior_variance) - 2 * math.log2(max(1 - learning.forgetting, 2.0**-32))
+    most = PLACES_MOST - 2 * math.ceil(math.log2(max(dim / INPUTS_FULL, 1)))
+    return max(1, min(round(places), most))
+
+
+def learned_sizes(size: int) -> dict[str, int]:
+    """Extents of as many weights, which share one P."""
+    return {"FEATURES": size, "GROUPS": 1, "GROUP_SIZE": size, "PACKED": size * (size + 1) // 2}
 
 
 class Int16LinearSpec(Int16Spec):
@@ -38,9 +72,9 @@ class Int16LinearSpec(Int16Spec):
 
 
 class Int16LinearModels(Models, Int16Family):
-    """f(x) = slope'x + constant, learned by normalised LMS."""
+    """f(x) = w'x + constant, learned by normalised LMS or by recursive least squares."""
 
-    rules: Mapping[str, str] = {"nlms": "linear"}
+    rules: Mapping[str, str] = dict.fromkeys(("nlms", "rls"), "linear")
     programs: Mapping[LabelKind, Program] = INT16_LINEAR
     online = True
     spec = Int16LinearSpec
@@ -54,6 +88,13 @@ class Int16LinearModels(Models, Int16Family):
                 "[input] scale",
                 "makes inputs so large that 1 is next to nothing beside them; it must bring them near to 1, such as 3 / max_abs",
             )
+        most = SPREAD_MOST / (1 + float(np.sum((spec.conversion.reach / 2.0**spec.scales.octave) ** 2)))
+        if spec.learning.rule == "rls" and spec.learning.prior_variance > most:
+            refuse(
+                "[learning] prior_variance",
+                f"is {spec.learning.prior_variance:g}; with inputs as large as these it must be at most {most:.2g} for int16, unless "
+                "[input] scale brings them nearer to 1",
+            )
 
     def scales(self, spec: Int16LinearSpec) -> Scales:
         # |z|^2 + 1 fits in 32 bits
@@ -64,7 +105,7 @@ class Int16LinearModels(Models, Int16Family):
         return Scales(made, octave, LABEL_BITS - math.ceil(math.log2(spec.label_max_abs)))
 
     def capacities(self, spec: Int16LinearSpec) -> dict[str, int]:
-        return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes
+        return {"DIM": spec.dim, "OUTPUTS": spec.outputs} | spec.conversion.sizes | learned_sizes(spec.dim + 1)
 
     def parameters(self, spec: Int16LinearSpec) -> dict[str, Any]:
         unit, (rate, doublings) = 2**spec.scales.octave, learning_rate(spec.learning.eta)
@@ -73,7 +114,15 @@ class Int16LinearModels(Models, Int16Family):
             **spec.conversion.parameters(),
             **frame_parameters(spec, reach, float(unit) ** 2),
             "unit": unit,
-            "line_most": min(2**30 - 1, LINE_MOST * 2**16 // ((spec.dim + 1) * reach)),
+            "filters": spec.learning.rule == "rls",
+            "octave": spec.scales.octave,
+            "weight_places": 16 - spec.scales.octave,
+            "weight_most": min(2**30 - 1, LINE_MOST * 2**16 // ((spec.dim + 1) * reach)),
+            "rate": 2**15,
+            "refines": True,
+            "prior": np.full(spec.dim + 1, 2**KNOWN),
+            "noise": round(2**NOISE / spec.learning.prior_variance),
+            "forgets": forgotten(spec.learning, spec.dim),
             "line_step": 2**30 // reach,
             "eta": rate,
             "eta_shift": 16 - doublings,

@@ -226,6 +226,7 @@ class Int16FilterModels(Int16SpectrumModels):
             "group": block_of(spec),
             "prior": np.rint(prior).astype(np.int64),
             "forgets": forgets,
+            "refines": False,
             "shrinks": min(31, forgets + round(math.log2(SLOWER))),
             "estimates": auto,
             "noise": round((GUESSES["noise_first"] if auto else learning.noise) * 2**NOISE),

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: 0BSD
  */
 #include "level.h"
-#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x8425B146u)
+#if !defined(LEVEL_STAMP) || (LEVEL_STAMP != 0x7ACDC696u)
 #error "level.h and this file do not belong together: generate the project again"
 #endif
 
@@ -341,7 +341,7 @@ static int32_t level_label_mean(const level_t *s, int32_t o)
 }
 
 /* w'x / 2^16, for weights within a limit: memory may have been overwritten.  O(D). */
-static int32_t level_weighted_sum(const int32_t w[LEVEL_DIM], const int16_t x[LEVEL_DIM])
+static int32_t level_weighted_sum(const int32_t *w, const int16_t x[LEVEL_DIM])
 {
     int32_t total = 0;
     LEVEL_LOOP(6)
@@ -658,6 +658,12 @@ static int32_t level_derive(level_t *s, int32_t o, int32_t unit, const int16_t x
     return level_condense(s);
 }
 
+/* p h / 2^16; of p the upper 16 bits alone, if these are enough. */
+static uint32_t level_product_of(int32_t p, int32_t h)
+{
+    return level_word(level_floor_shift(p, 16) * h);
+}
+
 /* s->wide = P h, in units of 2^-(11 + k) those of h.  Returns k: the largest of P's diagonal has 14 bits if multiplied
  * by 2^(k - 16).  O(N B). */
 static int32_t level_spread(level_t *s)
@@ -678,7 +684,7 @@ static int32_t level_spread(level_t *s)
     LEVEL_LOOP(25)
     for (int32_t block = 0; block < LEVEL_GROUPS; block++) {
         LEVEL_TURN(25)
-        /* P's parts are rounded down, by a half in the mean */
+        /* P's upper bits are rounded down, by a half in the mean */
         int32_t rounded = 0;
         LEVEL_LOOP(26)
         for (int32_t i = 0; i < LEVEL_GROUP_SIZE; i++) {
@@ -695,14 +701,12 @@ static int32_t level_spread(level_t *s)
             LEVEL_LOOP(28)
             for (int32_t j = 0; j < i; j++) {
                 LEVEL_TURN(28)
-                int32_t p = level_floor_shift(level_as_signed(level_word(s->covariance[block][at
-                        + j]) << lift), 16);
-                total += level_word(p * (int32_t)s->h[block][j]);
-                s->wide[block][j] = level_as_signed(level_word(s->wide[block][j]) + level_word(p * own));
+                int32_t p = level_as_signed(level_word(s->covariance[block][at + j]) << lift);
+                total += level_product_of(p, (int32_t)s->h[block][j]);
+                s->wide[block][j] = level_as_signed(level_word(s->wide[block][j]) + level_product_of(p, own));
             }
-            int32_t p = level_floor_shift(level_as_signed(level_word(s->covariance[block][at + i]) << lift),
-                    16);
-            s->wide[block][i] = level_as_signed(total + level_word(p * own));
+            int32_t p = level_as_signed(level_word(s->covariance[block][at + i]) << lift);
+            s->wide[block][i] = level_as_signed(total + level_product_of(p, own));
             at += i + 1;
         }
     }
@@ -953,7 +957,7 @@ static uint32_t level_square_norm(const int16_t a[LEVEL_DIM])
 }
 
 /* w + step x, within a limit.  O(D). */
-static void level_move_weights(int32_t w[LEVEL_DIM], const int16_t x[LEVEL_DIM], int32_t step)
+static void level_move_weights(int32_t *w, const int16_t x[LEVEL_DIM], int32_t step)
 {
     LEVEL_LOOP(45)
     for (int32_t j = 0; j < LEVEL_DIM; j++) {
