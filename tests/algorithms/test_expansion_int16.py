@@ -12,6 +12,7 @@ from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec import kernel_settings
 from pykernel.spec.families.expansion import INT16_EXPANSION_MODELS
+from pykernel.spec.families.int16_scales import FUNCTIONS
 from pykernel.spec.model import make_spec
 from tests.algorithms.test_expansion import content_of, inputs
 from tests.support.following import is_valid
@@ -20,6 +21,7 @@ from tests.support.whole_expansion import WholeExpansion
 
 EACH = pytest.mark.parametrize("rule", INT16_EXPANSION_MODELS.rules)
 INPUT = {"dim": 3, "max_abs": [20.0] * 3, "center": [0.5, -1.0, 2.0], "scale": [1.5, 0.5, -0.75]}
+LEARNED = [name for name in FUNCTIONS if name in kernel_settings.UNIT or name in kernel_settings.HIDDEN]
 KINDS = {"one": {"max_abs": 7.0}, "several": {"max_abs": 7.0}, "two classes": {}, "classes": {}}
 
 
@@ -53,11 +55,13 @@ def rows(count, seed=0):
 
 
 @pytest.mark.in_turn(6)
-@pytest.mark.parametrize("function", [*kernel_settings.UNIT, "products"])
+@pytest.mark.parametrize("function", [*LEARNED, "products"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_before_the_first_sample_it_answers_what_the_frozen_model_does(function, kind):
     """To the bit, also after a restart; and no other input is refused."""
     kernel, more = ("gaussian", {"distance": "products"}) if function == "products" else (function, {})
+    if function in kernel_settings.HIDDEN:
+        more = more | {"offsets": np.linspace(-1, 1, 9).tolist()}
     if "classes" in kind:
         more = more | {"calibration": [[-1.5, 0.25]] * (1 if kind == "two classes" else 3)}
     frozen, x = model_of("frozen", kind, kernel, expansion=more), inputs(400)
@@ -96,7 +100,22 @@ TWINNED = {
     "certain": ("expansion-rls", "classes", {"prior_variance": 1e3}, {}),
     "long": ("expansion-rls", "two classes", {"forgetting": 0.9999}, {}),
     "wide": ("expansion-rls", "one", {"prior_variance": 1e3}, {"size": 40, "kernel": {"gamma": 1e-3}}),
-    "narrow": ("expansion-rls", "one", {"forgetting": 0.9999, "prior_variance": 1e3}, {"kernel": {"gamma": 30.0}}),
+    "narrow": ("expansion-rls", "one", {"forgetting": 0.9999, "prior_variance": 1e3}, {"kernel": {"gamma": 2.0}}),
+    **{
+        f"{function}, {kind}": (
+            rule,
+            kind,
+            {},
+            {"function": function, "expansion": {"offsets": np.linspace(-1, 1, 9).tolist()}},
+        )
+        for function, rule, kind in (
+            ("relu", "expansion-rls", "one"),
+            ("relu", "expansion-nlms", "several"),
+            ("tanh", "expansion-rls", "classes"),
+            ("logistic", "expansion-rls", "several"),
+            ("identity", "expansion-rls", "two classes"),
+        )
+    },
     "one vector": ("expansion-rls", "one", {}, {"size": 1}),
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.algorithms.int16.kernels import Int16Function
 from pykernel.spec.families.int16_errors import powers
 from tests.support.whole_filter import (
     Covariance,
@@ -78,23 +79,41 @@ class WholeLine(WholeWeights):
 
 class WholeExpansion(WholeWeights):
     def __init__(self, spec: Any) -> None:
-        super().__init__(spec, 15)
+        super().__init__(spec, int(spec.config.feature_unit))
         self.vectors = self.c.vectors.astype(np.int64)
 
     def compare(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The trained functions, (outputs,), and the features, (N + 1,)."""
+        if self.c.hidden:
+            return self.of_units(self.vectors @ z.astype(np.int64) + self.c.shifts)
         octaves = ((z - self.vectors) ** 2).sum(1) >> int(self.c.fine)
         power, fall = powers(octaves), octaves >> 16
         parts = self.c.weights.astype(np.int64) * power[:, None]
         trained = self.c.bias + (parts >> np.minimum(fall + int(self.c.weight_shift), 40)[:, None]).sum(0)
         return watched(trained), np.append((power >> np.minimum(fall, 40)) >> 1, 32767)
 
+    def of_units(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same of hidden units, from their arguments: a value k / 2^n, or none."""
+        trained, phi = self.c.bias.astype(np.int64).copy(), [0] * len(sums)
+        for i, s in enumerate(sums.tolist()):
+            k, n = 0, int(self.c.weight_shift)
+            if self.c.function in (Int16Function.TANH, Int16Function.LOGISTIC):
+                t = toward_zero(s, 47274) >> int(self.c.octave_shift)
+                falls = int(powers(np.array(abs(t)))) >> ((abs(t) >> 16) + 1) if abs(t) < 2**20 else 0
+                certain = 2**30 // (2**15 + falls)
+                k = 2 * (2**15 - certain if t < 0 else certain)
+                k = max(-65535, min(65535, k if self.c.function == Int16Function.LOGISTIC else 2 * k - 65535))
+            elif s > 0 or (s and self.c.function == Int16Function.IDENTITY):
+                lost = 31 - top(abs(s))
+                k, n = ((abs(s) << lost) >> 16) * (1 if s > 0 else -1), n + lost
+            if n < 32:
+                trained += (self.c.weights[i].astype(np.int64) * k) >> n
+                phi[i] = (k >> max(0, n - int(self.c.weight_shift) - int(self.c.lifted))) >> 1
+        return watched(trained), np.append(phi, int(self.c.constant))
+
     def learned(self, phi: np.ndarray) -> np.ndarray:
         sums = [
-            sum(
-                nearest(toward_zero(int(w), 2 * int(k)), int(self.c.weight_places))
-                for w, k in zip(row, phi, strict=True)
-            )
+            sum(nearest(toward_zero(int(w), 2 * int(k)), int(self.c.sum_places)) for w, k in zip(row, phi, strict=True))
             for row in self.weights.tolist()
         ]
         assert max(map(abs, sums)) <= 2**30

@@ -10,7 +10,7 @@ Weights learn as in ``pykernel.algorithms.int16.weights``.
 from pykernel.algorithms import frame, frozen, stages
 from pykernel.algorithms.extents import FUNCTIONS
 from pykernel.algorithms.frame import Status
-from pykernel.algorithms.int16.arithmetic import clip, nearest_shift, part_of
+from pykernel.algorithms.int16.arithmetic import clip, nearest_shift, times
 from pykernel.algorithms.int16.covariance import MANTISSA, Int16Covariance, Int16CovarianceConfig, Int16CovarianceWork
 from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, hear
 from pykernel.algorithms.int16.frozen import (
@@ -69,6 +69,10 @@ class Int16ExpansionConfig(Config):
 
     products: bool  # whether distances are computed from products
     calibrated: bool  # whether functions give probabilities
+    lifted: Index  # features of hidden units are multiplied by 2 to this power
+    feature_unit: Index  # a feature of 1 is 2 to this power
+    constant: Index  # the constant's feature
+    sum_places: Index  # what weights give is divided by 2 to this power
     coarser: Index  # the unit of what is learned is 2 to this power
 
 
@@ -81,23 +85,27 @@ class Int16ExpansionModel(Int16WeightsModel):
 
 @kernel
 def keep_value(m: Int16ExpansionModel, i: Index, k: Int, n: Index) -> None:
-    """Add vector i's part to f_0, and keep its kernel value, k divided by 2 to the power of n - weight_shift, in units of 1 / MANTISSA."""
+    """Add vector i's part to f_0, and keep its value, k divided by 2 to the power of n - weight_shift, as a feature: the largest has 15 bits."""
     for o in range(len(m.f)):
         add_part(m, o, i, o, k, n)
-    m.wide[0, i] = floor_shift(floor_shift(k, n - m.weight_shift), 1)
+    m.wide[0, i] = floor_shift(floor_shift(k, clip(n - m.weight_shift - m.lifted, 0, 31)), 1)
 
 
 @kernel
 def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """y: what was learned, at the converted inputs m.x.  m.wide: the features, m.f: the trained functions.  O(N D + N) for each output."""
+    if m.hidden:
+        # one that is zero adds no part
+        for i in range(len(m.vectors)):
+            m.wide[0, i] = 0
     sum_all(m)
-    m.wide[0, len(m.vectors)] = MANTISSA
+    m.wide[0, len(m.vectors)] = m.constant
     for o in range(len(y)):
         # modulo 2^32: whatever lies in memory that is no model, adding it up is defined
         total = word(0)
         for i in range(len(m.prior)):
             w = clip(m.learned[o, i], -m.weight_most, m.weight_most)
-            total += word(nearest_shift(part_of(w, 2 * clip(m.wide[0, i], 0, MANTISSA)), m.weight_places))
+            total += word(nearest_shift(times(w, 2 * clip(m.wide[0, i], -MANTISSA, MANTISSA)), m.sum_places))
         y[o] = clip(as_signed(total), -VALUE_MOST, VALUE_MOST)
 
 
@@ -150,7 +158,7 @@ def learn(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
         for o in range(len(m.y)):
             m.error[o] = clip(m.error[o], -VALUE_MOST, VALUE_MOST) + nearest_shift(as_signed(m.f[o]), m.coarser)
     hear(m)
-    learn_weights(m, 15)
+    learn_weights(m, m.feature_unit)
     return Status.DONE
 
 

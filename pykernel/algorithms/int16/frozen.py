@@ -11,6 +11,7 @@ from pykernel.algorithms.int16.arithmetic import clip, part_of, places, size
 from pykernel.algorithms.int16.frame import Int16Framed, acceptable
 from pykernel.algorithms.int16.inputs import Int16InputConfig
 from pykernel.algorithms.int16.kernels import (
+    ONE,
     STEEP,
     Int16Function,
     Int16KernelConfig,
@@ -133,11 +134,11 @@ def logistic(t: Index) -> Index:
 
 @kernel
 def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
-    """Add the part of a unit that is at most 1, in units of 2^-15, at s = a'b + offset."""
-    k = logistic(floor_shift(part_of(s, STEEP), m.octave_shift))
+    """Add the part of a unit that is at most 1, at s = a'b + offset."""
+    k = 2 * logistic(floor_shift(part_of(s, STEEP), m.octave_shift))
     if m.function == Int16Function.TANH:
-        k = 2 * k - CERTAIN
-    share(m, i, k, m.weight_shift)
+        k = 2 * k - ONE
+    share(m, i, clip(k, -ONE, ONE), m.weight_shift)
 
 
 @kernel

@@ -26,7 +26,7 @@ from pykernel.spec.families.int16_online import (
     complain_of_learned_kernel,
     frame_parameters,
 )
-from pykernel.spec.families.int16_scales import LARGEST, unit_of
+from pykernel.spec.families.int16_scales import BENT, COUNTS, LARGEST, PRODUCTS, products, unit_of
 from pykernel.spec.families.int16_spectrum import NUMBERS_MOST
 from pykernel.spec.families.linear import REHEARSED
 from pykernel.spec.family import Family, Refuse
@@ -291,7 +291,7 @@ class Int16ExpansionModels(Int16FrozenModels):
         need_tables(spec, refuse)
         if spec.expansion.weights is None:
             refuse("[expansion] weights", "are missing; int16 goes on learning from a trained model only")
-        complain_of_learned_kernel(spec, refuse)
+        complain_of_learned_kernel(spec, refuse, (*kernel_settings.UNIT, *kernel_settings.HIDDEN))
         complain_of_label(spec, refuse)
         need_vectors(spec, refuse, NUMBERS_MOST - 1)
         complain_of_rate("[learning] eta", spec.learning.eta, refuse)
@@ -314,6 +314,7 @@ class Int16ExpansionModels(Int16FrozenModels):
         learning, filters = spec.learning, RULES[spec.learning.rule] == Gain.RLS
         reach, squares = int(spec.conversion.reach.max()), unit_of(spec, spec.scales.octave) ** 2
         size, full = len(spec.expansion.vectors) + 1, 2.0**spec.label_shift
+        lifted, unit = self._feature(spec)
         finer, limit = math.ceil(math.log2(size)), math.ceil(math.log2(spec.label_max_abs))
         # three places of an answer are not learned: then a sum of three numbers of 32 bits has 32 bits
         places = min(WEIGHT_BITS - HEADROOM - limit - finer, spec.label_shift - 3)
@@ -325,7 +326,11 @@ class Int16ExpansionModels(Int16FrozenModels):
             "filters": filters,
             "refines": False,
             "coarser": spec.label_shift - places,
-            "weight_places": finer,
+            "weight_places": finer + 15 - unit,
+            "sum_places": finer,
+            "lifted": lifted,
+            "feature_unit": unit,
+            "constant": min(2**unit, COUNTS),
             "weight_most": 2**WEIGHT_BITS - 1,
             "rate": max(1, round((1 if filters else learning.eta) * 2**15)),
             "prior": np.full(size, 2**KNOWN),
@@ -333,6 +338,15 @@ class Int16ExpansionModels(Int16FrozenModels):
             "forgets": round(-math.log2(1 - forgetting_of(spec))),
             "rehearsed": spec.rehearsed(REHEARSED),
         }
+
+    def _feature(self, spec: Any) -> tuple[int, int]:
+        """By which power of two a hidden unit's value is multiplied so that the largest has 15 bits, and which power 1 then is."""
+        if spec.kernel.function not in PRODUCTS or spec.kernel.function in BENT:
+            return 0, 15
+        scales = spec.scales
+        most = products(spec, spec.conversion, scales.octave, scales.vectors).max()
+        lifted = min(31 - math.floor(math.log2(max(1, most))), 32 - scales.octave)
+        return lifted, scales.octave - 17 + lifted
 
 
 INT16_EXPANSION_MODELS = Int16ExpansionModels()

@@ -39,6 +39,7 @@ from pykernel.spec.families.int16_scales import (
     kernel_parameters,
     limits,
     offsets,
+    products,
     resolutions,
     unit_of,
 )
@@ -358,10 +359,8 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
         exponent = math.floor(math.log2(COUNTS / max(np.abs(weights).max() * 2**16 / ONE, 2.0**-100)))
         # a kernel value is a 16-bit number, divided by 2^power and by a further power of two, at least 2^least
         largest, power, least = np.ones((len(weights), 1)), 0, 0
-        if spec.kernel.function in BENT:
-            power = -1  # k is in units of 2^-15
-        elif spec.kernel.function in PRODUCTS:
-            reached, degree = np.abs(vectors) @ made.reach + np.abs(added(spec, octave)), degree_of(spec)
+        if spec.kernel.function in PRODUCTS and spec.kernel.function not in BENT:
+            reached, degree = products(spec, made, octave, vectors), degree_of(spec)
             largest = (reached[:, None] / 2.0**octave) ** degree
             power = degree * (octave - 32)
             least = degree * (31 - math.floor(math.log2(max(1, reached.max()))))

@@ -16,11 +16,11 @@ from pykernel.spec import kernel_settings
 from pykernel.spec.families.int16_scales import (
     BENT,
     PRODUCTS,
-    added,
     centers,
     degree_of,
     factors,
     limits,
+    products,
     resolutions,
     unit_of,
 )
@@ -88,7 +88,7 @@ class FrozenErrors:
         whole = spread(spec, spec.scales.weights * 2.0**-spec.scales.weight_shift)
         counted = (spread(spec, np.ones_like(spec.scales.weights)).sum(0) / 2 + 1) / one
         if function in BENT:
-            return np.asarray(counted + self._bent_bound(spec, near, apart, whole * 2.0**15 / one, weights))
+            return np.asarray(counted + self._bent_bound(spec, near, apart, whole * (ONE / one), weights))
         if function in PRODUCTS:
             whole = whole * 2.0 ** (16 + degree_of(spec) * (octave - 32)) / one
             return np.asarray(counted + self._power_bound(spec, near, apart, whole, weights))
@@ -138,7 +138,7 @@ class FrozenErrors:
         """The largest |a'b + offset| for each vector, in integers, and its largest error, both (N,)."""
         vectors, octave, reach = np.abs(spec.scales.vectors), spec.scales.octave, spec.conversion.reach
         # an offset is rounded to a whole number
-        return vectors @ reach + np.abs(added(spec, octave)), vectors @ near + (apart - near) @ (reach + near) + 0.5
+        return products(spec, spec.conversion, octave, vectors), vectors @ near + (apart - near) @ (reach + near) + 0.5
 
     def _bent_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
@@ -265,7 +265,7 @@ def bent_error(function: str) -> float:
     t = np.arange(17 * 65536)
     octaves = np.minimum(t >> 16, 16)
     falls = np.where(t < 16 * 65536, powers(t) >> (octaves + 1), 0)
-    found = (CERTAIN * CERTAIN // (CERTAIN + falls)) / CERTAIN
+    found = np.minimum(2 * (CERTAIN * CERTAIN // (CERTAIN + falls)), ONE) / ONE
     # what is rounded where a'b becomes octaves moves t by less than 4, and the ignored bits by 1
     wrong = float(np.abs(found - 1 / (1 + 2.0 ** -(t / 65536))).max()) + 5 * 0.25 * math.log(2) / 65536
     return 2 * wrong if function == "tanh" else wrong

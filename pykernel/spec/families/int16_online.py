@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ from pykernel.spec.families.int16 import (
 from pykernel.spec.families.int16_errors import faded
 from pykernel.spec.families.int16_scales import (
     COUNTS,
+    FUNCTIONS,
     LARGEST,
     OCTAVES,
     Scales,
@@ -242,14 +243,17 @@ class Int16OnlineModels(Models):
         }
 
 
-def complain_of_learned_kernel(spec: Any, refuse: Refuse) -> None:
-    """Refuse kernels that whole numbers do not compute, and those of products, whose values are of no known size."""
+def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] = kernel_settings.UNIT) -> None:
+    """Refuse kernels that whole numbers do not compute, and those that are not known, such as those of products, whose values are of no
+    known size.
+    """
     complain_of_kernel(spec, refuse)
-    if spec.kernel.function not in kernel_settings.UNIT:
+    if spec.kernel.function not in known:
+        *names, last = [name for name in known if name in FUNCTIONS]
         refuse(
             "[kernel] function",
-            f"is {spec.kernel.function}, with which int16 does not learn; it must be gaussian, laplacian, matern12, matern32 or "
-            "matern52, or the precision float32",
+            f"is {spec.kernel.function}, with which int16 does not learn; it must be {', '.join(names)} or {last}, or the precision "
+            "float32",
         )
 
 

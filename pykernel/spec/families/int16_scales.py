@@ -213,6 +213,11 @@ def degree_of(spec: Any) -> int:
     return int(spec.kernel.degree) if spec.kernel.function == "polynomial" else 1
 
 
+def products(spec: Any, made: Conversion, octave: int, vectors: np.ndarray) -> np.ndarray:
+    """The largest |a'b + offset| for each vector, in integers, (N,)."""
+    return np.asarray(np.abs(vectors) @ made.reach + np.abs(added(spec, octave)))
+
+
 def added(spec: Any, octave: int) -> np.ndarray:
     """What is added to a'b for each vector, in its unit, (N,)."""
     given = spec.expansion.offsets if spec.kernel.function in kernel_settings.HIDDEN else None
