@@ -65,6 +65,9 @@ def ours(data: Set) -> Iterator[dict[str, Any]]:
         for precision, more in (("float32", ""), ("int16", ", int16")):
             spec = trained.to_spec("model", precision=precision)
             yield frozen(data, spec, f"{TRAINED} trained vectors{more}")
+        for precision, more in (("float32", ""), ("int16", ", int16")):
+            spec = from_sklearn(others.network_of(data, HIDDEN[0]), "model", precision=precision, data=data.train[0])
+            yield frozen(data, spec, f"network, {HIDDEN[0]} hidden units{more}")
     table = Table(data.x.astype(float), data.y)
     how = {"rule": "frozen", "size": VECTORS, "method": "sgma", "width": width(data.x.shape[1])}
     spec = make_spec(content_of({"base": data.base, **how}, table))
@@ -183,11 +186,12 @@ def line(row: Any) -> list[str]:
 
 
 def short(rows: Rows) -> str:
-    """For the README: two tables; of ours what learns and trained vectors, of emlearn the smaller network."""
+    """For the README: two tables; of ours what learns, trained vectors and the network in int16, of emlearn the same network."""
     chosen = []
     for name in ("digits", "bike rentals"):
         of_set = [row for row in rows if row["data"] == name]
-        chosen += [*of_set[:2], next(row for row in of_set if "network" in row["model"])]
+        networks = [row for row in of_set if row["model"].startswith(f"network, {HIDDEN[0]}")]
+        chosen += [*of_set[:2], *networks[1:]]
     cells = [line(row) for row in chosen]
     return markdown(
         ["data", "model", *heads(rows)[3:]], [[data, f"{code}: {model}", *rest] for data, code, model, *rest in cells]

@@ -260,7 +260,20 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
         max_abs = [float(f"{value:.6g}") for value in margin]
         center = np.array([float(f"{value:.9g}") for value in center])
     ranges["max_abs"] = np.broadcast_to(np.array(max_abs, float), machine.dim).tolist()
-    return moved(machine, center), ranges
+    machine = moved(machine, center)
+    return balanced(
+        machine, np.array(ranges["max_abs"])
+    ) if machine.function in kernel_settings.HIDDEN else machine, ranges
+
+
+def balanced(machine: Machine, most: np.ndarray) -> Machine:
+    """The same hidden units with a scale of the inputs with which all inputs, and the largest weight, fill the same 16 bits.
+
+    most: the largest |x - center| of each input, (DIM,).
+    """
+    vectors = machine.vectors * machine.scales * most
+    reach = math.sqrt(np.abs(vectors).max()) or 1.0
+    return replace(machine, vectors=vectors / reach, scale=reach / most)
 
 
 def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -274,7 +287,10 @@ def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + MARGIN)
     # an input that hardly changed may change later: its range is at least half of the others', in scaled units
     scale = np.abs(machine.scales)
-    return center, np.maximum(margin, 0.5 * (margin * scale).max() / scale)
+    least = 0.5 * (margin * scale).max() / scale
+    if machine.scale is None and machine.function in kernel_settings.HIDDEN:  # inputs may have any unit each
+        least = np.where(high > low, 0.0, least)
+    return center, np.maximum(margin, least)
 
 
 def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> float | list[float]:

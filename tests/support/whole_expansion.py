@@ -113,7 +113,10 @@ class WholeExpansion(WholeWeights):
 
     def learned(self, phi: np.ndarray) -> np.ndarray:
         sums = [
-            sum(nearest(toward_zero(int(w), 2 * int(k)), int(self.c.sum_places)) for w, k in zip(row, phi, strict=True))
+            sum(
+                nearest(toward_zero(int(w), 2 * max(int(k), -32767)), int(self.c.sum_places))
+                for w, k in zip(row, phi, strict=True)
+            )
             for row in self.weights.tolist()
         ]
         assert max(map(abs, sums)) <= 2**30
