@@ -512,7 +512,9 @@ RESULTS: dict[str, Result] = {
     ),
     "signals": Result("-m examples.signals.study", ("signals/*.csv",), "minutes", ("signal_examples", "linear")),
     "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), "seconds", ("features",)),
-    "heads": Result("-m benchmarks.host.heads", ("heads.csv",), "minutes", ("default", "expansions")),
+    "heads": Result(
+        "-m benchmarks.host.heads", ("heads.csv", "head-costs.csv"), "minutes", ("default", "expansions"), cost=True
+    ),
     "learned-vectors": Result(
         "-m benchmarks.host.learned_vectors", ("learned-vectors.csv",), "minutes", ("default", "expansions")
     ),

@@ -1,6 +1,6 @@
 """A network from the laboratory, in the field: frozen, with a head that learns, and a model that starts from nothing.
 
-    python -m benchmarks.host.heads          # docs/data/heads.csv, and the tables of docs/heads.md
+    python -m benchmarks.host.heads          # docs/data/heads.csv, head-costs.csv, and the tables of docs/heads.md
     python -m benchmarks.host.heads --show   # the tables of the file
 
 Five public tables, which were chosen before a model saw them, each with a part that differs from the rest as a device in the field
@@ -14,6 +14,7 @@ the second half of the field, for classes the part that is wrong; the mean of th
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -33,10 +34,14 @@ from pykernel import from_sklearn
 from pykernel.host.bikeshare import bikeshare
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
+from pykernel.targets.check import check_targets
 
 Field = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Inputs and labels of all rows, and whether a row is the field's."""
 PAGE = ROOT / "docs" / "heads.md"
+PRECISIONS = ("float32", "int16")
+CPUS = ("cortex-m0plus", "cortex-m3", "cortex-m4f", "cortex-m33f", "rv32imc", "avr")
+COUNTED, COSTS = ("expansion-nlms", "expansion-rls"), ("flash", "ram", "predict", "update")
 UNITS, SEEDS, PENALTIES = 16, 3, (1e-4, 1e-2, 1.0)
 FROZEN, NOTHING = "the network, frozen", "no rule, from nothing"
 HEADS: dict[bool, dict[str, dict[str, Any]]] = {
@@ -171,6 +176,30 @@ def measure() -> Iterator[dict[str, Any]]:
         print(name, flush=True)
 
 
+def costs() -> Iterator[dict[str, Any]]:
+    """What the network of the machine costs on each CPU, frozen and with a head."""
+    x, y, field = made_up()
+    trained = network(x[~field], y[~field], 0)
+    for precision, target in itertools.product(PRECISIONS, CPUS):
+        frozen = from_sklearn(trained, "head", precision=precision, data=x[~field])
+        content = frozen.model_dump(exclude_unset=True)
+        for rule in (frozen.learning.rule, *COUNTED):
+            label = {} if rule == frozen.learning.rule else {"label": {"max_abs": 100.0}}
+            spec = make_spec(content | label | {"learning": {"rule": rule}})
+            (on,) = check_targets(spec, [target], chain="gcc", samples=200, tries=0).rows
+            calls = {call: bound["instructions"] for call, bound in on["bounds"].items()}
+            told = {"flash": on["flash_bytes"], "ram": on["ram_bytes"]} | calls
+            yield {"cpu": target, "precision": precision, "rule": rule} | {key: told.get(key, "") for key in COSTS}
+        print(precision, target, flush=True)
+
+
+def cost_table(rows: Rows) -> str:
+    """Of `expansion-rls`: a line for each CPU, in float32 and in int16."""
+    of = {(row["cpu"], row["precision"]): row for row in rows if row["rule"] == COUNTED[-1]}
+    lines = [[cpu, *(f"{int(of[cpu, each][key]):,}" for each in PRECISIONS for key in COSTS)] for cpu in CPUS]
+    return markdown(["CPU", *(f"{each}: {key}" for each in PRECISIONS for key in COSTS)], lines)
+
+
 def table(rows: Rows) -> str:
     """Errors of each table, and of the heads in parts of the better one of the frozen network and the model from nothing."""
     found = {(row["table"], row["model"]): float(row["error"]) for row in rows}
@@ -200,7 +229,9 @@ def main() -> None:
     parser.add_argument("--show", action="store_true")
     if not parser.parse_args().show:
         save(DATA / "heads.csv", list(measure()))
-    publish({"heads": table(load(DATA / "heads.csv"))}, PAGE)
+        save(DATA / "head-costs.csv", list(costs()))
+    tables = {"heads": table(load(DATA / "heads.csv")), "costs": cost_table(load(DATA / "head-costs.csv"))}
+    publish(tables, PAGE)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ class Training:
     model: Annotated[
         str | None,
         Opt(
-            "kfd, ls-svm, krr, svm, lp or trained; of a basis krr or ls-svm.",
+            "kfd, ls-svm, krr, svm, lp, trained or network; of a basis krr or ls-svm.",
             "MODEL",
             key="training.model",
             without="kfd; ls-svm for numbers; krr for a rule that learns",

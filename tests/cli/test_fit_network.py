@@ -1,0 +1,57 @@
+"""pykernel fit --set training.model=network: what is written is what was trained, and its head learns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pykernel.gen.project import build
+from pykernel.host.model import HostModel
+from pykernel.spec.model import load_spec
+from tests.cli.test_fit import NAMES, write_both
+from tests.support.reports import without
+
+NETWORK = ("--set", "training.model=network", "--json")
+
+
+@pytest.mark.in_turn(2)
+@pytest.mark.parametrize("precision", ["float32", "int16"])
+@pytest.mark.parametrize("kind", ["flow", "kinds"])
+def test_the_spec_errs_as_the_report_says(
+    kind: str, precision: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y, words = write_both(tmp_path, 200)
+    monkeypatch.chdir(tmp_path)
+    how = ("--label", "y", "-o", "net.toml", "--hold-out", "0.25", "--set", f"precision={precision}")
+    code, out, err = run("fit", f"{kind}.csv", *how, "--flash", "700", *NETWORK)
+    assert code == 0, err
+    report, spec = json.loads(out), load_spec("net.toml")
+    assert spec.kernel.function == "relu" and spec.precision == precision
+    assert build(spec).figures["const_bytes"] == report["flash_bytes"] <= 700
+    errors, model = report["errors"], HostModel(spec)
+    assert errors["cross_validated"] < 0.6 * without(report) and errors["held_out"] < 0.7 * without(report)
+    if kind == "flow":
+        assert np.sqrt(np.square(model.predict(x).ravel() - y).mean()) < 0.5 * y.std()
+    else:
+        assert np.mean(np.array(spec.label.classes)[model.classify(x)] == np.array(NAMES)[words]) > 0.8
+    # by one line its head learns
+    rule = "expansion-nlms" if kind == "flow" or precision == "int16" else "expansion-softmax"
+    text = Path("net.toml").read_text(encoding="utf-8").replace('rule = "frozen"', f'rule = "{rule}"')
+    Path("head.toml").write_text(text.replace("[label]", "[label]\nmax_abs = 100.0") if kind == "flow" else text)
+    head = HostModel(load_spec("head.toml"))
+    np.testing.assert_array_equal(head.predict(x), model.predict(x))
+
+
+@pytest.mark.parametrize("option", ["training.ridge=1", "training.weights=balanced", "training.loss=absolute"])
+def test_what_a_network_has_not_is_refused(
+    option: str, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_both(tmp_path, 60)
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("fit", "kinds.csv", "--label", "y", "-o", "net.toml", *NETWORK, "--set", option)
+    assert code == 2 and not Path("net.toml").exists()
+    assert "is not of --set training.model=network; leave" in err, err
