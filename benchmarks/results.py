@@ -70,7 +70,7 @@ def linear() -> list[Spec]:
 def expansions() -> list[Spec]:
     """What was trained elsewhere and goes on learning."""
     return specs(
-        WIDTH | {"learning": {"rule": rule}, "expansion": WEIGHTED} | (CLASSES if rule == SOFTMAX else {})
+        WIDTH | {"learning": {"rule": rule}, "expansion": WEIGHTED} | (CLASSES if rule == "expansion-softmax" else {})
         for rule in EXPANSION_RULES
     )
 

@@ -23,6 +23,7 @@ from pykernel.algorithms.kernels import squared_distance
 from pykernel.dialect import DIM, Kernel, Real, kernel, real
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import make_spec
 from pykernel.targets.build import model_image
 from pykernel.targets.target import find_target
@@ -57,7 +58,7 @@ KERNELS: dict[str, tuple[dict[str, Any], Kernel | None]] = {
     "linear": ({"function": "linear"}, None),
     "polynomial, degree 3": (CUBIC, None),
     "sigmoid": ({"function": "sigmoid", "gamma": 0.25, "coef0": 0.5}, None),
-    "fourier": ({"function": "fourier"}, None),
+    **{name: ({"function": name}, None) for name in HIDDEN},
     "linear, normalised": ({"function": "linear", "normalise": True}, None),
     "polynomial, normalised": (CUBIC | {"normalise": True}, None),
     "custom: rational quadratic": (CUSTOM, rational_quadratic),
@@ -70,7 +71,7 @@ def instructions(name: str, dim: int, vectors: int) -> float:
     rng = np.random.default_rng(0)
     made = rng.uniform(-1, 1, (MANY, dim))[:vectors]
     expansion = {"vectors": made.tolist(), "weights": [[1.0]] * vectors, "bias": [0.0]}
-    if name == "fourier":
+    if name in HIDDEN:
         expansion["offsets"] = np.linspace(0, 1, vectors).tolist()
     spec = make_spec(
         {
