@@ -355,7 +355,7 @@ FAULTS += of_room(
     ("whitened by the variance", "np.maximum(np.sqrt(variance),", "np.maximum(variance,"),
     ("a column is taken twice", "len(np.unique(taken)) == len(taken) and all(", "all("),
     ("a linear machine's slope", "bias = machine.bias + slope * machine.columns_of_weights().T @ (machine.vectors @ t)", "bias = machine.bias + machine.columns_of_weights().T @ (machine.vectors @ t)"),
-    ("a phase is not moved", "np.remainder(machine.turns + machine.vectors @ t, 1.0)", "np.remainder(machine.turns, 1.0)"),
+    ("an offset is not moved", "shifted(machine, machine.vectors @ t)", "shifted(machine, 0 * (machine.vectors @ t))"),
     ("columns have no weight", "np.full(own.width, factor)", "np.ones(own.width)"),
 )  # fmt: skip
 FAULTS += of_room(

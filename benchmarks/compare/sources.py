@@ -18,6 +18,7 @@ RULES = {
     "rff-rls": ("rahimi2007", "bierman1977"),
     "expansion-nlms": ("nagumo1967",),
     "expansion-rls": ("vanvaerenbergh2012",),
+    "expansion-softmax": ("bohning1992", "vanvaerenbergh2012"),
     "spectrum-ekf": ("puskorius1991", "lazarogredilla2010"),
     "spectrum-nlms": ("lazarogredilla2010", "nagumo1967"),
     "spectrum-softmax": ("lazarogredilla2010", "bridle1990"),
@@ -140,6 +141,15 @@ ENTRIES = {
   volume = {11},
   pages = {1865--1881},
   year = {2010}
+}""",
+    "bohning1992": """@article{bohning1992,
+  author = {B{\\"o}hning, Dankmar},
+  title = {Multinomial logistic regression algorithm},
+  journal = {Annals of the Institute of Statistical Mathematics},
+  volume = {44},
+  number = {1},
+  pages = {197--200},
+  year = {1992}
 }""",
     "bridle1990": """@incollection{bridle1990,
   author = {Bridle, John S.},

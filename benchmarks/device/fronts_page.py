@@ -1,17 +1,16 @@
-"""What docs/data/fronts.csv shows: the picture, and the tables of docs/benchmarks.md; a sentence for README.md.
+"""What docs/data/fronts.csv shows: the picture, and the tables of docs/benchmarks.md.
 
 python -m benchmarks.device.fronts_page
 """
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.tables import DATA, ROOT, Rows, load, markdown, publish
+from benchmarks.tables import DATA, Rows, load, markdown, publish
 from pykernel.files import whole_file
 
 FIGURE = DATA / "fronts.svg"
@@ -158,22 +157,6 @@ def words(found: list[Point]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def sentence(found: list[Point]) -> str:
-    """For README.md."""
-    mine, by_emlearn = "trained vectors", "network, emlearn"
-    better = listed(compared(found, by_emlearn, mine, lambda p: p.error, ALIKE))
-    worse = listed(compared(found, mine, by_emlearn, lambda p: p.error, ALIKE))
-    larger = listed(compared(found, mine, by_emlearn, lambda p: p.flash))
-    smaller = listed(compared(found, "network, by hand", mine, lambda p: p.flash))
-    text = (
-        f"Over several splits, a network of {SIZE} hidden units has a smaller median error than {SIZE} trained vectors on {better}, and a "
-        f"larger one on {worse}; elsewhere they differ by less than {100 * ALIKE:g} %. emlearn's C of the network takes more flash on {larger}, "
-        f"hand-written C less on "
-        f"{smaller} ([fronts](docs/benchmarks.md#fronts))."
-    )
-    return "\n".join(textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)) + "\n"
-
-
 def figure(path: Path, found: list[Point]) -> None:
     import matplotlib
 
@@ -225,7 +208,6 @@ def main() -> None:
     found = points(load(DATA / "fronts.csv"))
     figure(FIGURE, found)
     publish(tables(found))
-    publish({"networks, in words": sentence(found)}, ROOT / "README.md")
 
 
 if __name__ == "__main__":

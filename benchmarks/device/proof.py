@@ -82,6 +82,12 @@ SMALL: dict[str, dict[str, Any]] = {
     "rff-rls": TWO | {"kernel": {"sigma": 1.0}, "learning": {"rule": "rff-rls", "features": 4}},
     "expansion-nlms": FROZEN | {"learning": {"rule": "expansion-nlms"}, "expansion": {"vectors": VECTORS}},
     "expansion-rls": FROZEN | {"learning": {"rule": "expansion-rls"}, "expansion": {"vectors": VECTORS}},
+    "expansion-softmax": FROZEN
+    | {
+        "kernel": {"function": "relu"},
+        "learning": {"rule": "expansion-softmax"},
+        "label": {"classes": ["a", "b", "c"]},
+    },
     "spectrum-nlms": TWO | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-nlms", "features": 4}},
     "spectrum-softmax": TWO
     | {"kernel": {"sigma": 1.0}, "learning": {"rule": "spectrum-softmax", "features": 4}}

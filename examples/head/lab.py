@@ -1,7 +1,7 @@
 """A network that was trained in the laboratory, and rows from a machine in the field that differs: writes head.toml and field.csv.
 
-    python examples/head/lab.py
-    pykernel simulate head.toml field.csv
+python examples/head/lab.py
+pykernel simulate head.toml field.csv
 """
 
 import csv

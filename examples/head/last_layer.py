@@ -1,7 +1,7 @@
 """The last layer of a deeper network as a head: writes last.toml.  The layers before it run in another runtime.
 
-    python examples/head/last_layer.py
-    pykernel generate last.toml -o last/
+python examples/head/last_layer.py
+pykernel generate last.toml -o last/
 """
 
 import numpy as np

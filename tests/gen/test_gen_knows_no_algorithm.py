@@ -29,6 +29,7 @@ ORDINARY = {
     "frozen": "Python: a dataclass of which nothing changes",
     "freeze": "an instruction of LLVM",
     "given": "English; a method is called so",
+    "identity": "English: whose a state is; a module is called so",
     "interval": "interval analysis: what an integer may be",
     "Interval": "the same",
     "linear": "linear programming",

@@ -20,6 +20,7 @@ from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.errors import UserError
 from pykernel.spec.families import nystrom
 from pykernel.spec.families.expansion import EXPANSION_MODELS
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import Spec, declared, int16_rules, make_spec, rules
 from pykernel.spec.sections import KernelFunctionName, fields_of
 
@@ -194,11 +195,12 @@ def _label(rng: np.random.Generator, rule: str) -> tuple[Content, int, int]:
 
 
 def _kernel(rng: np.random.Generator, rule: str) -> Content:
-    function = str(rng.choice(FUNCTIONS)) if rng.random() < 0.6 else "gaussian"
+    known = [name for name in FUNCTIONS if name not in HIDDEN or rule in ("frozen", *CONTINUED)]
+    function = str(rng.choice(known)) if rng.random() < 0.6 else "gaussian"
     kernel: Content = {"function": function}
     if function == "gaussian" and rng.random() < 0.7:
         kernel["sigma"] = float(rng.uniform(0.3, 3))
-    elif function != "linear":
+    elif function not in ("linear", *HIDDEN):
         kernel["gamma"] = float(rng.uniform(0.02, 0.5))
     if function in ("polynomial", "linear") and rng.random() < 0.4:
         kernel["normalise"] = True

@@ -108,7 +108,7 @@ class WholeExpansion(WholeWeights):
                 k, n = ((abs(s) << lost) >> 16) * (1 if s > 0 else -1), n + lost
             if n < 32:
                 trained += (self.c.weights[i].astype(np.int64) * k) >> n
-                phi[i] = (k >> max(0, n - int(self.c.weight_shift) - int(self.c.lifted))) >> 1
+                phi[i] = (k >> max(0, n - int(self.c.weight_shift) - int(self.c.unit_lift))) >> 1
         return watched(trained), np.append(phi, int(self.c.constant))
 
     def learned(self, phi: np.ndarray) -> np.ndarray:

@@ -69,7 +69,7 @@ class Int16ExpansionConfig(Config):
 
     products: bool  # whether distances are computed from products
     calibrated: bool  # whether functions give probabilities
-    lifted: Index  # features of hidden units are multiplied by 2 to this power
+    unit_lift: Index  # features of hidden units are multiplied by 2 to this power
     feature_unit: Index  # a feature of 1 is 2 to this power
     constant: Index  # the constant's feature
     sum_places: Index  # what weights give is divided by 2 to this power
@@ -88,7 +88,7 @@ def keep_value(m: Int16ExpansionModel, i: Index, k: Int, n: Index) -> None:
     """Add vector i's part to f_0, and keep its value, k divided by 2 to the power of n - weight_shift, as a feature: the largest has 15 bits."""
     for o in range(len(m.f)):
         add_part(m, o, i, o, k, n)
-    m.wide[0, i] = floor_shift(floor_shift(k, clip(n - m.weight_shift - m.lifted, 0, 31)), 1)
+    m.wide[0, i] = floor_shift(floor_shift(k, clip(n - m.weight_shift - m.unit_lift, 0, 31)), 1)
 
 
 @kernel

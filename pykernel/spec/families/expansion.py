@@ -328,7 +328,7 @@ class Int16ExpansionModels(Int16FrozenModels):
             "coarser": spec.label_shift - places,
             "weight_places": finer + 15 - unit,
             "sum_places": finer,
-            "lifted": lifted,
+            "unit_lift": lifted,
             "feature_unit": unit,
             "constant": min(2**unit, COUNTS),
             "weight_most": 2**WEIGHT_BITS - 1,
