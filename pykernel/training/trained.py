@@ -78,7 +78,7 @@ def content(
 ) -> dict[str, Any]:
     """What ``to_spec`` makes a spec of: nested dictionaries, as in the TOML file.
 
-    seen: rows of inputs, (rows, DIM), which tell the range of each for precision int16; without it the vectors do.
+    seen: rows of inputs, (rows, DIM), which tell the range of each for precision int16 and hidden units; without it the vectors do.
     """
     where = machine.source
     _need_choices(machine, precision, distance)
@@ -98,6 +98,9 @@ def content(
     if columns is not None and len(columns) != width:
         raise UserError(f"{where}: takes {width} inputs, but {len(columns)} names are given for them")
     if not int16:
+        # far from what it was trained on a network answers anything
+        if seen is not None and machine.function in kernel_settings.HIDDEN:
+            machine = replace(machine, seen=seen)
         ranges = {"max_abs": _limits(machine, precision, largest, max_abs)}
     label = _label(machine, classes)
     own = {"inputs": machine.columns or (), "classes": class_names(machine.classes or ())}

@@ -363,3 +363,16 @@ def test_rows_between_two_classes_are_undecided():
     found, taken = importing.compare(spec, read_estimator(model), model, rows), rows[spec.accepts(spec.as_seen(rows))]
     assert found["ok"] and 0 < found["undecided"] < len(rows)
     assert 0 < (HostModel(spec).classify(taken) != model.predict(taken)).sum() < found["undecided"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("precision", ["float32", "int16"])
+def test_inputs_far_from_the_rows_are_refused(precision):
+    x, _, y = data()
+    model = scaled(MLPRegressor(hidden_layer_sizes=(8,), random_state=0)).fit(x, y["numbers"])
+    spec = from_sklearn(model, "m", precision=precision, data=x)
+    low, high = x.min(0), x.max(0)
+    assert spec.accepts(np.array([low, high])).all()
+    assert not spec.accepts(high + 1.6 * np.diag(high - low)).any()
+    if precision == "float32":
+        assert from_sklearn(model, "m").accepts(high + 100 * np.diag(high - low)).all()
