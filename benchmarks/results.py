@@ -162,7 +162,7 @@ def whole_expansions() -> list[Spec]:
     whole: dict[str, Any] = {"precision": "int16", "label": {"max_abs": 4.0}}
     trained = WIDTH | whole | {"expansion": WEIGHTED}
     lines = [each | {"learning": {"rule": rule}} for each in (whole, {}) for rule in ("nlms", "rls")]
-    return specs([*lines, *(trained | {"learning": {"rule": rule}} for rule in INT16_EXPANSION_MODELS.rules)])
+    return specs([*lines, *(trained | {"learning": {"rule": rule}} for rule in INT16_EXPANSION_MODELS[0].rules)])
 
 
 def signals() -> list[Spec]:

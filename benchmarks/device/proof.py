@@ -123,6 +123,12 @@ SMALL: dict[str, dict[str, Any]] = {
         f"int16 {rule}": FROZEN | {"precision": "int16", "label": {"max_abs": 4.0}, "learning": {"rule": rule}}
         for rule in ("expansion-nlms", "expansion-rls")
     },
+    "int16 expansion-softmax": FROZEN
+    | {"precision": "int16", "kernel": {"function": "tanh"}, "learning": {"rule": "expansion-softmax"}}
+    | {"label": {"classes": ["a", "b"]}},
+    "int16 expansion-softmax, three": FROZEN
+    | {"precision": "int16", "learning": {"rule": "expansion-softmax"}, "label": {"classes": ["a", "b", "c"]}}
+    | {"expansion": {"vectors": VECTORS, "weights": [[0.5, -1.0, 0.25]] * 4, "bias": [0.25, 0.0, -0.25]}},
     "int16 stages": WHOLE
     | {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}, "reduction": {"n_max": 4}}
     | STAGES,

@@ -91,7 +91,7 @@ def errors() -> Iterator[dict[str, Any]]:
                 specs = {
                     (rule, precision): going_on(made.to_spec("m", precision=precision), rule, *rows)
                     for precision in PRECISIONS
-                    for rule in (FROZEN, *INT16_EXPANSION_MODELS.rules)
+                    for rule in (FROZEN, *INT16_EXPANSION_MODELS[0].rules)
                 }
             except UserError as error:  # the range of the inputs is too wide for 16 bits
                 print(f"{name}, {variant}: {error}", flush=True)
@@ -153,7 +153,7 @@ def costs() -> Iterator[dict[str, Any]]:
     for line, precision in itertools.product(LINES, PRECISIONS):
         yield from cost_of(line, line_of(line, precision, np.abs(x).max(0) + ROOM, ROOM * float(np.abs(y).max())), x, y)
     for precision in PRECISIONS:
-        for rule in (FROZEN, *INT16_EXPANSION_MODELS.rules):
+        for rule in (FROZEN, *INT16_EXPANSION_MODELS[0].rules):
             spec = going_on(svr(precision, "differences"), rule, x, y)
             yield from cost_of(rule, spec, x, y)
 
@@ -176,7 +176,7 @@ def tables(rows: Rows) -> dict[str, str]:
     for title, every in (("numbers", REGRESSION), ("classes", CLASSES)):
         for variant in VARIANTS:
             names = [name for name in every if (name, variant, FROZEN, "int16", "error") in value]
-            for rule in INT16_EXPANSION_MODELS.rules:
+            for rule in INT16_EXPANSION_MODELS[0].rules:
                 whole, real = (rule, "int16"), (rule, "float32")
                 ratios = [
                     float(value[n, variant, *whole, "error"]) / float(value[n, variant, *real, "error"]) for n in names
@@ -202,7 +202,7 @@ def tables(rows: Rows) -> dict[str, str]:
                 for what in ("predict", "update", "ram", "flash")
             ),
         ]
-        for rule in (FROZEN, *INT16_EXPANSION_MODELS.rules)
+        for rule in (FROZEN, *INT16_EXPANSION_MODELS[0].rules)
         for precision in PRECISIONS
     ]
     return {

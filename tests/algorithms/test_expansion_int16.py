@@ -11,7 +11,7 @@ from pykernel.gen.project import build
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec import kernel_settings
-from pykernel.spec.families.expansion import INT16_EXPANSION_MODELS
+from pykernel.spec.families.expansion import INT16_EXPANSION_MODELS, SOFTMAX
 from pykernel.spec.families.int16_scales import FUNCTIONS
 from pykernel.spec.model import make_spec
 from tests.algorithms.test_expansion import content_of, inputs
@@ -19,7 +19,7 @@ from tests.support.following import is_valid
 from tests.support.random_specs import random_spec
 from tests.support.whole_expansion import WholeExpansion
 
-EACH = pytest.mark.parametrize("rule", INT16_EXPANSION_MODELS.rules)
+EACH = pytest.mark.parametrize("rule", INT16_EXPANSION_MODELS[0].rules)
 INPUT = {"dim": 3, "max_abs": [20.0] * 3, "center": [0.5, -1.0, 2.0], "scale": [1.5, 0.5, -0.75]}
 LEARNED = [name for name in FUNCTIONS if name in kernel_settings.UNIT or name in kernel_settings.HIDDEN]
 KINDS = {"one": {"max_abs": 7.0}, "several": {"max_abs": 7.0}, "two classes": {}, "classes": {}}
@@ -65,11 +65,13 @@ def test_before_the_first_sample_it_answers_what_the_frozen_model_does(function,
     if "classes" in kind:
         more = more | {"calibration": [[-1.5, 0.25]] * (1 if kind == "two classes" else 3)}
     frozen, x = model_of("frozen", kind, kernel, expansion=more), inputs(400)
-    for rule in INT16_EXPANSION_MODELS.rules:
-        model = model_of(rule, kind, kernel, expansion=more)
+    for rule in [*INT16_EXPANSION_MODELS[0].rules, *([SOFTMAX] if "classes" in kind else [])]:
+        own = {key: value for key, value in more.items() if rule != SOFTMAX or key != "calibration"}
+        model = model_of(rule, kind, kernel, expansion=own)
         assert model.spec.label_shift == frozen.spec.label_shift
         for _ in range(2):
-            for name in ["predict", *(["classify", "probability"] if "classes" in kind else [])]:
+            probable = ["probability"] if rule != SOFTMAX else []
+            for name in ["predict", *(["classify", *probable] if "classes" in kind else [])]:
                 for ours, theirs in zip(model.ask(name, x), frozen.ask(name, x), strict=True):
                     np.testing.assert_array_equal(ours, theirs, name)
             fresh = snapshot.save(model)
@@ -114,8 +116,12 @@ TWINNED = {
             ("tanh", "expansion-rls", "classes"),
             ("logistic", "expansion-rls", "several"),
             ("identity", "expansion-rls", "two classes"),
+            ("relu", SOFTMAX, "classes"),
+            ("tanh", SOFTMAX, "two classes"),
         )
     },
+    "softmax": (SOFTMAX, "classes", {}, {}),
+    "softmax of two, certain": (SOFTMAX, "two classes", {"prior_variance": 1e3}, {}),
     "one vector": ("expansion-rls", "one", {}, {"size": 1}),
 }
 
@@ -147,7 +153,7 @@ def test_the_twin_in_unbounded_integers_has_the_same_numbers(name, exhaustive):
         assert model.update(x[t : t + 1], y[t : t + 1]) == 0
         twin.learn(z, taught)
     np.testing.assert_array_equal(model.memory.field("learned"), twin.weights)
-    if rule == "expansion-rls":
+    if rule != "expansion-nlms":
         np.testing.assert_array_equal(model.memory.field("covariance"), twin.covariance.packed)
         assert twin.covariance.renewed == 1, "P never begins anew"
 
@@ -166,7 +172,7 @@ def test_no_stream_leads_to_a_state_that_is_refused(rule, size, exhaustive):
         model = model_of(rule, size=size, label={"max_abs": most}, learning=learning)
         _, statuses = model.prequential(x, y)
         assert (statuses == 0).all() and is_valid(model), name
-        if rule == "expansion-rls":
+        if rule != "expansion-nlms":
             p = np.zeros((size + 1, size + 1))
             p[np.tril_indices(size + 1)] = model.memory.field("covariance")[0] / 2**27
             parts = np.linalg.eigvalsh(p + np.tril(p, -1).T)
@@ -181,7 +187,7 @@ def test_whatever_lies_in_the_memory_it_learns_again(rule):
     for seed in range(3):
         model = model_of(rule, label={"gain": False})
         rng = np.random.default_rng(seed)
-        for name in ("learned", *(["covariance"] if rule == "expansion-rls" else [])):
+        for name in ("learned", *(["covariance"] if rule != "expansion-nlms" else [])):
             field = model.memory.field(name)
             field[...] = rng.integers(-(2**31), 2**31, field.shape)
         answers, statuses = model.prequential(x, y)
@@ -230,7 +236,7 @@ def test_the_tables_are_const_and_ram_holds_what_is_learned(rule):
     size, spec = 9, make_spec(whole_content(rule, "two classes"))
     code = build(spec)
     packed = (size + 1) * (size + 2) // 2
-    assert code.figures["state_bytes"] == 4 * (size + 1 + 1) + (4 * packed if rule == "expansion-rls" else 0)
+    assert code.figures["state_bytes"] == 4 * (size + 1 + 1) + (4 * packed if rule != "expansion-nlms" else 0)
     assert "const M_FLASH int16_t m_vectors" in code.files["src/m.c"]
 
 

@@ -61,7 +61,7 @@ MODELS |= {
         f"whole-{rule}": WHOLE
         | {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}}
         | {"expansion": {"vectors": SPREAD, "weights": [[0.5]] * len(SPREAD), "bias": [0.0]}}
-        for rule in INT16_EXPANSION_MODELS.rules
+        for rule in INT16_EXPANSION_MODELS[0].rules
     },
     "whole-signal": {
         "precision": "int16",

@@ -77,9 +77,20 @@ class WholeLine(WholeWeights):
         self.move(np.append(z, 2**self.unit), self.errors(y, self.answers(z)))
 
 
+def falling(t: int) -> int:
+    """Half of 2^-(t / 2^16), in units of 2^-16."""
+    return int(powers(np.array(t))) >> ((t >> 16) + 1) if t < 2**20 else 0
+
+
+def logistic(t: int) -> int:
+    certain = 2**30 // (2**15 + falling(abs(t)))
+    return 2**15 - certain if t < 0 else certain
+
+
 class WholeExpansion(WholeWeights):
     def __init__(self, spec: Any) -> None:
         super().__init__(spec, int(spec.config.feature_unit))
+        self.softens = spec.learning.rule == "expansion-softmax"
         self.vectors = self.c.vectors.astype(np.int64)
 
     def compare(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,10 +109,7 @@ class WholeExpansion(WholeWeights):
         for i, s in enumerate(sums.tolist()):
             k, n = 0, int(self.c.weight_shift)
             if self.c.function in (Int16Function.TANH, Int16Function.LOGISTIC):
-                t = toward_zero(s, 47274) >> int(self.c.octave_shift)
-                falls = int(powers(np.array(abs(t)))) >> ((abs(t) >> 16) + 1) if abs(t) < 2**20 else 0
-                certain = 2**30 // (2**15 + falls)
-                k = 2 * (2**15 - certain if t < 0 else certain)
+                k = 2 * logistic(toward_zero(s, 47274) >> int(self.c.octave_shift))
                 k = max(-65535, min(65535, k if self.c.function == Int16Function.LOGISTIC else 2 * k - 65535))
             elif s > 0 or (s and self.c.function == Int16Function.IDENTITY):
                 lost = 31 - top(abs(s))
@@ -110,6 +118,22 @@ class WholeExpansion(WholeWeights):
                 trained += (self.c.weights[i].astype(np.int64) * k) >> n
                 phi[i] = (k >> max(0, n - int(self.c.weight_shift) - int(self.c.unit_lift))) >> 1
         return watched(trained), np.append(phi, int(self.c.constant))
+
+    def surprise(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """4 (1_y - p) for the softmax p of f."""
+
+        def octaves(value: int) -> int:
+            part = toward_zero(max(-int(self.c.sure), min(int(self.c.sure), value)), 47274)
+            return (part << int(self.c.octave_lift)) >> int(self.c.octave_drop)
+
+        if len(f) == 1:
+            p = [logistic(octaves(int(f[0])))]
+        else:
+            f = within(f, 2**29)
+            parts = [falling(octaves(int(f.max() - each))) for each in f]
+            p = [part * 2**15 // sum(parts) for part in parts]
+        off = np.where(y > 0, 2**15, 0) - np.array(p)
+        return (off << int(self.c.error_lift)) >> int(self.c.error_drop)
 
     def learned(self, phi: np.ndarray) -> np.ndarray:
         sums = [
@@ -131,7 +155,9 @@ class WholeExpansion(WholeWeights):
         """z: converted inputs, y: labels in their unit; of classes in that of what is learned."""
         trained, phi = self.compare(z)
         coarser, value = int(self.c.coarser), self.learned(phi)
-        if self.c.separates:
+        if self.softens:
+            error = self.surprise(y, value + nearest(trained, coarser))
+        elif self.c.separates:
             error = self.errors(y, value + nearest(trained, coarser))
         else:
             error = within(nearest(y, coarser) - nearest(trained, coarser), int(self.c.label_most)) - value

@@ -7,21 +7,24 @@ labels.  Weights are in a finer one, so that no sum of them leaves 32 bits and s
 Weights learn as in ``pykernel.algorithms.int16.weights``.
 """
 
+from dataclasses import replace
+
 from pykernel.algorithms import frame, frozen, stages
 from pykernel.algorithms.extents import FUNCTIONS
 from pykernel.algorithms.frame import Status
-from pykernel.algorithms.int16.arithmetic import clip, nearest_shift, times
+from pykernel.algorithms.int16.arithmetic import clip, nearest_shift, part_of, times
 from pykernel.algorithms.int16.covariance import MANTISSA, Int16Covariance, Int16CovarianceConfig, Int16CovarianceWork
-from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, hear
+from pykernel.algorithms.int16.frame import INT16, VALUE_MOST, hear, winner
 from pykernel.algorithms.int16.frozen import (
     CERTAIN,
     Int16FrozenModel,
     Int16TableConfig,
     add_part,
     calibrate,
+    logistic,
     sum_all,
 )
-from pykernel.algorithms.int16.kernels import Int16KernelConfig
+from pykernel.algorithms.int16.kernels import STEEP, Int16KernelConfig, power
 from pykernel.algorithms.int16.stages import staged
 from pykernel.algorithms.int16.weights import (
     Int16Learned,
@@ -50,9 +53,12 @@ from pykernel.dialect import (
     floor_shift,
     index,
     kernel,
+    quotient,
     word,
 )
 
+FAR = 536870912
+"""Functions of classes count up to this."""
 HALF_MOST = 1073741822
 """Largest half of an answer."""
 
@@ -73,6 +79,11 @@ class Int16ExpansionConfig(Config):
     feature_unit: Index  # a feature of 1 is 2 to this power
     constant: Index  # the constant's feature
     sum_places: Index  # what weights give is divided by 2 to this power
+    sure: Index  # softmax: a larger logarithm of odds makes no difference; it is 32
+    octave_lift: Index  # softmax: such a logarithm is multiplied by 2 to this power, to be octaves,
+    octave_drop: Index  # ... or divided
+    error_lift: Index  # softmax: 4 times a probability in the unit of what is learned, is multiplied,
+    error_drop: Index  # ... or divided
     coarser: Index  # the unit of what is learned is 2 to this power
 
 
@@ -162,32 +173,98 @@ def learn(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
     return Status.DONE
 
 
-INT16_EXPANSION = programs(
-    Rule(
-        name="expansion",
-        model=Int16ExpansionModel,
-        memory=(Int16Learned, Int16Covariance),
-        work=(Int16CovarianceWork, Int16ExpansionWork),
-        configs=(Int16WeightsConfig, Int16ExpansionConfig, Int16CovarianceConfig, Int16TableConfig, Int16KernelConfig),
-        statuses=LinearStatus,
-        hooks={
-            frame.answer: answer,
-            frame.learn: learn,
-            frame.keeps: keeps,
-            frame.respond: respond,
-            frame.acceptable_label: acceptable_label,
-            frame.whole_chances: chances,
-            stages.warm_up: take_off,
-            frozen.share: keep_value,
-            Int16FrozenModel: Int16ExpansionModel,
-            Real[CLASSES]: Int[CLASSES],
-        },
-        costs=(
-            "O(N D) for N vectors",
-            "[not filters] O(N D) for N vectors.  [filters] O(N^2 + N D) for N vectors",
-        ),
-        calibrated=lambda config: bool(config.calibrated),
-        # numbers of an answer have 32 bits, which m.y has and m.error has not
-        stand_ins={key: value for key, value in INT16.items() if key is not frame.most_likely},
+# -------------------------------------------------------------------------------------------------- softmax of classes
+
+
+@kernel
+def octaves_of(m: Int16ExpansionModel, f: Int) -> Index:
+    """The octaves of e^f, in units of 2^-16, for f in the unit of what is learned; at most those of SURE."""
+    part = part_of(clip(f, -m.sure, m.sure), STEEP)
+    return floor_shift(as_signed(word(part) << m.octave_lift), m.octave_drop)
+
+
+@kernel
+def soften(m: Int16ExpansionModel, y: Int[OUTPUTS]) -> None:
+    """m.p: the softmax of functions of classes, in units of 1 / CERTAIN; of two classes the probability of the second."""
+    if m.single:
+        m.p[0] = logistic(octaves_of(m, y[0]))
+    else:
+        total = 0
+        best = winner(y)
+        for o in range(len(y)):
+            less = clip(y[best], -FAR, FAR) - clip(y[o], -FAR, FAR)
+            u = word(octaves_of(m, less))
+            n = index(u >> 16)
+            m.p[o] = floor_shift(power(u), n + 1) if n < 16 else 0
+            total += m.p[o]
+        for o in range(len(y)):
+            share_of = quotient(clip(m.p[o], 0, CERTAIN) * CERTAIN, total if total > 0 else 1)
+            m.p[o] = clip(share_of, 0, CERTAIN)
+
+
+@kernel
+def learn_classes(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
+    """Learn that x is of the class whose m.y is positive, by the error 4 (1_y - p).  Returns DONE."""
+    for o in range(len(m.y)):
+        m.error[o] = clip(m.error[o], -VALUE_MOST, VALUE_MOST) + nearest_shift(as_signed(m.f[o]), m.coarser)
+    soften(m, m.error)
+    for o in range(len(m.y)):
+        off = (CERTAIN if m.y[o] > 0 else 0) - clip(m.p[o], 0, CERTAIN)
+        step = floor_shift(as_signed(word(off) << m.error_lift), m.error_drop)
+        m.error[o] = clip(step, -VALUE_MOST, VALUE_MOST)
+    learn_weights(m, m.feature_unit)
+    return Status.DONE
+
+
+@kernel
+def chances_of_classes(m: Int16ExpansionModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
+    """p: the softmax of the functions at x."""
+    respond(m, x, m.y)
+    for o in range(len(m.y)):
+        m.error[o] = clip(nearest_shift(m.y[o], m.coarser), -VALUE_MOST, VALUE_MOST)
+    soften(m, m.error)
+    if m.single:
+        p[1] = m.p[0]
+        p[0] = CERTAIN - m.p[0]
+    else:
+        for o in range(len(p)):
+            p[o] = m.p[o]
+
+
+RULE = Rule(
+    name="expansion",
+    model=Int16ExpansionModel,
+    memory=(Int16Learned, Int16Covariance),
+    work=(Int16CovarianceWork, Int16ExpansionWork),
+    configs=(Int16WeightsConfig, Int16ExpansionConfig, Int16CovarianceConfig, Int16TableConfig, Int16KernelConfig),
+    statuses=LinearStatus,
+    hooks={
+        frame.answer: answer,
+        frame.learn: learn,
+        frame.keeps: keeps,
+        frame.respond: respond,
+        frame.acceptable_label: acceptable_label,
+        frame.whole_chances: chances,
+        stages.warm_up: take_off,
+        frozen.share: keep_value,
+        Int16FrozenModel: Int16ExpansionModel,
+        Real[CLASSES]: Int[CLASSES],
+    },
+    costs=(
+        "O(N D) for N vectors",
+        "[not filters] O(N D) for N vectors.  [filters] O(N^2 + N D) for N vectors",
+    ),
+    calibrated=lambda config: bool(config.calibrated),
+    # numbers of an answer have 32 bits, which m.y has and m.error has not
+    stand_ins={key: value for key, value in INT16.items() if key is not frame.most_likely},
+)
+INT16_EXPANSION = programs(RULE)
+INT16_EXPANSION_SOFTMAX = programs(
+    replace(
+        RULE,
+        name="expansion-softmax",
+        hooks={**RULE.hooks, frame.learn: learn_classes, frame.whole_chances: chances_of_classes},
+        calibrated=lambda config: True,
+        labels=("class",),
     )
 )

@@ -12,13 +12,13 @@ from pydantic import Field
 
 from pykernel.algorithms.expansion import EXPANSION, EXPANSION_SOFTMAX
 from pykernel.algorithms.int16.covariance import KNOWN, NOISE
-from pykernel.algorithms.int16.expansion import INT16_EXPANSION
+from pykernel.algorithms.int16.expansion import INT16_EXPANSION, INT16_EXPANSION_SOFTMAX
 from pykernel.algorithms.linear import FeatureKind, Gain
 from pykernel.dialect.program import LabelKind, Program
 from pykernel.spec import kernel_settings, stages
 from pykernel.spec.families.features import need_vectors, never
 from pykernel.spec.families.frozen import Expansion, FrozenModels, folded_rows
-from pykernel.spec.families.int16 import Int16FrozenModels, Int16Spec, complain_of_rate
+from pykernel.spec.families.int16 import Int16Family, Int16FrozenModels, Int16Spec, complain_of_rate
 from pykernel.spec.families.int16_linear import learned_sizes
 from pykernel.spec.families.int16_online import (
     Int16Label,
@@ -222,6 +222,11 @@ class ExpansionModels(FrozenModels):
         )
 
 
+def refuse_calibration(spec: Any, refuse: Refuse) -> None:
+    if spec.expansion is not None and spec.expansion.calibration is not None:
+        refuse("[expansion] calibration", f"is of fixed probabilities, and {SOFTMAX} learns them: leave it out")
+
+
 class SoftmaxModels(ExpansionModels):
     """The tables of a frozen classifier, which may know fewer classes than the label has, and what is learned on top of them."""
 
@@ -230,8 +235,7 @@ class SoftmaxModels(ExpansionModels):
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
         super().validate(spec, refuse)
-        if spec.expansion.calibration is not None:
-            refuse("[expansion] calibration", f"is of fixed probabilities, and {SOFTMAX} learns them: leave it out")
+        refuse_calibration(spec, refuse)
 
     def _functions(self, spec: Any) -> int:
         known = len(spec.expansion.bias or ())
@@ -277,6 +281,10 @@ class Int16ExpansionSpec(Continued, Int16Spec):
     linear: stages.LinearPart | None = None
     learning: ExpansionLearning = ExpansionLearning()
     expansion: Expansion | None = None
+
+    @property
+    def family(self) -> Any:
+        return next(family for family in INT16_EXPANSION_MODELS if self.learning.rule in family.rules)
 
 
 class Int16ExpansionModels(Int16FrozenModels):
@@ -326,6 +334,11 @@ class Int16ExpansionModels(Int16FrozenModels):
             "filters": filters,
             "refines": False,
             "coarser": spec.label_shift - places,
+            "sure": 2 ** max(0, places + 5),
+            "octave_lift": max(0, 17 - places),
+            "octave_drop": max(0, places - 17),
+            "error_lift": max(0, places - 13),
+            "error_drop": max(0, 13 - places),
             "weight_places": finer + 15 - unit,
             "sum_places": finer,
             "unit_lift": lifted,
@@ -349,4 +362,15 @@ class Int16ExpansionModels(Int16FrozenModels):
         return lifted, scales.octave - 17 + lifted
 
 
-INT16_EXPANSION_MODELS = Int16ExpansionModels()
+class Int16SoftmaxModels(Int16ExpansionModels):
+    """A classifier in whole numbers that learns probabilities."""
+
+    rules: Mapping[str, str] = SoftmaxModels.rules
+    programs: Mapping[LabelKind, Program] = INT16_EXPANSION_SOFTMAX
+
+    def validate(self, spec: Any, refuse: Refuse) -> None:
+        refuse_calibration(spec, refuse)
+        super().validate(spec, refuse)
+
+
+INT16_EXPANSION_MODELS: tuple[Int16Family, ...] = (Int16ExpansionModels(), Int16SoftmaxModels())
