@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
-from scipy.special import expit  # type: ignore[import-untyped]
 
 from pykernel.algorithms.kernel_choice import KERNEL_RULES, KernelConfig, KernelFunction
 from pykernel.bases.arguments import checked_positive, checked_table
 from pykernel.dialect import FLOAT64, Kernel
 from pykernel.errors import UserError
 from pykernel.spec.custom_kernel import custom_gram
-from pykernel.spec.kernel_settings import FUNCTIONS, MATERN, UNIT
+from pykernel.spec.kernel_settings import ACTIVATIONS, FUNCTIONS, MATERN, UNIT
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
@@ -31,14 +29,6 @@ METRICS = dict.fromkeys(MATERN, "euclidean") | {
 }
 """Kernels that are functions of a distance -> the distance."""
 DEGREES = range(1, 10)
-ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "fourier": lambda turns: np.cos(2 * np.pi * turns),
-    "relu": lambda t: np.maximum(t, 0.0),
-    "tanh": np.tanh,
-    "logistic": expit,
-    "identity": lambda t: t,
-}
-"""Functions of a'b and an offset: units of a network's hidden layer, and random features."""
 NORM_LEAST = 2.0**-500
 """A k(a, a) that is not larger than this counts as a norm of zero, as on the device in float64."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,14 @@ INDEFINITE = tuple(name for name, rule in KERNEL_RULES.items() if not rule.defin
 """Kernels that are not positive definite."""
 HIDDEN = tuple(name for name, rule in KERNEL_RULES.items() if rule.hidden)
 """Units of a network's hidden layer, and random features: functions of a'b and an offset of each vector."""
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "fourier": lambda turns: np.cos(2 * np.pi * turns),
+    "relu": lambda t: np.maximum(t, 0.0),
+    "tanh": np.tanh,
+    "logistic": lambda t: 0.5 + 0.5 * np.tanh(t / 2),
+    "identity": lambda t: t,
+}
+"""What they are of a'b + offset, in float64."""
 UNIT = tuple(name for name, rule in KERNEL_RULES.items() if rule.unit)
 """Kernels with k(x, x) = 1 for every x."""
 

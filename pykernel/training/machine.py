@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.bases.gram import ACTIVATIONS, MercerKernel
+from pykernel.bases.gram import MercerKernel
 from pykernel.dialect import Kernel
 from pykernel.errors import UserError
+from pykernel.spec.kernel_settings import ACTIVATIONS
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, shown_value
 
 NUMBERS_LIMIT = 2**24

@@ -561,7 +561,7 @@ REFUSED = {
         "kernel": {"function": "sigmoid", "gamma": 1.0}
     },
     "[kernel] function is linear, with which int16 does not learn": {"kernel": {"function": "linear"}},
-    'precision is "int16", which klms, qklms, nlms, rls, expansion-nlms, expansion-rls, spectrum-nlms, spectrum-ekf, frozen can have; krls-t needs': {
+    'precision is "int16", which klms, qklms, nlms, rls, expansion-nlms, expansion-rls, expansion-softmax, spectrum-nlms, spectrum-ekf, frozen can have; krls-t needs': {
         "learning": {"rule": "krls-t"}
     },
     "[reduction] technique is 'mklms'; did you mean 'fmklms'?": {"reduction": {"technique": "mklms"}},

@@ -93,8 +93,19 @@ def acceptable(m: Int16Framed, x: Int16[DIM]) -> Bool:
 
 
 @kernel
-def see(m: Int16Framed, x: Int16[DIM]) -> None:
-    """The input was converted where it was checked."""
+def ignore(m: Int16Framed) -> None:
+    """There is neither a linear expert nor an interval."""
+
+
+@kernel
+def ignore_input(m: Int16Framed, x: Int16[DIM]) -> None:
+    """There are no statistics of inputs, which were converted where they were checked; and neither expert nor interval."""
+
+
+@kernel
+def always(m: Int16Framed) -> Bool:
+    """It learns from the first sample on, and what is not there is valid."""
+    return True
 
 
 @kernel
@@ -161,11 +172,6 @@ def warm_up(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
 
 
 @kernel
-def settle_inputs(m: Int16Framed, x: Int16[DIM]) -> None:
-    """There are no statistics of inputs."""
-
-
-@kernel
 def valid_stages(m: Int16Framed, blank: Bool) -> Bool:
     """Every number of the stages within its declared range is one that learning can give."""
     return True
@@ -188,23 +194,12 @@ def consult(m: Int16Framed, x: Int16[DIM], asked: Bool) -> None:
 
 
 @kernel
-def judge_parts(m: Int16Framed, x: Int16[DIM]) -> None:
-    """There is neither a linear expert nor an interval."""
-
-
-@kernel
 def marked(m: Int16Framed, x: Int16[DIM]) -> Int:
     """A number by which a sample is known again: a sum over its inputs.  O(D)."""
     total = word(0)
     for j in range(len(x)):
         total = total * word(MARK_FACTOR) + word(x[j])
     return as_signed(total)
-
-
-@kernel
-def begun(m: Int16Framed) -> Bool:
-    """The rule learns from the first sample on."""
-    return True
 
 
 @kernel
@@ -223,45 +218,8 @@ def instruct(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 
 @kernel
-def dismiss(m: Int16Framed) -> None:
-    """There is no linear expert."""
-
-
-@kernel
-def valid_expert(m: Int16Framed) -> Bool:
-    """There is no linear expert."""
-    return True
-
-
-@kernel
-def answer_before(m: Int16Framed, x: Int16[DIM]) -> None:
-    """There are no intervals."""
-
-
-@kernel
 def find_asked(m: Int16Framed, mark: Int) -> None:
     """There are no intervals."""
-
-
-@kernel
-def keep_whole(m: Int16Framed, x: Int16[DIM]) -> None:
-    """There are no intervals."""
-
-
-@kernel
-def settle_asked(m: Int16Framed) -> None:
-    """There are no intervals."""
-
-
-@kernel
-def forget_interval(m: Int16Framed) -> None:
-    """There are no intervals."""
-
-
-@kernel
-def valid_interval(m: Int16Framed) -> Bool:
-    """There are no intervals."""
-    return True
 
 
 INT16: dict[Any, Any] = {
@@ -274,31 +232,31 @@ INT16: dict[Any, Any] = {
     inputs.InputConfig: Int16InputConfig,
     stages.Sample: Int16Sample,
     inputs.acceptable: acceptable,
-    stages.see: see,
+    stages.see: ignore_input,
     frame.try_otherwise: try_otherwise,
     stages.gather_evidence: gather_evidence,
     expert.Expert: NoExpert,
     expert.ExpertWork: NoExpertWork,
     expert.ExpertConfig: NoExpertConfig,
     expert.consult: consult,
-    frame.judge_parts: judge_parts,
-    frame.begun: begun,
+    frame.judge_parts: ignore_input,
+    frame.begun: always,
     frame.keep_answer: keep_answer,
     stages.marked: marked,
     pending.Pending: Int16Pending,
     pending.Awaiting: frame.Framed,
     expert.instruct: instruct,
-    expert.dismiss: dismiss,
-    expert.valid_expert: valid_expert,
+    expert.dismiss: ignore,
+    expert.valid_expert: always,
     interval.Interval: NoInterval,
     interval.IntervalWork: NoIntervalWork,
     interval.IntervalConfig: NoIntervalConfig,
-    frame.answer_before: answer_before,
-    frame.keep_whole: keep_whole,
-    frame.settle_asked: settle_asked,
+    frame.answer_before: ignore_input,
+    frame.keep_whole: ignore_input,
+    frame.settle_asked: ignore,
     interval.find_asked: find_asked,
-    interval.valid_interval: valid_interval,
-    interval.forget_interval: forget_interval,
+    interval.valid_interval: always,
+    interval.forget_interval: ignore,
     frame.respond: respond,
     frame.most_likely: most_likely,
     "write f(x) to y.": "write f(x) to y, in units of 1 / LABEL_SCALE.",
@@ -307,7 +265,7 @@ INT16: dict[Any, Any] = {
     frame.acceptable_label: acceptable_label,
     frame.taught: taught,
     stages.warm_up: warm_up,
-    stages.settle_inputs: settle_inputs,
+    stages.settle_inputs: ignore_input,
     stages.remain: remain,
     stages.conclude: conclude,
     stages.valid_stages: valid_stages,

@@ -192,7 +192,9 @@ def _real_values(spec: Any, a: np.ndarray, b: np.ndarray, offsets: Sequence[floa
     """Kernel values in float64 between rows of a and of b, (a, b); of hidden units with their offsets."""
     kernel, rate = spec.kernel, kernel_settings.rate(spec)
     if kernel.function in kernel_settings.HIDDEN:
-        return np.asarray(BEND[kernel.function](a @ b.T + (0.0 if offsets is None else np.array(offsets))))
+        return np.asarray(
+            kernel_settings.ACTIVATIONS[kernel.function](a @ b.T + (0.0 if offsets is None else np.array(offsets)))
+        )
     if kernel.function in ("linear", "polynomial"):
         products = a @ b.T
         return np.asarray(
@@ -204,14 +206,6 @@ def _real_values(spec: Any, a: np.ndarray, b: np.ndarray, offsets: Sequence[floa
     if kernel.function == "gaussian":
         return np.asarray(2.0 ** -(rate * squares))
     return np.asarray(faded(kernel.function, kernel.gamma * np.sqrt(squares)))
-
-
-BEND: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "relu": lambda t: np.maximum(t, 0.0),
-    "tanh": np.tanh,
-    "logistic": lambda t: 0.5 + 0.5 * np.tanh(t / 2),
-    "identity": lambda t: t,
-}
 
 
 def faded(function: str, r: Any) -> Any:
