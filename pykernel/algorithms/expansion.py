@@ -48,7 +48,7 @@ from pykernel.algorithms.linear import (
     learn_by_gradient,
     shift,
 )
-from pykernel.algorithms.poll import calibrate, poll, soften, tell
+from pykernel.algorithms.poll import by_chance, calibrate, favour, poll, random_labels, soften, tell
 from pykernel.algorithms.rule import Rule, programs
 from pykernel.algorithms.stages import clamp, combine, see, warm_up
 from pykernel.algorithms.vectors import all_zero, copy, multiply, plus_product, zero
@@ -329,14 +329,45 @@ def halve(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 
 @kernel
+def unknown(m: ExpansionModel, o: Index) -> Bool:
+    """Whether a class was not learned: its first label moves the weight of the constant."""
+    return m.weights[o, len(m.vectors)] == real(0)
+
+
+@kernel
 def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     """y = f(x); of a class that was neither trained nor learned, below all others.  O(N D + N) for each output."""
     weigh(m, x, y)
     if m.adds:
         for o in range(m.trained_classes, len(y)):
-            # the first label moves the weight of the constant
-            if m.weights[o, len(m.vectors)] == real(0):
+            if unknown(m, o):
                 y[o] = m.low
+
+
+@kernel
+def hold_back(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
+    """y: what model and expert say.  A class that was neither trained nor learned is not named, whatever the expert says and it weighs:
+    it keeps at most the probability of a random label, and the others share the rest.  O(classes)."""
+    least = random_labels(m) * by_chance(len(y))
+    known = real(0)
+    rest = real(1)
+    for o in range(len(y)):
+        if o >= m.trained_classes and unknown(m, o):
+            if m.polled[o] > least:
+                m.polled[o] = least
+            rest = rest - m.polled[o]
+        else:
+            known += m.polled[o]
+    for o in range(len(y)):
+        if not (o >= m.trained_classes and unknown(m, o)):
+            m.polled[o] = m.polled[o] * (rest / known)
+        y[o] = real(2) * m.polled[o] - real(1)
+        m.polled[o] = real(0.5) * (y[o] + real(1))
+    if m.weights_classes:
+        favour(m, y)
+        for o in range(m.trained_classes, len(y)):
+            if unknown(m, o):
+                y[o] = real(-1)
 
 
 @kernel
@@ -354,12 +385,14 @@ def respond_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     if m.votes:
         halve(m, y)
         poll(m, x, y)
+        if m.adds:
+            hold_back(m, y)
 
 
 @kernel
 def chances_of_classes(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> None:
     """p: the calibrated probability of each class at x."""
-    respond(m, x, m.y)
+    respond_classes(m, x, m.y)
     halve(m, m.y)
     tell(m, m.y)
     each_class(m.y, p)

@@ -13,7 +13,7 @@ from pykernel.parallel import one_thread
 PENALTIES = (1e-3, 0.1, 3.0)
 STEPS = 500
 HELD_OUT = 0.25
-"""The part of the rows, the last ones, that chooses the penalty."""
+"""The part of the rows, the last ones, that chooses the penalty.  Where they are fewer than two, it is the largest."""
 
 
 def trained_network(x: np.ndarray, y: np.ndarray, units: int, classes: bool, seed: int = 0) -> Any:
@@ -32,7 +32,8 @@ def trained_network(x: np.ndarray, y: np.ndarray, units: int, classes: bool, see
         return model.fit(x[rows], y[rows])
 
     first = round((1 - HELD_OUT) * len(x))
+    tried = PENALTIES if len(x) - first > 1 else PENALTIES[-1:]
     with one_thread, warnings.catch_warnings():  # one thread: the bits do not depend on how many there are
         warnings.simplefilter("ignore")  # of steps that did not suffice: the rows left out judge the result
-        scores = [fitted(alpha, slice(first)).score(x[first:], y[first:]) for alpha in PENALTIES]
-        return fitted(PENALTIES[int(np.nanargmax(scores))], slice(None))
+        scores = [fitted(alpha, slice(first)).score(x[first:], y[first:]) if len(tried) > 1 else 0.0 for alpha in tried]
+        return fitted(tried[int(np.argmax(scores))], slice(None))

@@ -362,9 +362,9 @@ def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     from pykernel.training.network import trained_network
 
     base, classes = task["base"], task["base"]["label"].get("classes")
-    machine = read_estimator(trained_network(x, y, int(task["size"]), bool(classes)))
-    if classes and len(machine.classes or ()) != len(classes):
+    if classes and len(np.unique(y)) != len(classes):
         raise UserError("a class has no row to train on")
+    machine = read_estimator(trained_network(x, y, int(task["size"]), bool(classes)))
     return headed(_frozen(base, replace(machine, classes=tuple(classes) if classes else None), x), task["rule"])
 
 

@@ -43,16 +43,21 @@ class NetworkJob(TrainedJob):
         with self.waiting(f"training {vectors} hidden units"):
             return trained_network(*self.rows, vectors, bool(self.table.classes), self.options.seed)
 
+    @property
+    def cv(self) -> Any:
+        """How many folds, which may be of devices."""
+        most = min(FOLDS, max(2, len(self.train)))
+        return self.folds({"deleted": most}, f"of {option('model', 'network')} it must be")
+
     def left_out(self, vectors: int) -> float:
         """The mean loss on rows that were left out, or on devices."""
-        (x, y), count = self.rows, len(self.table.classes or ())
-        folds: Any = self.folds({"deleted": FOLDS}, f"of {option('model', 'network')} it must be")
+        (x, y), count, folds = self.rows, len(self.table.classes or ()), self.cv
         targets = Targets.of_classes(y, count, "signs") if count else Targets.of_values(y)
         which, wrong = stratified_folds(targets, folds, self.options.seed), np.empty(len(x))
         for fold in np.unique(which):
             test = which == fold
             model = trained_network(x[~test], y[~test], vectors, bool(count), self.options.seed)
-            wrong[test] = losses(self.table, y[test], functions(model, x[test]))
+            wrong[test] = losses(self.table, y[test], functions(model, x[test], count))
         return float(wrong.mean())
 
     def report(self, made: Frozen) -> dict[str, Any]:
@@ -64,7 +69,7 @@ class NetworkJob(TrainedJob):
         told = self.too_coarse(made, 1.0 if classes else root(error), f"take {option('precision', 'float32')}")
         return self.report_of(made, {"function": self.function}) | {
             "loss": None,
-            "cv": FOLDS,
+            "cv": int(self.cv),
             "best": taken,
             "taken": taken,
             "reason": None,
@@ -80,10 +85,12 @@ class NetworkJob(TrainedJob):
         }
 
 
-def functions(model: Any, x: np.ndarray) -> np.ndarray:
-    """What the device's functions approximate, up to what all classes share, (rows, F)."""
-    if not hasattr(model, "predict_proba"):
+def functions(model: Any, x: np.ndarray, classes: int) -> np.ndarray:
+    """What the device's functions approximate, up to what all classes share, (rows, F).  A class of no row in the training has no chance."""
+    if not classes:
         return np.asarray(model.predict(x))
-    with np.errstate(divide="ignore"):
-        p = np.log(model.predict_proba(x))
-    return np.asarray(p[:, 1:] - p[:, :1] if p.shape[1] == 2 else p)
+    p = np.full((len(x), classes), np.finfo(float).tiny)
+    found = model.predict_proba(x)
+    p[:, np.asarray(model.classes_, int)] = np.maximum(found[:, : len(model.classes_)], np.finfo(float).tiny)
+    p = np.log(p)
+    return np.asarray(p[:, 1:] - p[:, :1] if classes == 2 else p)

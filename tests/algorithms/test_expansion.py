@@ -236,7 +236,7 @@ def of_classes(known: int, named: int, seed: int = 0, **sections: Any) -> HostMo
     hidden = np.random.default_rng(99).normal(size=(9, 3))
     tables = {"vectors": hidden.tolist(), "weights": rng.normal(size=(9, functions)).tolist()}
     tables["bias"] = rng.normal(size=functions).tolist()
-    label = {"classes": [f"c{i}" for i in range(named)]}
+    label = {"classes": [f"c{i}" for i in range(named)]} | sections.pop("label", {})
     content = content_of(SOFTMAX, "classes", "relu", **({"kernel": {"function": "relu"}} | sections))
     return HostModel(make_spec(content | {"label": label, "expansion": tables}))
 
@@ -256,6 +256,27 @@ def test_a_class_that_was_not_trained_changes_no_first_answer_and_is_learned(kno
     assert np.mean(found != y[3000:]) < np.mean(came) and np.mean(found[came] == known) > 0.5
     new.reset()
     assert (new.classify(x) == first).all()
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0, 900.0], "balanced"])
+@pytest.mark.parametrize("mixture", [False, True])
+@pytest.mark.parametrize("known", [2, 3])
+def test_a_class_that_never_came_is_never_named(known: int, mixture: bool, weights: Any) -> None:
+    """Nor is it told as more likely than a random label; the most likely class is the one that is named."""
+    if weights and not mixture:
+        return
+    x, label = inputs(300, 7), {"weights": weights} if weights else {}
+    first = of_classes(known, known).classify(x)
+    model = of_classes(known, 4, label=label, **({"mixture": {}} if mixture else {}))
+    for t in range(200):
+        told, named = model.ask("probability", x)[0], model.classify(x)
+        np.testing.assert_allclose(told.sum(1), 1, rtol=1e-9)
+        assert (told[:, known:] <= 0.9 / 4).all() and (named < known).all()
+        assert weights or (named == told.argmax(1)).all()
+        if t == 0:
+            assert weights or (named == first).all()
+            assert (told[:, known:] <= 0.01).all()
+        model.update(x[t : t + 1], np.array([t % known], np.int32))
 
 
 @pytest.mark.parametrize("classes", [2, 3])

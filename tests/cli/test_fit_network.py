@@ -12,6 +12,8 @@ import pytest
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
+from pykernel.training.network import trained_network
+from pykernel.workflows.network import functions
 from tests.cli.test_fit import NAMES, write_both
 from tests.support.reports import without
 
@@ -55,3 +57,31 @@ def test_what_a_network_has_not_is_refused(
     code, _, err = run("fit", "kinds.csv", "--label", "y", "-o", "net.toml", *NETWORK, "--set", option)
     assert code == 2 and not Path("net.toml").exists()
     assert "is not of --set training.model=network; leave" in err, err
+
+
+@pytest.mark.parametrize("rows", [2, 3, 5, 8])
+def test_few_rows_are_enough(rows: int, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{i % 3}.5,{i * i},{0.5 * i}" for i in range(rows)]
+    Path("few.csv").write_text("\n".join(["a,b,y", *lines]), encoding="utf-8")
+    code, out, err = run("fit", "few.csv", "--label", "y", "-o", "net.toml", "-n", "2", *NETWORK)
+    assert code == 0, err
+    assert json.loads(out)["cv"] == min(5, rows)
+
+
+def test_folds_are_as_many_as_were_asked_for(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_both(tmp_path, 60)
+    monkeypatch.chdir(tmp_path)
+    how = ("fit", "flow.csv", "--label", "y", "-n", "3", "--force", "-o", "net.toml", *NETWORK)
+    three, five = (json.loads(run(*how, "--set", f"training.cv={cv}")[1]) for cv in (3, 5))
+    assert three["cv"] == 3 and five["cv"] == 5 and three["errors"] != five["errors"]
+
+
+def test_a_class_that_a_fold_has_not_moves_no_other() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 2))
+    y = np.where(x[:, 0] > 0, 3, 1)
+    told = functions(trained_network(x, y, 3, True), x, 4)
+    assert told.shape == (40, 4) and np.mean(told.argmax(1) == y) > 0.9
+    alone = functions(trained_network(x, np.ones(40, int), 3, True), x, 2)
+    assert alone.shape == (40, 1) and (alone > 0).all()
