@@ -115,7 +115,7 @@ def _way(spec: Spec) -> str:
     if program.budget is None and not spec.standardises:
         raise UserError(
             f"{spec.name}: the state of rule {rule} does not tell where its device has learned; merge models with "
-            "[reduction] n_max, with [input] standardise, or of rule rls, quadratic-rls, rff-rls or nlms"
+            "[reduction] n_max, with [input] standardise, or of rule rls, quadratic-rls, rff-rls, nlms or expansion-rls"
         )
     return "answers"
 

@@ -484,7 +484,9 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
             raise UserError(f"{where}: max_abs is {max_abs:g}; it must be above 0")
         if fits(max_abs):
             return max_abs
-    wanted = REACH * (largest or 1.0) if given is None else given
+    # weights of a network say nothing of the size of its inputs
+    usual = REACH if machine.function in kernel_settings.HIDDEN else largest or 1.0
+    wanted = REACH * usual if given is None else given
     low, high = -300.0, math.log10(wanted)
     if not fits(10**high):
         if not fits(10**low):

@@ -18,7 +18,7 @@ from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
 from pykernel.spec.families.features import need_count, need_sums, need_vectors, need_weights
 from pykernel.spec.family import Family, Models, Refuse
-from pykernel.spec.sections import FrozenInput, KernelSection, Learning, Numbers, Rows, Section, VectorsSection
+from pykernel.spec.sections import SQUARED, FrozenInput, KernelSection, Learning, Numbers, Rows, Section, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
 """Largest gamma / ln 2 |v|^2 with products: exponents stay far within what rounding by adding can hold."""
@@ -126,6 +126,12 @@ class FrozenModels(Models):
                     f"is of {', '.join(kernel_settings.HIDDEN)}; a {spec.kernel.function} kernel has none: leave it out",
                 )
             need_count(refuse, "offsets", tables.offsets, len(tables.vectors), "vector")
+            most = SQUARED.ends(spec.precision)[1]
+            if max(map(abs, tables.offsets)) > most:
+                refuse(
+                    "[expansion] offsets",
+                    f"holds {max(tables.offsets, key=abs):g}; {most:g} must be the most for {spec.precision}",
+                )
             if spec.kernel.function == "fourier" and max(map(abs, tables.offsets)) > 1:
                 refuse("[expansion] offsets", f"holds {max(tables.offsets, key=abs):g}; turns must be from -1 to 1")
 

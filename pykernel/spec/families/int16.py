@@ -324,6 +324,12 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
         self._complain_of_decision(spec, refuse)
         if spec.scales_found is None:
             far = np.sqrt(np.sum((limits(spec) * np.abs(factors(spec))) ** 2))
+            if spec.kernel.function in PRODUCTS:
+                refuse(
+                    "[input] max_abs",
+                    f"lets inputs be {far:.3g} from the center, and their products with the vectors leave 32 bits; it, the vectors or the "
+                    "offsets must be smaller",
+                )
             refuse(
                 "[input] max_abs",
                 f"lets inputs be {far:.3g} from the center, where the kernel's width is {spec.length_scale:.3g}: too far for 16 "
