@@ -31,7 +31,9 @@ def torque(x: np.ndarray, flow: float) -> np.ndarray:
 def main() -> None:
     rng = np.random.default_rng(0)
     lab, field = rng.uniform(size=(3000, 5)), rng.uniform(size=(1200, 5))
-    network = MLPRegressor(hidden_layer_sizes=(16,), activation="tanh", solver="lbfgs", max_iter=1000, random_state=0)
+    network = MLPRegressor(
+        hidden_layer_sizes=(16,), activation="tanh", solver="lbfgs", alpha=0.1, max_iter=5000, random_state=0
+    )
     model = TransformedTargetRegressor(make_pipeline(StandardScaler(), network), transformer=StandardScaler())
     model.fit(lab, torque(lab, 10) + rng.normal(0, 0.5, len(lab)))
 

@@ -547,7 +547,7 @@ def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
         if not np.isfinite(first).all():
             raise ValueError
         return np.asarray(first.astype(NUMBERS[node.has["to"]]))
-    if kind == "Reshape" and taken[1].dtype == np.int64:
+    if kind == "Reshape" and taken[1].dtype == np.int64 and taken[1].ndim == 1:
         return np.reshape(first, taken[1].tolist())
     if kind == "ArgMax" and node.has.get("axis", 0) in (1, -1) and not node.has.get("select_last_index", 0):
         return np.asarray(first.argmax(axis=1, keepdims=bool(node.has.get("keepdims", 1))))

@@ -61,7 +61,9 @@ MODELS |= {
         f"whole-{rule}": WHOLE
         | {"kernel": {"sigma": 1.0}, "learning": {"rule": rule}}
         | {"expansion": {"vectors": SPREAD, "weights": [[0.5]] * len(SPREAD), "bias": [0.0]}}
-        for rule in INT16_EXPANSION_MODELS[0].rules
+        | ({"label": {"classes": ["n", "y"]}} if rule == SOFTMAX else {})
+        for family in INT16_EXPANSION_MODELS
+        for rule in family.rules
     },
     "whole-signal": {
         "precision": "int16",

@@ -345,7 +345,7 @@ class Int16ExpansionModels(Int16FrozenModels):
             "feature_unit": unit,
             "constant": min(2**unit, COUNTS),
             "weight_most": 2**WEIGHT_BITS - 1,
-            "rate": max(1, round((1 if filters else learning.eta) * 2**15)),
+            "rate": min(65535, max(1, round((1 if filters else learning.eta) * 2**15))),
             "prior": np.full(size, 2**KNOWN),
             "noise": round(2**NOISE / prior_of(spec)) if filters else 0,
             "forgets": round(-math.log2(1 - forgetting_of(spec))),
