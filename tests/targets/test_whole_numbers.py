@@ -54,6 +54,7 @@ MODELS: dict[str, Spec] = {
     "rls classes": linear("rls", classes=["a", "b", "c"]),
     "expansion": expansion("expansion-nlms", max_abs=4.0),
     "expansion classes": expansion("expansion-rls", classes=["a", "b", "c"]),
+    "expansion softmax": expansion("expansion-softmax", classes=["a", "b", "c"]),
     "waves": waves(),
     "filter": make_spec(
         {
