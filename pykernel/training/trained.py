@@ -270,13 +270,8 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
 
 
 def balanced(machine: Machine, most: np.ndarray) -> Machine:
-    """The same hidden units with a scale of the inputs with which all inputs, and the largest weight, fill the same 16 bits.
-
-    most: the largest |x - center| of each input, (DIM,).
-    """
-    vectors = machine.vectors * machine.scales * most
-    reach = math.sqrt(np.abs(vectors).max()) or 1.0
-    return replace(machine, vectors=vectors / reach, scale=reach / most)
+    """The same hidden units with a scale of the inputs with which each fills its 16 bits.  most: the largest |x - center|, (DIM,)."""
+    return replace(machine, vectors=machine.vectors * machine.scales * most, scale=1 / most)
 
 
 def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -632,3 +632,13 @@ def test_ram_is_far_below_that_of_real_numbers() -> None:
             sizes[precision] = build(make_spec(content | {"reduction": {"technique": technique, "n_max": 32}})).figures
         assert sizes["int16"]["ram_bytes"] <= 0.6 * sizes["float32"]["ram_bytes"], sizes
     assert FLOAT32.is_int16 is False and INT16.is_int16
+
+
+def test_a_network_written_by_hand_keeps_its_answers() -> None:
+    """Inputs and weights of very different size have units of their own."""
+    tables = {"vectors": [[-0.00122]], "offsets": [0.3], "weights": [[2.0]], "bias": [0.1]}
+    content = {"name": "m", "precision": "int16", "input": {"dim": 1, "max_abs": 1000.0}, "expansion": tables}
+    spec = make_spec(content | {"kernel": {"function": "relu"}, "learning": {"rule": "frozen"}})
+    x = spec.as_seen(np.linspace(-990, 990, 99)[:, None])
+    exact = 2 * np.maximum(0.3 - 0.00122 * x[:, 0], 0) + 0.1
+    assert np.abs(HostModel(spec).predict(x).ravel() - exact).max() < 2e-4

@@ -26,7 +26,7 @@ from pykernel.spec.families.int16_online import (
     complain_of_learned_kernel,
     frame_parameters,
 )
-from pykernel.spec.families.int16_scales import BENT, COUNTS, LARGEST, PRODUCTS, products, unit_of
+from pykernel.spec.families.int16_scales import BENT, COUNTS, LARGEST, PRODUCTS, products, units_of
 from pykernel.spec.families.int16_spectrum import NUMBERS_MOST
 from pykernel.spec.families.linear import REHEARSED
 from pykernel.spec.family import Family, Refuse
@@ -320,7 +320,7 @@ class Int16ExpansionModels(Int16FrozenModels):
 
     def parameters(self, spec: Any) -> dict[str, Any]:
         learning, filters = spec.learning, RULES[spec.learning.rule] == Gain.RLS
-        reach, squares = int(spec.conversion.reach.max()), unit_of(spec, spec.scales.octave) ** 2
+        reach, squares = int(spec.conversion.reach.max()), units_of(spec, spec.scales.octave)[0] ** 2
         size, full = len(spec.expansion.vectors) + 1, 2.0**spec.label_shift
         lifted, unit = self._feature(spec)
         finer, limit = math.ceil(math.log2(size)), math.ceil(math.log2(spec.label_max_abs))

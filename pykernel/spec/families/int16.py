@@ -41,7 +41,7 @@ from pykernel.spec.families.int16_scales import (
     offsets,
     products,
     resolutions,
-    unit_of,
+    units_of,
 )
 from pykernel.spec.family import Family, Refuse
 from pykernel.spec.sections import KernelSection, Label, Learning, Numbers, ScaledInput, shown_value
@@ -341,11 +341,11 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             return self._linear(spec)
         vectors, function = np.array(spec.expansion.vectors, float), spec.kernel.function
         for octave in OCTAVES[function]:
-            unit = unit_of(spec, octave)
-            if unit * np.abs(vectors).max() > COUNTS:
+            unit, own = units_of(spec, octave)
+            if own * np.abs(vectors).max() > COUNTS:
                 continue
             made = conversion(spec, unit)
-            whole, reach = np.rint(unit * vectors).astype(np.int64), made.reach
+            whole, reach = np.rint(own * vectors).astype(np.int64), made.reach
             # the largest product of an input that the memory can hold and a vector
             product = float(reach.max()) * np.abs(whole).sum(1).max() + np.abs(added(spec, octave)).max()
             if (

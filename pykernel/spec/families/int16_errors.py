@@ -23,6 +23,7 @@ from pykernel.spec.families.int16_scales import (
     products,
     resolutions,
     unit_of,
+    units_of,
 )
 
 MOST_NORMS = 3000
@@ -82,8 +83,9 @@ class FrozenErrors:
             real = weights.T @ vectors * one / 2.0**octave
             lost = np.abs(spec.scales.vectors - real) @ spec.conversion.reach + np.abs(real) @ near
             return np.asarray((lost + 0.5) / one)
-        near = spec.conversion.error(spec, unit_of(spec, octave), rounded)
-        apart = near + np.abs(spec.scales.vectors - vectors * unit_of(spec, octave))
+        unit, own = units_of(spec, octave)
+        near = spec.conversion.error(spec, unit, rounded)
+        apart = near + np.abs(spec.scales.vectors - vectors * own)
         # a weight of 1, and what is lost where a term is rounded to one of the answer's units
         whole = spread(spec, spec.scales.weights * 2.0**-spec.scales.weight_shift)
         counted = (spread(spec, np.ones_like(spec.scales.weights)).sum(0) / 2 + 1) / one

@@ -181,6 +181,20 @@ def unit_of(spec: Any, octave: int) -> float:
     return math.sqrt(distance) if spec.kernel.function == "gaussian" else distance
 
 
+def units_of(spec: Any, octave: int) -> tuple[float, float]:
+    """The unit of the inputs, and that of the vectors: those of hidden units differ, so that the largest input and the largest weight
+    are numbers of one size.
+    """
+    unit, ratio = unit_of(spec, octave), 1.0
+    if spec.kernel.function in kernel_settings.HIDDEN:
+        weight, reach = (
+            np.abs(np.array(spec.expansion.vectors, float)).max(),
+            (limits(spec) * np.abs(factors(spec))).max(),
+        )
+        ratio = math.sqrt((weight or 1.0) / reach)
+    return unit * ratio, unit / ratio
+
+
 def farthest(function: str, octave: int, differences: np.ndarray) -> float:
     """The largest distance for differences of inputs, (..., DIM), in the unit of the kernel ``distance``."""
     if function == "laplacian":
