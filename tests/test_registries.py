@@ -15,6 +15,8 @@ from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.bases.select import SELECTORS
 from pykernel.dialect import PRECISIONS
 from pykernel.spec.families import nystrom, online, subspace
+from pykernel.spec.families.int16_scales import PRODUCTS
+from pykernel.spec.kernel_settings import ACTIVATIONS, HIDDEN
 from pykernel.spec.model import int16_rules, rules
 from pykernel.spec.sections import CPUS, fields_of, section_of
 from pykernel.targets.target import all_targets, find_target
@@ -138,3 +140,8 @@ def test_every_target_file_is_a_target_that_specs_and_docs_know():
     pages = (ROOT / "docs" / "targets.md").read_text(encoding="utf-8")
     for name in files:
         assert find_target(name).name == name and name in pages, f"{name}: docs/targets.md does not name it"
+
+
+def test_every_hidden_unit_has_its_function_in_float64():
+    """And its part of the tables of whole numbers, but for random features."""
+    assert set(ACTIVATIONS) == set(HIDDEN) and set(HIDDEN) - {"fourier"} <= set(PRODUCTS)

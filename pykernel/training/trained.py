@@ -264,14 +264,10 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
         center = np.array([float(f"{value:.9g}") for value in center])
     ranges["max_abs"] = np.broadcast_to(np.array(max_abs, float), machine.dim).tolist()
     machine = moved(machine, center)
-    return balanced(
-        machine, np.array(ranges["max_abs"])
-    ) if machine.function in kernel_settings.HIDDEN else machine, ranges
-
-
-def balanced(machine: Machine, most: np.ndarray) -> Machine:
-    """The same hidden units with a scale of the inputs with which each fills its 16 bits.  most: the largest |x - center|, (DIM,)."""
-    return replace(machine, vectors=machine.vectors * machine.scales * most, scale=1 / most)
+    if machine.function in kernel_settings.HIDDEN:  # any scale will do: so each input fills its 16 bits
+        most = np.array(ranges["max_abs"])
+        machine = replace(machine, vectors=machine.vectors * machine.scales * most, scale=1 / most)
+    return machine, ranges
 
 
 def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -155,7 +155,7 @@ class Search:
     def _tried(self, trial: Trial, found: Any) -> None:
         ram = self.limits.ram
         trial.found = found
-        for arm in self._trained_arms() if found.get("training") else ():
+        for arm in self._arms_of(TRAINED) if found.get("training") else ():
             arm.began_with(found["training"])
         trial.arm.trials.append(trial)
         self.trials.append(trial)
@@ -259,7 +259,7 @@ class Search:
         training.  until: the time at which what is not measured yet is given up.
         """
         target = self.limits.target
-        for arm in [*self._trained_arms(), *self._trained_arms(NETWORK)] if target is not None else ():
+        for arm in self._arms_of(TRAINED, NETWORK) if target is not None else ():
             try:
                 specs = [self.table.whole(stand_in(arm.made, size, self.table)) for size in STOOD_IN]
             except UserError:  # the arm's first trial reports the reason
@@ -282,11 +282,11 @@ class Search:
     def _proposals(self, rng: np.random.Generator) -> Iterator[Trial | None]:
         """The next trials, in order; None where the following trials depend on results that are not known yet."""
         # arms with trained vectors in other precisions use the settings of the first training
-        first = [*self._trained_arms()[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]
+        first = [*self._arms_of(TRAINED)[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]
         for arm in sorted(first, key=lambda arm: not self._may_fit(arm, self._first_size(arm))):
             yield from self._new(arm, self._first_size(arm), {})
         yield None
-        for arm in [*self._trained_arms(), *self._trained_arms(NETWORK)]:
+        for arm in self._arms_of(TRAINED, NETWORK):
             for share in SHARES:
                 yield from self._new(arm, self._size(arm, round(share * min(START, arm.most))), {})
         for _ in range(RETRIES):
@@ -347,8 +347,8 @@ class Search:
             chances = 1 / np.arange(1.0, len(leaders) + 1)
             yield from self._changed(leaders[int(rng.choice(len(chances), p=chances / chances.sum()))], rng)
 
-    def _trained_arms(self, technique: str = TRAINED) -> list[Arm]:
-        return [arm for arm in self.arms if arm.made.technique == technique]
+    def _arms_of(self, *techniques: str) -> list[Arm]:
+        return [arm for arm in self.arms if arm.made.technique in techniques]
 
     def _best_arms(self) -> list[tuple[Arm, Trial]]:
         """The arms that have a successful trial, with their best trials, the best first."""

@@ -79,7 +79,7 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
 
 def _table_bytes(spec: Spec) -> int:
     """Approximate bytes of flash for tables of numbers that were computed on the host."""
-    if not (continues(spec) or not spec.program.learns) or getattr(spec, "expansion", None) is None:
+    if getattr(getattr(spec, "expansion", None), "weights", None) is None:
         return 0
     vectors, weights = (np.size(getattr(spec.expansion, name)) for name in ("vectors", "weights"))
     return int((vectors + weights) * spec.real.dtype.itemsize)

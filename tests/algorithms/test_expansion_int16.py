@@ -254,7 +254,7 @@ REFUSED = (
     ({"learning": {"rule": "expansion-nlms", "eta": 1e-6}}, "eta is 1e-06; it must be at least"),
     (
         {"learning": {"rule": "expansion-rls", "prior_variance": 1e4}},
-        "prior_variance is 10000; it must be from 1e-3 to 1e3",
+        "prior_variance is 10000; it must be from 0.001 to 1000",
     ),
     (
         {"label": {"max_abs": 1e-6}},
@@ -280,3 +280,13 @@ def test_what_cannot_be_is_refused_in_a_sentence(change, says):
 def test_too_many_vectors_are_refused():
     with pytest.raises(UserError, match=r"vectors has 2047 rows; it must have at most 2046"):
         make_spec(whole_content("expansion-nlms", size=2047))
+
+
+@pytest.mark.parametrize(("rule", "least"), [("expansion-rls", 0.001), (SOFTMAX, 0.004)])
+def test_a_refused_prior_variance_is_told_as_it_was_given(rule, least):
+    small = 0.9 * least
+    with pytest.raises(
+        UserError, match=rf"prior_variance is {small:g}; it must be from {least:g} to {1e6 * least:g} for int16"
+    ):
+        make_spec(whole_content(rule, "classes", learning={"prior_variance": small}))
+    assert make_spec(whole_content(rule, "classes", learning={"prior_variance": least}))

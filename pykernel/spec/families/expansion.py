@@ -67,7 +67,7 @@ class ExpansionLearning(Learning):
     ] = Field(
         10.0,
         gt=0,
-        description="variance of what is learned on top of the trained weights, before the first sample, in parts of that of the labels' noise; with `expansion-softmax`, of the logarithm of the odds: smaller stays nearer to the trained function. int16: from 0.001 to 1,000",
+        description="variance of what is learned on top of the trained weights, before the first sample, in parts of that of the labels' noise; with `expansion-softmax`, of the logarithm of the odds: smaller stays nearer to the trained function. int16: from 0.001 to 1,000, with `expansion-softmax` 4 times that",
     )
 
 
@@ -303,10 +303,12 @@ class Int16ExpansionModels(Int16FrozenModels):
         complain_of_label(spec, refuse)
         need_vectors(spec, refuse, NUMBERS_MOST - 1)
         complain_of_rate("[learning] eta", spec.learning.eta, refuse)
+        given = spec.learning.prior_variance
         if not 1e-3 <= prior_of(spec) <= 1e3:
+            part = given / prior_of(spec)
             refuse(
                 "[learning] prior_variance",
-                f"is {prior_of(spec):g}; it must be from 1e-3 to 1e3 for int16",
+                f"is {given:g}; it must be from {1e-3 * part:g} to {1e3 * part:g} for int16",
             )
         self._complain_of_machine(spec, refuse)
         if spec.label_max_abs < (least := 2.0 ** (LEAST_BITS - spec.label_shift)):
