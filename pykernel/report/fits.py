@@ -25,7 +25,7 @@ def fitted(
     name, ours = min(simple, key=lambda each: simple[each]), errors["cross_validated"]
     error = f"{shown(ours)} by {how}" if ours is not None else f"not known, for {how} were interrupted"
     flash = f"in {report['flash_bytes']:,} bytes of flash"
-    said = f"{report['model']}, {report['vectors']:,} vectors {flash}: {measure} {error}; {name}: {shown(simple[name])}"
+    said = f"{report['model']}, {told_vectors(report)} {flash}: {measure} {error}; {name}: {shown(simple[name])}"
     by = f", chosen by {report['basis']['method']}" if report["basis"] else ""
     moved = "moves predictions by {difference:.2g} at most on {rows:,} rows, by {allowed:.2g} at most for any input"
     tried = [] if grid is None else [figures.heat(*grid)]
@@ -44,7 +44,7 @@ def fitted(
                 Facts(
                     [
                         ("taken", report["reason"]),
-                        ("vectors", f"{report['vectors']:,}{by}, {flash} with their weights"),
+                        ("vectors", f"{told_vectors(report)}{by}, {flash} with their weights"),
                         ("instead", _instead(report) if report.get("instead") else ""),
                         ("int16", moved.format_map(report["rounding"]) if report["precision"] == "int16" else ""),
                         ("reached", report.get("reached")),
@@ -118,10 +118,15 @@ def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
 
 
 def _instead(report: Mapping[str, Any]) -> str:
-    """The alternative: trained vectors if the model's vectors were chosen, chosen vectors if they were trained."""
-    other, shown = report["instead"], rate if report["classes"] else number
-    kind, way = "chosen" if report["model"] == "trained" else "trained", "better" if other["better"] > 0 else "worse"
-    return (
-        f"{other['vectors']:,} {kind} vectors, {shown(other['error'])} in {other['flash_bytes']:,} bytes "
-        f"({option('model', other['model'])}): {abs(other['better']):.1f} standard errors {way} on the same rows"
+    """The machines that were compared with the one taken."""
+    shown = rate if report["classes"] else number
+    return "; ".join(
+        f"{other['model']}, {told_vectors(other)}: {shown(other['error'])} in {other['flash_bytes']:,} bytes, "
+        f"{abs(other['better']):.1f} standard errors {'better' if other['better'] > 0 else 'worse'} on the same rows"
+        for other in report["instead"]
     )
+
+
+def told_vectors(model: Mapping[str, Any]) -> str:
+    """The number of its vectors, or of the hidden units of a network."""
+    return f"{model['vectors']:,} {'hidden units' if model['model'] == 'network' else 'vectors'}"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.parallel import one_thread
+from pykernel.training.vectors import MANY
 
 PENALTIES = (1e-3, 0.1, 3.0)
 STEPS = 500
@@ -17,7 +18,8 @@ HELD_OUT = 0.25
 
 
 def trained_network(x: np.ndarray, y: np.ndarray, units: int, classes: bool, seed: int = 0) -> Any:
-    """A fitted estimator with so many rectified linear units, for labels (n,) or (n, outputs).  O(STEPS n (D + O) units)."""
+    """A fitted estimator with so many rectified linear units, for labels (n,) or (n, outputs).  O(STEPS n (D + O) units); of more than MANY
+    rows, so many are drawn, in their order."""
     from sklearn.compose import TransformedTargetRegressor  # type: ignore[import-untyped]
     from sklearn.neural_network import MLPClassifier, MLPRegressor  # type: ignore[import-untyped]
     from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
@@ -31,6 +33,9 @@ def trained_network(x: np.ndarray, y: np.ndarray, units: int, classes: bool, see
             model = TransformedTargetRegressor(model, transformer=StandardScaler())
         return model.fit(x[rows], y[rows])
 
+    if len(x) > MANY:
+        drawn = np.sort(np.random.default_rng(seed).permutation(len(x))[:MANY])
+        x, y = x[drawn], y[drawn]
     first = round((1 - HELD_OUT) * len(x))
     tried = PENALTIES if len(x) - first > 1 else PENALTIES[-1:]
     with one_thread, warnings.catch_warnings():  # one thread: the bits do not depend on how many there are

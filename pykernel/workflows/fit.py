@@ -121,7 +121,7 @@ def _trained(given: Fit) -> FittedTable:
         elif table.model in ("svm", "lp"):
             from pykernel.workflows.svm import fit as train
         elif given.model is None:
-            from pykernel.workflows.trained import fit_beside as train
+            from pykernel.workflows.beside import fit as train
         else:
             from pykernel.workflows.chosen import fit as train
     found = train(given, table)

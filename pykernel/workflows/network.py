@@ -12,13 +12,13 @@ from pykernel.telling import root
 from pykernel.training.network import trained_network
 from pykernel.training.selection import stratified_folds
 from pykernel.training.targets import Targets
+from pykernel.training.vectors import COMPARED, FOLDS
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows.fit_job import Found, Frozen, losses
 from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import need_unset
 from pykernel.workflows.trained import CHOOSING, TrainedJob
 
-FOLDS = 5
 NOT_HERE = (*(name for name in CHOOSING if name != "cv"), "loss", "weights", "standardise")
 """Options that scikit-learn's networks have not, or that are chosen here."""
 
@@ -49,22 +49,25 @@ class NetworkJob(TrainedJob):
         most = min(FOLDS, max(2, len(self.train)))
         return self.folds({"deleted": most}, f"of {option('model', 'network')} it must be")
 
-    def left_out(self, vectors: int) -> float:
-        """The mean loss on rows that were left out, or on devices."""
+    def left_out(self, vectors: int, at: np.ndarray | None = None) -> np.ndarray:
+        """The losses on rows that were left out, or on devices.  at: the positions of the rows, all but of more than COMPARED some."""
         (x, y), count, folds = self.rows, len(self.table.classes or ()), self.cv
         targets = Targets.of_classes(y, count, "signs") if count else Targets.of_values(y)
-        which, wrong = stratified_folds(targets, folds, self.options.seed), np.empty(len(x))
-        for fold in np.unique(which):
-            test = which == fold
-            model = trained_network(x[~test], y[~test], vectors, bool(count), self.options.seed)
-            wrong[test] = losses(self.table, y[test], functions(model, x[test], count))
-        return float(wrong.mean())
+        if at is None:
+            at = np.sort(np.random.default_rng(self.options.seed).permutation(len(x))[:COMPARED])
+        which = stratified_folds(targets, folds, self.options.seed)[at]
+        x, y, wrong = x[at], y[at], np.empty(len(at))
+        with self.waiting(f"judging {vectors} hidden units by rows left out"):
+            for fold in np.unique(which):
+                test = which == fold
+                model = trained_network(x[~test], y[~test], vectors, bool(count), self.options.seed)
+                wrong[test] = losses(self.table, y[test], functions(model, x[test], count))
+        return wrong
 
     def report(self, made: Frozen) -> dict[str, Any]:
         classes = bool(self.table.classes)
-        with self.waiting("judging by rows left out"):
-            error = self.left_out(made.vectors)
-        shown = float(error) if classes else root(error)
+        error = float(self.left_out(made.vectors).mean())
+        shown = error if classes else root(error)
         taken = {"penalty": steps_of(getattr(made.trained, "regressor_", made.trained))[-1][1].alpha}
         told = self.too_coarse(made, 1.0 if classes else root(error), f"take {option('precision', 'float32')}")
         return self.report_of(made, {"function": self.function}) | {

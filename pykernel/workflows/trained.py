@@ -1,32 +1,25 @@
-"""``fit`` with trained vectors: vectors, widths and weights are trained together.  Without a named model, the better one is
-taken: this machine, or one of as many vectors that are chosen among the rows.
-"""
+"""``fit`` with trained vectors: vectors, widths and weights are trained together."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from pykernel.errors import UserError, option
+from pykernel.errors import option
 from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.parallel import one_thread
 from pykernel.request.kinds import positive_numbers
-from pykernel.telling import number, rate, refuse, root
+from pykernel.telling import refuse, root
 from pykernel.training.vectors import FOLDS
 from pykernel.tuning.tables import LabelledTable
-from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, losses, plainly
+from pykernel.workflows.fit_job import Found, Frozen, Job, held_out, plainly
 from pykernel.workflows.fit_request import Fit
-from pykernel.workflows.given import LARGE, need_unset
+from pykernel.workflows.given import need_unset
 
 MOST = 64
 """Most vectors if only flash is limited: more vectors are slower to train, and seldom better."""
 NOT_HERE = ("sigma", "gamma", "coding", "by", "method", "with_", "jobs")
 """Options for vectors or widths that are chosen among rows; they are refused here, where vectors are trained."""
-SURELY = 2.0
-"""Trained vectors are taken if their losses are smaller by so many standard errors of the difference."""
 CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
 """Options that are only for vectors chosen among rows: with one of them, no vectors are trained."""
 
@@ -117,71 +110,3 @@ class TrainedJob(Job):
             "interrupted": machine.interrupted_,
             "warnings": told,
         }
-
-
-# ------------------------------------------------------------------------------------------------- without a named model
-
-
-def fit_beside(options: Fit, table: LabelledTable) -> Found:
-    """With a limit of the vectors: the better one of both machines.  Without a limit: all rows are vectors; for a large
-    model, the result of a few trained vectors is reported as well.
-    """
-    from pykernel.workflows import chosen
-
-    assumed, warnings = list(table.assumed), list(table.warnings)
-    found = chosen.fit(options, table)
-    found.report["instead"] = None
-    limited = found.report["basis"] is not None
-    if any(getattr(options, name) != getattr(Fit, name) for name in CHOOSING):
-        return found
-    if not limited and (options.flash is not None or found.report["flash_bytes"] <= LARGE):
-        return found
-    # assumptions of the other machine do not apply here
-    other = replace(table, model="trained", assumed=assumed, warnings=warnings)
-    job = TrainedJob.of(options, other)
-    made: Frozen | None = None
-    try:
-        made = job.run(job.vectors())
-    except UserError:  # such as inputs that are all constant: there is nothing to train
-        return found
-    except KeyboardInterrupt:
-        pass  # told below
-    if made is None or made.trained.interrupted_:
-        found.report["interrupted"] = True
-        return found
-    machine = made.trained
-    assert found.wrong is not None
-    at = machine.cv_indices_
-    wrong = losses(other, job.rows[1][at], machine.cv_predictions_)
-    better = surely(found.wrong[at], wrong)
-    if limited and better > SURELY:
-        with job.waiting("testing the spec"):
-            report = job.report(made)
-        beaten = {key: found.report[key] for key in ("model", "vectors", "flash_bytes")}
-        report["instead"] = beaten | {"error": found.report["errors"]["cross_validated"], "better": -better}
-        return Found(report, made.spec, None)
-    error = float(wrong.mean()) if other.classes else float(np.sqrt(wrong.mean()))
-    found.report["instead"] = {
-        "model": "trained",
-        "vectors": made.vectors,
-        "error": error,
-        "flash_bytes": made.size,
-        "better": better,
-    }
-    if not limited:
-        shown = rate if other.classes else number
-        found.report["warnings"].append(
-            f"the model takes {found.report['flash_bytes']:,} bytes of flash; with {option('model', 'trained')} {made.vectors} vectors have the error "
-            f"{shown(error)} in place of {shown(found.report['errors']['cross_validated'])}, in {made.size:,} bytes"
-        )
-    return found
-
-
-def surely(first: np.ndarray, second: np.ndarray) -> float:
-    """The mean by which the second losses are smaller, in standard errors of the difference.
-
-    first, second: (rows,).
-    """
-    difference = first - second
-    deviation = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0
-    return float(difference.mean()) / (deviation / len(difference) ** 0.5) if deviation else 0.0

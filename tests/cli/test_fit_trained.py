@@ -180,7 +180,7 @@ def test_where_vectors_are_limited_the_better_ones_are_taken(quick: Any, run: An
             *words,
         )
     found = reports["both"]
-    other, taken = found["instead"], reports["moved"]
+    other, taken = found["instead"][0], reports["moved"]
     assert found["model"] == taken["model"] == "trained" and found["errors"] == taken["errors"]
     both, moved = (load_spec(f"{name}.toml").model_dump(exclude={"training"}) for name in ("both", "moved"))
     assert both == moved
@@ -194,12 +194,11 @@ def test_who_is_as_good_is_not_taken_but_told(quick: Any, run: Any) -> None:
     x, _ = samples(120)[:2]
     write(Path("line.csv"), x, x @ [1.0, 0.5] + np.random.default_rng(0).normal(0, 1, len(x)))
     code, out, err = run("fit", "line.csv", "--label", "y", "-n", "6", "-o", "m.toml")
-    assert code == 0 and " standard errors " in out and "instead   6 trained vectors, " in out, err
-    assert "(--set training.model=trained)" in out
+    assert code == 0 and " standard errors " in out and "instead   trained, 6 vectors: " in out and "; network, 6 hidden units: " in out, err
 
 
 def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pykernel.workflows.trained.TrainedJob", None)  # it would be called
+    monkeypatch.setattr("pykernel.workflows.beside.TrainedJob", None)  # it would be called
     for words in (
         ["--set", "kernel.sigma=1"],
         ["--set", "training.method=efvs"],
@@ -208,17 +207,17 @@ def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkey
         ["--set", "training.cv=4"],
     ):
         report = default(run, "flow.csv", "--label", "y", "-n", "4", "-o", "m.toml", "--force", *words)
-        assert report["model"] == "ls-svm" and report["instead"] is None
-    assert default(run, "flow.csv", "--label", "y", "-o", "m.toml", "--force")["instead"] is None  # it is small
+        assert report["model"] == "ls-svm" and report["instead"] == []
+    assert default(run, "flow.csv", "--label", "y", "-o", "m.toml", "--force")["instead"] == []  # it is small
 
 
 @pytest.mark.exhaustive
 def test_of_a_large_model_what_trained_vectors_would_do_is_told(
     quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykernel.workflows.trained.LARGE", 1000)
+    monkeypatch.setattr("pykernel.workflows.beside.LARGE", 1000)
     report = default(run, "flow.csv", "--label", "y", "-o", "m.toml")
-    other = report["instead"]
+    (other,) = report["instead"]
     assert report["model"] == "ls-svm" and report["basis"] is None and other["vectors"] == 16
     assert f"with --set training.model=trained 16 vectors have the error {other['error']:.4g}" in " ".join(
         report["warnings"][-1].split()

@@ -1,0 +1,121 @@
+"""``fit`` without a named model: of as many vectors chosen among the rows, trained vectors and hidden units of a network, what is surely
+better on rows left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pykernel.errors import UserError, option
+from pykernel.telling import number, rate
+from pykernel.tuning.tables import LabelledTable
+from pykernel.workflows import chosen
+from pykernel.workflows.fit_job import Found, Frozen, losses
+from pykernel.workflows.fit_request import Fit
+from pykernel.workflows.given import LARGE
+from pykernel.workflows.network import NOT_HERE, NetworkJob
+from pykernel.workflows.trained import CHOOSING, TrainedJob
+
+SURELY = 2.0
+"""A machine is taken in place of another if its losses are smaller by so many standard errors of the difference."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """wrong: the loss of each of the compared rows by machines that were trained without it, (rows,).  job, made: None where vectors are
+    chosen, which ``model`` names.
+    """
+
+    model: str
+    wrong: np.ndarray
+    error: float
+    vectors: int
+    size: int
+    job: TrainedJob | None = None
+    made: Frozen | None = None
+
+    def beside(self, taken: Rival) -> dict[str, Any]:
+        told = {"model": self.model, "vectors": self.vectors, "error": self.error, "flash_bytes": self.size}
+        return told | {"better": surely(taken.wrong, self.wrong)}
+
+
+def fit(options: Fit, table: LabelledTable) -> Found:
+    """With a limit of the vectors: the best of the machines.  Without a limit: all rows are vectors; for a large model, what a few trained
+    vectors would do is reported as well.
+    """
+    assumed, warnings = list(table.assumed), list(table.warnings)
+    found = chosen.fit(options, table)
+    report = found.report
+    report["instead"] = []
+    limited = report["basis"] is not None
+    if _given(options, CHOOSING) or (not limited and (options.flash is not None or report["flash_bytes"] <= LARGE)):
+        return found
+    # assumptions of another machine do not apply to the next
+    others = {
+        model: replace(table, model=model, assumed=list(assumed), warnings=list(warnings))
+        for model in ("trained", "network")
+    }
+    job, made = TrainedJob.of(options, others["trained"]), None
+    try:
+        made = job.run(job.vectors())
+    except UserError:  # such as inputs that are all constant: there is nothing to train
+        return found
+    except KeyboardInterrupt:
+        pass  # told below
+    if made is None or made.trained.interrupted_:
+        report["interrupted"] = True
+        return found
+    at = made.trained.cv_indices_
+    assert found.wrong is not None
+    error = report["errors"]["cross_validated"]
+    taken = Rival(report["model"], found.wrong[at], error, report["vectors"], report["flash_bytes"])
+    rivals = [_rival(job, made, losses(job.table, job.rows[1][at], made.trained.cv_predictions_))]
+    if limited and not _given(options, NOT_HERE):
+        network = NetworkJob.of(options, others["network"])
+        made = network.run(network.vectors())
+        rivals.append(_rival(network, made, network.left_out(made.vectors, at)))
+    beaten = []
+    for rival in rivals:
+        if limited and surely(taken.wrong, rival.wrong) > SURELY:
+            taken, rival = rival, taken
+        beaten.append(rival)
+    if taken.job is not None and taken.made is not None:
+        with taken.job.waiting("testing the spec"):
+            report = taken.job.report(taken.made)
+        found = Found(report, taken.made.spec, None)
+    report["instead"] = [each.beside(taken) for each in beaten]
+    if not limited:
+        report["warnings"].append(_few(report, report["instead"][0]))
+    return found
+
+
+def _given(options: Fit, names: tuple[str, ...]) -> bool:
+    return any(getattr(options, name) != getattr(Fit, name) for name in names)
+
+
+def _rival(job: TrainedJob, made: Frozen, wrong: np.ndarray) -> Rival:
+    mean = float(wrong.mean())
+    error = mean if job.table.classes else mean**0.5
+    return Rival(str(job.table.model), wrong, error, made.vectors, made.size, job, made)
+
+
+def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    shown = rate if report["classes"] else number
+    return (
+        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('model', 'trained')} {other['vectors']} vectors have the error "
+        f"{shown(other['error'])} in place of {shown(report['errors']['cross_validated'])}, in {other['flash_bytes']:,} bytes"
+    )
+
+
+def surely(first: np.ndarray, second: np.ndarray) -> float:
+    """The mean by which the second losses are smaller, in standard errors of the difference.
+
+    first, second: (rows,).
+    """
+    difference = first - second
+    deviation = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0
+    return float(difference.mean()) / (deviation / len(difference) ** 0.5) if deviation else 0.0
