@@ -25,7 +25,7 @@ from pykernel.spec.model import Spec, load_spec, make_spec, shown_value
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.distilled import distil
 from pykernel.training.machine import Machine, pairs, votes
-from pykernel.training.rounding import device_bound, notes, source_bound
+from pykernel.training.rounding import device_bound, notes, source_bound, weights_bound
 from pykernel.training.trained import FILE_LIMIT, Distance, content, to_spec
 
 if TYPE_CHECKING:
@@ -378,7 +378,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     Place(machine.source).need(
         fits, f"itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
     )
-    allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact)
+    allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact) + weights_bound(spec, machine, exact)
     largest = machine.decision == "functions" and functions.shape[1] > 1
     apart = np.diff(np.sort(functions, axis=1)[:, -2:]) / 2 if largest else np.abs(functions)
     sure = np.ones(len(exact), bool) if machine.classes is None else (apart > allowed).all(axis=1)

@@ -121,7 +121,7 @@ def _instead(report: Mapping[str, Any]) -> str:
     """The machines that were compared with the one taken."""
     shown = rate if report["classes"] else number
     return "; ".join(
-        f"{other['model']}, {told_vectors(other)}: {shown(other['error'])} in {other['flash_bytes']:,} bytes, "
+        f"{told_vectors(other)} by {option('model', other['model'])}: {shown(other['error'])} in {other['flash_bytes']:,} bytes, "
         f"{abs(other['better']):.1f} standard errors {'better' if other['better'] > 0 else 'worse'} on the same rows"
         for other in report["instead"]
     )

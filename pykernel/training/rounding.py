@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
 from pykernel.bases.gram import NORM_LEAST, MercerKernel
 from pykernel.dialect import PRECISIONS
 from pykernel.errors import option
+from pykernel.spec.families.int16_scales import EIGHT
 from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import Spec
 from pykernel.training.machine import Machine
@@ -62,6 +63,18 @@ def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
         values = machine.values(machine.scaled(x))
         found = found + 2.0**-52 * machine.alpha * (values @ np.abs(machine.columns_of_weights()))
     return np.asarray(found)
+
+
+def weights_bound(spec: Spec, machine: Machine, x: np.ndarray) -> np.ndarray:
+    """What rounding the weights of hidden units to 8 bits changes in the machine's functions at rows of x, (rows, F)."""
+    rounded, inner = machine_of(spec.inner), spec.inner
+    if not (inner.real.is_int16 and inner.kernel.function in HIDDEN and inner.family.parameters(inner)["eight"]):
+        return np.zeros((len(x), len(machine.bias)))
+    z, step = rounded.scaled(x), np.abs(rounded.vectors).max() / EIGHT
+    moved = np.abs(rounded.functions(z) - machine.functions(machine.scaled(x)))
+    # no unit is steeper than 1
+    most = step / 2 * np.abs(z).sum(axis=1)[:, None] * np.abs(rounded.columns_of_weights()).sum(axis=0)
+    return np.asarray(np.minimum(moved, most * (1 + 1e-9)))
 
 
 def machine_of(spec: Spec) -> Machine:

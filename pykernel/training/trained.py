@@ -13,6 +13,7 @@ from pykernel.dialect import PRECISIONS
 from pykernel.errors import UserError
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import require_order
+from pykernel.spec.families.int16_scales import in_eight_bits
 from pykernel.spec.model import Spec, make_spec, shown_value, visible_name
 from pykernel.spec.sections import SQUARED
 from pykernel.training.machine import Machine, number_of, pairs
@@ -35,6 +36,9 @@ BOUNDED = ("sigmoid", "fourier", "tanh", "logistic")
 """Functions of a product whose magnitude is at most 1."""
 FILE_LIMIT = 256 * 2**20
 """Most bytes of a model's file, unpacked: flash memories are far smaller."""
+EIGHT_DIFFER, EIGHT_CLASSES = 0.01, 0.003
+"""Weights of hidden units have 8 bits where answers then differ by up to so many of their standard deviations, or of so many of the
+rows the class."""
 
 
 def class_names(classes: Iterable[Any]) -> list[str]:
@@ -89,6 +93,7 @@ def content(
     if int16:
         machine, ranges = within_ranges(machine, _seen(machine) if seen is None else seen, max_abs)
         machine, distance = compact(machine), "differences" if distance == "auto" else distance
+        machine = _rounded_as_good(machine, _seen(machine) if seen is None else seen)
     else:
         machine = rounded(compact(machine), precision)
     if machine.function == "gaussian" and distance == "auto":
@@ -224,6 +229,20 @@ def _named_signal(signal: Spec, channels: Sequence[str] | None) -> dict[str, Any
         named = dict(zip(signal.signal.channels, channels, strict=True))
         section["features"] = {named[name]: kinds for name, kinds in features.items()}
     return section | {"channels": list(channels)}
+
+
+def _rounded_as_good(machine: Machine, seen: np.ndarray | None) -> Machine:
+    """Hidden units with weights of 8 bits, if rows tell that they answer as well."""
+    if seen is None or machine.function not in kernel_settings.HIDDEN:
+        return machine
+    smaller = replace(machine, vectors=in_eight_bits(machine.vectors))
+    before, after = (each.functions(machine.scaled(seen)) for each in (machine, smaller))
+    if machine.classes is None:
+        as_good = np.mean((after - before) ** 2) <= EIGHT_DIFFER**2 * np.mean((before - before.mean(axis=0)) ** 2)
+    else:
+        whole, rounded = (f.argmax(axis=1) if f.shape[1] > 1 else f[:, 0] > 0 for f in (before, after))
+        as_good = np.mean(whole != rounded) <= EIGHT_CLASSES
+    return smaller if as_good else machine
 
 
 def _seen(machine: Machine) -> np.ndarray | None:

@@ -28,6 +28,7 @@ from pykernel.importers.importing import (
 from pykernel.progress import working
 from pykernel.report.document import Facts, Found, Part, Table, told
 from pykernel.rows.columns import Columns
+from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import Spec
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET, byte_count
@@ -111,7 +112,7 @@ def _told(report: Mapping[str, Any], spec: Spec) -> Table:
     parts = {
         "kernel": ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())]),
         "inputs": f"{len(report['inputs']):,}, within {spec.input_max_abs:g}{' of the center' * spec.real.is_int16}",
-        "vectors": f"{report['vectors']:,}",
+        **_units_told(report, spec),
         "functions": f"{report['functions']:,}{kinds.get(report['decision'], '')}",
         "weights": f"{report['weights']:,}",
         "classes": ", ".join(report["classes"] or ()),
@@ -122,6 +123,13 @@ def _told(report: Mapping[str, Any], spec: Spec) -> Table:
     }
     rows = [(part, what) for part, what in parts.items() if what]
     return Table(("part", "what"), rows, (0, 1), title=f"{report['name']}: {report['source']}, {spec.precision}")
+
+
+def _units_told(report: Mapping[str, Any], spec: Spec) -> dict[str, str]:
+    if report["kernel"]["function"] not in HIDDEN:
+        return {"vectors": f"{report['vectors']:,}"}
+    eight = spec.real.is_int16 and spec.inner.config.eight
+    return {"hidden units": f"{report['vectors']:,}{', weights of 8 bits' * eight}"}
 
 
 def _lost_told(report: Mapping[str, Any]) -> list[Part]:

@@ -12,7 +12,7 @@ from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec import kernel_settings
 from pykernel.spec.families.expansion import INT16_EXPANSION_MODELS, SOFTMAX
-from pykernel.spec.families.int16_scales import FUNCTIONS
+from pykernel.spec.families.int16_scales import FUNCTIONS, in_eight_bits
 from pykernel.spec.model import make_spec
 from tests.algorithms.test_expansion import content_of, inputs
 from tests.support.following import is_valid
@@ -92,6 +92,10 @@ def test_labels_larger_than_all_that_was_trained_make_the_unit_coarser(rule):
 
 # ------------------------------------------------------------------------------------------------------ the twin
 
+EIGHT_BITS = {
+    "vectors": in_eight_bits(np.random.default_rng(0).normal(size=(9, 3))).tolist(),
+    "offsets": np.linspace(-1, 1, 9).tolist(),
+}
 TWINNED = {
     "a slow rate": ("expansion-nlms", "one", {"eta": 0.01}, {}),
     "a fast rate": ("expansion-nlms", "several", {"eta": 1.9}, {}),
@@ -120,6 +124,7 @@ TWINNED = {
             ("tanh", SOFTMAX, "two classes"),
         )
     },
+    "weights of 8 bits": ("expansion-rls", "one", {}, {"function": "relu", "expansion": EIGHT_BITS}),
     "softmax": (SOFTMAX, "classes", {}, {}),
     "softmax of two, certain": (SOFTMAX, "two classes", {"prior_variance": 1e3}, {}),
     "one vector": ("expansion-rls", "one", {}, {"size": 1}),

@@ -27,7 +27,7 @@ from pykernel.host.signal import steps_of
 from pykernel.host.snapshot import load, save
 from pykernel.spec.defaults import width
 from pykernel.spec.families.int16_errors import POWER_ERROR, faded, value_error
-from pykernel.spec.families.int16_scales import FUNCTIONS, ROUNDED
+from pykernel.spec.families.int16_scales import FUNCTIONS, ROUNDED, in_eight_bits
 from pykernel.spec.kernel_settings import HIDDEN
 from pykernel.spec.model import make_spec
 from tests.support.compilers import EACH, QUICK, in_one_build
@@ -62,6 +62,8 @@ def frozen(seed: int, **changes: Any) -> Any:
     }
     if kernel.get("function") in HIDDEN:
         expansion["offsets"] = rng.normal(size=n).tolist()
+        if seed % 2:
+            expansion["vectors"] = in_eight_bits(np.array(expansion["vectors"])).tolist()
     if classes > 2 and rng.random() < 0.6:
         pairs = classes * (classes - 1) // 2
         expansion |= {

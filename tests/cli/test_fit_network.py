@@ -103,4 +103,6 @@ def test_who_names_no_model_gets_the_network_where_it_is_surely_better(
     assert code == 0 and "network, 8 hidden units in " in out and load_spec("m.toml").kernel.function == "relu", err
     report = json.loads(run("fit", "folds.csv", "--label", "y", "-n", "8", "-o", "m.toml", "--force", "--json")[1])
     assert {each["model"] for each in report["instead"]} == {"ls-svm", "trained"}
-    assert all(each["better"] < -2 and each["error"] > report["errors"]["cross_validated"] for each in report["instead"])
+    assert all(
+        each["better"] < -2 and each["error"] > report["errors"]["cross_validated"] for each in report["instead"]
+    )

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -16,10 +17,13 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from benchmarks.host.import_errors import data, scaled
 from pykernel.errors import UserError
+from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.importers import importing
 from pykernel.importers.importing import from_sklearn, load_model
 from pykernel.importers.sklearn import read_estimator
+from pykernel.spec.model import make_spec
+from pykernel.training.trained import content
 from tests.importers.test_importing import (
     assert_is_the_reference,
     bounded,
@@ -376,3 +380,44 @@ def test_inputs_far_from_the_rows_are_refused(precision):
     assert not spec.accepts(high + 1.6 * np.diag(high - low)).any()
     if precision == "float32":
         assert from_sklearn(model, "m").accepts(high + 100 * np.diag(high - low)).all()
+
+
+def dense(size=400):
+    """Inputs, and labels that few hidden units make: a number, and one of two words."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(size, 6)) * [1, 10, 0.1, 1, 1, 1] + [0, 50, 0, 0, 0, 0]
+    y = np.maximum((x - x.mean(0)) / x.std(0) @ rng.normal(size=(6, 3)), 0).sum(axis=1)
+    return x, y, np.where(y > np.median(y), "much", "little")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("words", [False, True])
+def test_weights_have_eight_bits_where_the_rows_tell_no_difference(words):
+    """A third of the flash of the hidden layer, the answers within what was allowed; 16 bits without rows, and where they matter."""
+    x, y, named = dense()
+    model = scaled(
+        (MLPClassifier if words else MLPRegressor)(
+            hidden_layer_sizes=(8,), solver="lbfgs", max_iter=300, random_state=0
+        )
+    )
+    model.fit(x, named if words else y)
+    machine, whole = read_estimator(model), from_sklearn(model, "m", precision="int16", max_abs=100.0)
+    spec = from_sklearn(model, "m", precision="int16", data=x)
+    assert spec.config.eight and not whole.config.eight
+    assert build(whole).figures["const_bytes"] - build(spec).figures["const_bytes"] > 8 * 6 / 2
+    found = importing.compare(spec, machine, model, x)
+    assert found["ok"] and found["undecided"] <= 0.1 * len(x)
+    f = HostModel(spec).predict(x).ravel()
+    exact = importing.source_functions(model, x).ravel()
+    if words:
+        assert np.mean((f > 0) != (exact > 0)) <= 0.003
+    else:
+        assert np.sqrt(np.mean((f - exact) ** 2)) < 0.0101 * exact.std()
+    # weights of large columns that cancel cannot be rounded
+    steep = np.column_stack([x, x[:, :1] + x[:, 3:4] + 1e-3 * x[:, 4:5]])
+    layer = replace(
+        machine,
+        vectors=np.array([[-300.0, 0, 0, -300.0, 0, 0, 300.0]]), weights=np.ones((1, 1)), bias=np.zeros(1), offsets=np.zeros(1),
+        center=None, scale=None, function="identity",
+    )  # fmt: skip
+    assert not make_spec(content(layer, "m", "int16", seen=steep)).config.eight

@@ -17,6 +17,7 @@ from pykernel.algorithms.int16.kernels import (
     Int16KernelConfig,
     distance,
     dot,
+    dot_eight,
     octaves,
     power,
     square_norm,
@@ -30,6 +31,7 @@ from pykernel.dialect import (
     Config,
     Index,
     Int,
+    Int8,
     Int16,
     Model,
     Real,
@@ -65,6 +67,8 @@ class Int16TableConfig(Config):
     """The trained functions, derived from a spec by ``pykernel.spec.families.int16``."""
 
     vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
+    eight: bool  # hidden units: whether these vectors have 8 bits
+    eights: Int8[N_MAX, DIM]  # ... which are here
     norms: Word[N_MAX]  # |v|^2
     shifts: Int[N_MAX]  # hidden units: the offset of each, in the unit of a'b
     weights: Int16[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
@@ -165,7 +169,7 @@ def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
 @kernel
 def share_product(m: Int16FrozenModel, i: Index) -> None:
     """Add vector i's part to the functions of a kernel of a'b.  O(D)."""
-    s = dot(m.x, m.vectors[i]) + (m.shifts[i] if m.hidden else m.coef0)
+    s = (dot_eight(m.x, m.eights[i]) if m.eight else dot(m.x, m.vectors[i])) + (m.shifts[i] if m.hidden else m.coef0)
     if m.function == Int16Function.TANH or m.function == Int16Function.LOGISTIC:
         share_bent(m, i, s)
     elif m.function != Int16Function.RELU or s > 0:

@@ -14,6 +14,7 @@ from pykernel.dialect import (
     Constant,
     Index,
     Int,
+    Int8,
     Int16,
     Uint16,
     Word,
@@ -89,6 +90,15 @@ class Int16KernelConfig(Config):
 
 @with_dsp("dsp_dot.h")
 def dot(a: Int16[DIM], b: Int16[DIM]) -> Index:
+    """a'b.  O(D)."""
+    total = 0
+    for j in unroll(len(a)):
+        total += a[j] * b[j]
+    return total
+
+
+@kernel
+def dot_eight(a: Int16[DIM], b: Int8[DIM]) -> Index:
     """a'b.  O(D)."""
     total = 0
     for j in unroll(len(a)):

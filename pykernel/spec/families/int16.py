@@ -22,6 +22,7 @@ from pykernel.spec.families.int16_errors import FrozenErrors, spread, weights_of
 from pykernel.spec.families.int16_scales import (
     BENT,
     COUNTS,
+    EIGHT,
     FALL_ROOM,
     FUNCTIONS,
     LARGEST,
@@ -418,6 +419,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
 
     def parameters(self, spec: Any) -> dict[str, Any]:
         expansion, functions, scales = spec.expansion, self._functions(spec), spec.scales
+        hidden = spec.kernel.function in kernel_settings.HIDDEN
         linear, count, one = spec.kernel.function == "linear", len(spec.expansion.vectors), 2.0**spec.label_shift
         return {
             **kernel_parameters(spec, scales.octave),
@@ -430,6 +432,8 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             **scales.conversion.parameters(),
             "products": expansion.distance == "products",
             "vectors": np.zeros((count, spec.dim)) if linear else scales.vectors,
+            "eight": hidden and bool(np.abs(scales.vectors).max() <= EIGHT),
+            "eights": np.clip(scales.vectors, -EIGHT, EIGHT) if hidden else np.zeros((count, spec.dim)),
             "norms": np.zeros(count) if linear else (scales.vectors**2).sum(1),
             "shifts": added(spec, scales.octave),
             "weights": np.zeros((count, self._weights(spec))) if linear else scales.weights,

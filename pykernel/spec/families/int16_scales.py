@@ -12,6 +12,8 @@ from pykernel.algorithms.int16.kernels import Int16Function
 from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
 
+EIGHT = 127
+"""Largest magnitude of a number of 8 bits."""
 COUNTS = 32767
 """Largest magnitude of a count.  -32768 means "not a number"."""
 ROUNDED = 0.5 + 3 * 2.0**-9
@@ -183,16 +185,22 @@ def unit_of(spec: Any, octave: int) -> float:
 
 def units_of(spec: Any, octave: int) -> tuple[float, float]:
     """The unit of the inputs, and that of the vectors: those of hidden units differ, so that the largest input and the largest weight
-    are numbers of one size.
+    are numbers of one size, or that weights which were rounded to 8 bits are whole numbers of 8 bits.
     """
     unit, ratio = unit_of(spec, octave), 1.0
     if spec.kernel.function in kernel_settings.HIDDEN:
-        weight, reach = (
-            np.abs(np.array(spec.expansion.vectors, float)).max(),
-            (limits(spec) * np.abs(factors(spec))).max(),
-        )
+        vectors = np.array(spec.expansion.vectors, float)
+        weight, reach = np.abs(vectors).max(), (limits(spec) * np.abs(factors(spec))).max()
+        if weight and np.allclose(vectors, in_eight_bits(vectors), rtol=0, atol=1e-7 * weight):
+            return unit * unit * weight / EIGHT, EIGHT / weight
         ratio = math.sqrt((weight or 1.0) / reach)
     return unit * ratio, unit / ratio
+
+
+def in_eight_bits(vectors: np.ndarray) -> np.ndarray:
+    """The vectors of hidden units, each number rounded to a multiple of one step, of which the largest is EIGHT."""
+    step = np.abs(vectors).max() / EIGHT
+    return np.asarray(np.rint(vectors / step) * step if step else vectors)
 
 
 def farthest(function: str, octave: int, differences: np.ndarray) -> float:
