@@ -175,7 +175,8 @@ def arms(
             found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
     found += combine(_staged(base), known, every, techniques)[0]
     if target is not None and fpu_of(target) == "none" and table.stage is None:  # no integer arms with [signal]
-        found = int16_combinations(base, known, every) + found
+        whole = int16_combinations(base, known, every)
+        found = [made for made in whole if not techniques or made.technique in (None, *techniques)] + found
     first: dict[str, Combination] = {}
     # trained vectors take longest, so they begin first: other trials use the other cores meanwhile
     for made in sorted(found, key=lambda made: made.technique != TRAINED):

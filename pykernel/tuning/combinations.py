@@ -39,6 +39,7 @@ BASES: dict[str, tuple[str, ...]] = {
 """Rule that needs vectors from the beginning -> ways to get them from the data; these are the combination's
 techniques.
 """
+WAYS = tuple(dict.fromkeys(way for ways in BASES.values() for way in ways))
 NUMBERS_INPUT: Content = STAGED["input"]
 NUMBERS_LABEL: Content = STAGED["label"]
 """The stages around a rule on raw numbers."""
@@ -291,12 +292,14 @@ def combine(
             refused.append({"rule": rule, "technique": technique, "size": None, "reason": reason_of(error)})
 
     around = list(_surroundings(content, known))
+    ways, reductions = ([each for each in chosen or () if (each in WAYS) == way] for way in (True, False))
     for rule in chosen_rules:
         if rule in BASES:
             for method in BASES[rule]:
-                take(rule, method, partial(_from_data, content, rule, method))
-        elif chosen is not None and _chooses(around, content, rule, chosen):
-            for technique in chosen:
+                if not ways or method in ways:
+                    take(rule, method, partial(_from_data, content, rule, method))
+        elif reductions and _chooses(around, content, rule, reductions):
+            for technique in reductions:
                 take(rule, technique, partial(_combination, around, content, rule, technique))
         else:
             take(rule, None, partial(_combination, around, content, rule, None))

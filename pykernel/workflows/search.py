@@ -22,7 +22,7 @@ from pykernel.rows.recordings import recordings_of
 from pykernel.spec.defaults import INPUT_LIMIT
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import Watch, gaps_told, refuse
-from pykernel.tuning.combinations import input_limit, monitors, rules, techniques
+from pykernel.tuning.combinations import BASES, WAYS, input_limit, monitors, rules, techniques
 from pykernel.tuning.data import FEWEST, MOST_ROWS, Devices, Table, parts_of
 from pykernel.tuning.notes import noted
 from pykernel.tuning.plan import FEW_ROWS
@@ -78,18 +78,20 @@ def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
 
     A word is a rule or a technique, or both with a slash between.  Raises UserError for one that is neither.
     """
-    known = (*rules(), *monitors())
+    known, named = (*rules(), *monitors()), (*techniques(), *WAYS)
     parts = [
         word.partition("/") if "/" in word or word in known else ("", "", word)
         for word in words(given if isinstance(given, str) else ",".join(given or ()))
     ]
     for rule, _, technique in parts:
-        need_known(rule or technique, (*known, *techniques()), "only")
+        need_known(rule or technique, (*known, *named), "only")
         if rule:
             need_known(rule, known, "only")
-            need_known(technique or techniques()[0], techniques(), "only")
-    found = ([each[place] for each in parts if each[place]] for place in (0, 2))
-    return tuple(list(dict.fromkeys(each)) or None for each in found)  # type: ignore[return-value]
+            need_known(technique or named[0], named, "only")
+    chosen, ways = (list(dict.fromkeys(each[place] for each in parts if each[place])) for place in (0, 2))
+    if ways and not chosen and {*ways} <= {*WAYS}:  # other rules have no such technique
+        chosen = [rule for rule in BASES if {*BASES[rule]} & {*ways}]
+    return chosen or None, ways or None
 
 
 def planned_data(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 from pykernel.errors import option
 from pykernel.estimators.trained import USUAL, TrainedKernelClassifier, TrainedKernelRegressor
@@ -45,7 +45,7 @@ class TrainedJob(Job):
     """As ``Job``, with the estimator for trained vectors."""
 
     @classmethod
-    def of(cls, options: Fit, table: LabelledTable) -> TrainedJob:
+    def of(cls, options: Fit, table: LabelledTable) -> Self:
         train, test = held_out(table, options.hold_out, options.seed)
         return cls(options, table, train, test, options.standardise is not False)
 

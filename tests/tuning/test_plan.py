@@ -25,7 +25,7 @@ from pykernel.telling import inertia as inertia_told
 from pykernel.tuning import arms as tried_arms
 from pykernel.tuning import trials
 from pykernel.tuning.arms import Arm, Trial, arms
-from pykernel.tuning.combinations import Combination, input_limit
+from pykernel.tuning.combinations import BASES, WAYS, Combination, input_limit
 from pykernel.tuning.costs import CALLS, HEADROOM, Limits, fits, make_limits, taken, target_costs
 from pykernel.tuning.data import Table
 from pykernel.tuning.faults import KINDS
@@ -38,7 +38,7 @@ from pykernel.workflows.fit import fit
 from pykernel.workflows.plan import limits_of
 from pykernel.workflows.planned import choice, told_of_life
 from pykernel.workflows.requests import Plan
-from pykernel.workflows.search import Asked, planned_data
+from pykernel.workflows.search import Asked, only, planned_data
 
 QUICK = ["--only", "klms,rls", "--jobs", "1", "--trials", "12"]
 
@@ -550,6 +550,23 @@ def test_where_nothing_but_a_line_is_to_be_learned_the_plan_is_one(kind, target,
     spec = load_spec("pykernel-plan/planned.toml")
     assert spec.kernel.function == "linear" and spec.precision == ("float32" if target is None else "int16")
     assert report["winner"]["frozen"]["error"] <= 0.03 + 1.05 * min(each["error"] for each in report["simple"].values())
+
+
+@pytest.mark.parametrize("target", [None, "cortex-m0plus"])
+def test_only_a_way_is_tried_of_the_rules_that_have_it(target):
+    x = np.random.default_rng(0).normal(size=(100, 2))
+    base = {"name": "m", "input": {"dim": 2}, "label": {"classes": ["a", "b"]}}
+    table = Table(x, (x[:, 0] > 0).astype(np.int32))
+    for way in WAYS:
+        rules, ways = only(way)
+        tried = [arm.made for arm in arms(base, table, rules, ways, target)]
+        assert {made.technique for made in tried} == {way}
+        having = {rule for rule, each in BASES.items() if way in each}
+        assert {made.rule for made in tried} == having - {"expansion-rls"}  # which is for numbers
+    assert only("klms,network") == (["klms"], ["network"]) and only("klms/fklms") == (["klms"], ["fklms"])
+    assert {(made.rule, made.technique) for made in (arm.made for arm in arms(base, table, *only("klms,network")))} == {
+        ("klms", "mklms")
+    }
 
 
 @pytest.mark.exhaustive
