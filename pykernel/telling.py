@@ -154,6 +154,8 @@ THEN = {
     "completed": "something stands in for it, by [input] missing",
 }
 """What becomes of rows with a missing input."""
+WORSE = 1.25
+"""It is told if the last rows err so many times as much as rows left out between others."""
 SENTINEL = {
     "read": "they are read as numbers: leave them empty if no value was measured there",
     "missing": "treated as missing",
@@ -218,6 +220,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
             for each in data["sentinels"]
         ]
     )
+    told += _some([_apart(each) for each in data["apart"]])
     if data["missing"]:
         told.append(skipped(**data["missing"]))
     if data["unlabelled"]:
@@ -272,6 +275,19 @@ def _some(sentences: Sequence[str], most: int = 4) -> list[str]:
     return list(sentences) if more <= 1 else [*sentences[:most], f"the same of {more:,} other columns"]
 
 
+def _apart(found: Mapping[str, Any]) -> str:
+    """What lies far from all other numbers of a column."""
+    cells, low, high = _several(found["cells"], "cell"), *map(_plain, found["others"])
+    are, where = "is" if found["cells"] == 1 else "are", f"far from all others ({low} to {high})"
+    if found["cells"] > found["different"]:
+        return (
+            f"{cells} of {found['column']} are {_plain(found['value'])}, first in line {found['line']:,}, {where}: a code for no value? "
+            "it is read as a number"
+        )
+    such = "" if found["cells"] == 1 else "such as "
+    return f"{cells} of {found['column']} {are} {where}, {such}{_plain(found['value'])} in line {found['line']:,}: read as it is, and trained without"
+
+
 def _example(column: Mapping[str, Any]) -> str:
     if column["words"]:
         return f"{column['column']} ({_named(column['words'], 4)})"
@@ -293,15 +309,20 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
         for each in data["sentinels"]
         if each["then"] == "read" and each["column"] != data["label"]
     )
+    codes = dict.fromkeys(_plain(each["value"]) for each in data["apart"] if each["cells"] > each["different"])
     parts = [
         *([f"one input, 0 or 1, for each word of {_named(few)}"] if few else []),
         *([f"phases of day and week for {_named(times)}"] if times else []),
-        *([f"empty cells for {_named(list(values))}"] if values else []),
+        *([f"empty cells for {_named([*values, *codes])}"] if values or codes else []),
     ]
     if not parts or not Path(data["file"]).is_file() or Path(data["file"]).suffix.lower() not in (".csv", ".tsv"):
         return []
     label = "" if data["label"] is None else f" --label {quote(data['label'])}"
-    return [f"a table with {'; '.join(parts)}:", f"  pykernel table {quote(data['file'])}{label} --output ready.csv"]
+    empty = f" --codes={','.join(codes)}" if codes else ""
+    return [
+        f"a table with {'; '.join(parts)}:",
+        f"  pykernel table {quote(data['file'])}{label}{empty} --output ready.csv",
+    ]
 
 
 def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
@@ -403,6 +424,27 @@ def how_tested(report: Mapping[str, Any]) -> str:
     """How the errors of ``fit`` were estimated."""
     whole = f" of {report['device_count']:,} devices" if "device_count" in report else ""
     return "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']:d} folds{whole}"
+
+
+def judged_told(report: Mapping[str, Any]) -> list[str]:
+    """What the rows that ``fit`` held out say of rows to come."""
+    errors, shown, told = report["errors"], rate if report["classes"] else number, list[str]()
+    if refused := errors.get("held_out_refused"):
+        told.append(
+            f"{refused:,} of {report['held_out_rows']:,} rows held out are too far from those that train: the device refuses them, and they are "
+            "not judged"
+        )
+    before, after = errors.get("cross_validated"), errors.get("held_out")
+    if report["in_time"] and before and after and after > WORSE * before:
+        told.append(
+            f"the last rows err {after / before:.1f} times as much as blocks between others: expect {shown(after)} of rows to come, "
+            f"not {shown(before)}; train anew with later rows, or let the device go on learning"
+        )
+    if grows := errors.get("held_out_grows"):
+        told.append(
+            f"errors grow along the rows held out, from {shown(grows[0])} to {shown(grows[1])}: later rows may err more"
+        )
+    return told
 
 
 def key_values(values: Mapping[str, float | str]) -> str:

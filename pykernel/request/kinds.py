@@ -41,19 +41,24 @@ def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
 
 def positive_numbers(given: str | float | Sequence[float], name: str) -> list[float]:
     """Numbers above zero; name: the argument's."""
-    numbers = []
-    for word in _parts(given, name):
-        try:
-            numbers.append(float(word))
-        except ValueError:
-            raise UserError(
-                f"{option(name)} is {given!r}; it must be numbers with commas between, such as 0.5,1,2"
-            ) from None
-        if not 0 < numbers[-1] < math.inf:
+    found = numbers(given, name)
+    for word, number in zip(_parts(given, name), found, strict=True):
+        if not 0 < number < math.inf:
             raise UserError(f"{option(name)} holds {word}; each must be above zero")
-        if name == "sigma" and not 1e-150 < numbers[-1] < 1e150:
+        if name == "sigma" and not 1e-150 < number < 1e150:
             raise UserError(f"{option(name)} holds {word}; its square must not overflow: scale the data")
-    return numbers
+    return found
+
+
+def numbers(given: str | float | Sequence[float], name: str) -> list[float]:
+    """Numbers with commas between; name: the argument's."""
+    words = list(_parts(given, name))
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        raise UserError(
+            f"{option(name)} is {given!r}; it must be numbers with commas between, such as 0.5,1,2"
+        ) from None
 
 
 def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:

@@ -45,6 +45,69 @@ tables, the demo's and benchmarks' streams, no largest or smallest value that is
 and 1, in a column that is nearly always 0 (measured once, by hand)."""
 
 
+APART, SPIKES, FEW = 1.0, 0.01, 20
+"""Other numbers are told, and are not trained with, if they lie further from the rest than this many times its range: at most this part
+of the cells, or one number that is repeated; of a rest with at least so many different numbers."""
+TRACKED = 64
+"""So many of the smallest and of the largest numbers are counted."""
+
+
+class Ends:
+    """The smallest and the largest different numbers of a column, how often each is there, and where first."""
+
+    def __init__(self) -> None:
+        self.sides: tuple[dict[float, list[int]], dict[float, list[int]]] = ({}, {})  # the largest with its sign turned
+
+    def take(self, values: np.ndarray, lines: np.ndarray) -> None:
+        for sign, side in zip((1, -1), self.sides, strict=True):
+            signed = sign * values
+            edge = max(side) if len(side) >= TRACKED else math.inf
+            some = signed <= edge
+            there, first, counts = np.unique(signed[some], return_index=True, return_counts=True)
+            for value, at, count in zip(
+                there[:TRACKED].tolist(), lines[some][first[:TRACKED]].tolist(), counts[:TRACKED].tolist(), strict=True
+            ):
+                side.setdefault(value, [0, at])[0] += count
+            for value in sorted(side)[TRACKED:]:
+                del side[value]
+
+    def apart(self, total: int, shared: frozenset[float] = frozenset()) -> dict[float, tuple[int, int]]:
+        """What lies apart from the rest: how often each number is there, and its first line.  shared: lies apart in another column."""
+        ordered = [sorted(side) for side in self.sides]
+        cut = [0, 0]
+        for side in (0, 1, 0):
+            cut[side] = self._cut(ordered, cut, side, total, shared)
+        return {
+            sign * value: (self.sides[side][value][0], self.sides[side][value][1])
+            for side, sign in enumerate((1, -1))
+            for value in ordered[side][: cut[side]]
+        }
+
+    def _cut(self, ordered: list[list[float]], cut: list[int], side: int, total: int, shared: frozenset[float]) -> int:
+        """How many numbers of a side lie apart from the rest."""
+        own, sign, cells, found = ordered[side], (1, -1)[side], 0, 0
+        for many in range(1, len(own)):
+            cells += self.sides[side][own[many - 1]][0]
+            rest = -ordered[1 - side][cut[1 - side]] - own[many]
+            one = many == 1 and cells > 1
+            least = rest / 10 if one and sign * own[0] in shared else APART * rest
+            if len(own) - many < FEW:
+                break
+            if rest > 0 and own[many] - own[many - 1] > least and (one or cells <= SPIKES * total):
+                found = many
+        return found
+
+
+def apart_rows(values: np.ndarray) -> np.ndarray:
+    """The rows with a number that lies apart from the others of its column, (rows,).  values: (rows, columns), NaN where one is missing."""
+    found = np.zeros(len(values), bool)
+    for column in values.T:
+        there, ends = np.isfinite(column), Ends()
+        ends.take(column[there], np.flatnonzero(there))
+        found |= np.isin(column, list(ends.apart(int(there.sum()))))
+    return found
+
+
 class Column:
     """Counts of a column's cells, which are read batch by batch.
 
@@ -61,6 +124,7 @@ class Column:
         self.noted: tuple[str, int, str] | None = None  # the first number in another notation
         self.low, self.high = math.inf, -math.inf  # of all numbers that are no sentinels
         self.sentinels: dict[float, int] = {}
+        self.ends = Ends()
         self.codes = frozenset[float]()  # what is a sentinel in another column: here one alone counts, too
         self.then = "read"  # what becomes of sentinels, a key of ``telling.SENTINEL``
 
@@ -86,23 +150,25 @@ class Column:
                 if self.words > most:
                     break
         self.infinite += int(np.isinf(values).sum())
-        finite = values[np.isfinite(values)]
-        if len(finite):
-            self.take(finite, float(finite.min()), float(finite.max()))
+        there = np.isfinite(values)
+        if there.any():
+            finite = values[there]
+            self.take(finite, float(finite.min()), float(finite.max()), np.asarray(lines)[there])
         self.cells += len(cells)
         return values
 
-    def take(self, values: np.ndarray, low: float, high: float) -> None:
+    def take(self, values: np.ndarray, low: float, high: float, lines: np.ndarray) -> None:
         """Count finite numbers.  low, high: the smallest and the largest."""
         self.numbers += len(values)
         while low in SENTINELS or high in SENTINELS:
             for end in {low, high} & SENTINELS:
                 self.sentinels[end] = self.sentinels.get(end, 0) + int((values == end).sum())
-                values = values[values != end]
+                values, lines = values[values != end], lines[values != end]
             if not len(values):
                 return
             low, high = float(values.min()), float(values.max())
         self.low, self.high = min(self.low, low), max(self.high, high)
+        self.ends.take(values, lines)
 
     def far(self) -> dict[float, int]:
         """Sentinels that are repeated, or are so in another column, and lie far from all other numbers; how often each is there."""
@@ -115,10 +181,39 @@ class Column:
             if (count > 1 or value in self.codes) and (self.low - value > most or value - self.high > most)
         }
 
+    def apart(self) -> dict[float, tuple[int, int]]:
+        """Numbers that lie apart from all others and are no sentinels: how often each is there, and its first line."""
+        return self.ends.apart(self.numbers, self.codes)
+
     def emptied(self, values: np.ndarray) -> np.ndarray:
         """All numbers of the column, NaN in the place of sentinels."""
         self.then = "missing"
         return np.where(np.isin(values, list(self.far())), math.nan, values)
+
+    def apart_told(self) -> list[dict[str, Any]]:
+        """What lies apart, as plain values: each number that is repeated by itself, and the others together."""
+        found = self.apart()
+        if not found:
+            return []
+        known = sorted({*found, *self.far()})
+        low, high = (
+            sign * next(v for v in sorted(side) if sign * v not in known)
+            for sign, side in zip((1, -1), self.ends.sides, strict=True)
+        )
+        codes = [value for value, (count, _) in found.items() if count > 1]
+        spikes = [value for value in found if value not in codes]
+        return [
+            {
+                "column": self.name,
+                "value": values[0],
+                "different": len(values),
+                "cells": sum(found[value][0] for value in values),
+                "line": min(found[value][1] for value in values),
+                "others": [low, high],
+            }
+            for values in (*([code] for code in codes), spikes)
+            if values
+        ]
 
     def count_other(self, cell: str, line: int) -> None:
         """Count a cell that is no number, or no class."""
@@ -181,7 +276,7 @@ def other_notation(cell: str) -> str:
 def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
     """What stands for a missing value in one column of a table, or in ``known``, does so in all."""
     every = list(columns)
-    codes = frozenset([*known, *(value for column in every for value in column.far())])
+    codes = frozenset([*known, *(value for column in every for value in (*column.far(), *column.apart()))])
     for column in every:
         column.codes = codes
 
@@ -256,6 +351,7 @@ class Columns:
                 for column in every
                 for value, count in column.far().items()
             ],
+            "apart": [told for column in every if column is not self.classes for told in column.apart_told()],
             "missing": None,
             "unlabelled": 0,
         } | more

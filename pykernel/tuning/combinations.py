@@ -30,8 +30,10 @@ NETWORK = "network"
 """The technique that trains the hidden layer of a network."""
 LINEAR = "linear"
 """The technique without vectors: a linear function of the inputs."""
+POLYNOMIALS = {"quadratic": 2, "cubic": 3}
+"""Techniques that are ridge regressions on all products of so many inputs."""
 BASES: dict[str, tuple[str, ...]] = {
-    "frozen": (TRAINED, NETWORK, LINEAR, "sgma", "efvs"),
+    "frozen": (TRAINED, NETWORK, LINEAR, *POLYNOMIALS, "sgma", "efvs"),
     "expansion-rls": (NETWORK,),
     "expansion-softmax": (NETWORK,),
     "kfd": ("sgma", "efvs"),
@@ -223,7 +225,7 @@ class Combination:
 
     def means(self, section: str, key: str) -> bool:
         if self.spec is None:
-            return (section, key) == ("kernel", "sigma") and self.technique not in (TRAINED, NETWORK, LINEAR)
+            return (section, key) == ("kernel", "sigma") and self.technique in ("sgma", "efvs")
         return (section, key) != self.budget and means(self.spec, section, key)
 
     def task(self, size: int | None, values: Mapping[str, float]) -> Content:
@@ -465,5 +467,9 @@ def _from_data(content: Content, rule: str, method: str) -> Combination:
     label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}
     rest = {key: value for key, value in content.items() if key in ("name", "precision")}
     return Combination(
-        rule, method, {**rest, "input": input, "label": label}, None, None if method == LINEAR else ("", "n")
+        rule,
+        method,
+        {**rest, "input": input, "label": label},
+        None,
+        None if method in (LINEAR, *POLYNOMIALS) else ("", "n"),
     )

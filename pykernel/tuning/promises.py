@@ -147,6 +147,17 @@ class Losses:
         return told | {"scored": int(self.rows.sum()), "in_time": self.in_time} | blocks
 
 
+def follows(errors: np.ndarray, there: np.ndarray) -> float:
+    """The correlation of an error and that of the row before."""
+    pairs = there[1:] & there[:-1]
+    now, before = errors[1:][pairs], errors[:-1][pairs]
+    if not len(now):
+        return 0.0
+    now, before = now - now.mean(axis=0), before - before.mean(axis=0)
+    spread = float(np.square(now).sum() * np.square(before).sum())
+    return float((now * before).sum() / math.sqrt(spread)) if spread > 0 else 0.0
+
+
 def deviation_of(part: float, count: int) -> float:
     """Standard deviation of a part of ``count``, as if there were one more of both kinds."""
     part = (part * count + 1) / (count + 2)

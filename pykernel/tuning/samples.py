@@ -206,7 +206,7 @@ def look(samples: Samples, show: Show | None = None) -> Seen:
         mean += apart * (added / count)
         least, most = block.min(axis=0), block.max(axis=0)
         for j, column in enumerate(columns):
-            column.take(block[:, j], float(least[j]), float(most[j]))
+            column.take(block[:, j], float(least[j]), float(most[j]), np.arange(start, start + added))
         low, high = np.minimum(low, least), np.maximum(high, most)
         if show is not None:
             show((start + added) / len(rows), "looking at all rows")

@@ -6,8 +6,9 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -16,16 +17,21 @@ from pykernel.errors import UserError, option
 from pykernel.host.signal import RawRows
 from pykernel.progress import Show
 from pykernel.rows.arrays import Part
-from pykernel.rows.columns import MISSING, NO_CLASS, NUMBERS, Column, Columns, share_codes
+from pykernel.rows.columns import MISSING, NO_CLASS, NUMBERS, Column, Columns, apart_rows, share_codes
 from pykernel.rows.recordings import Recordings, each_part
-from pykernel.rows.text import read_parts
+from pykernel.rows.text import is_number, read_parts
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import gaps_told, refuse
 from pykernel.tuning.combinations import Content
+from pykernel.tuning.promises import follows
 from pykernel.tuning.stage import Stage
 
 MODELS = ("kfd", "ls-svm", "krr", "svm", "lp", "trained", "network")
 """Models that can be trained on such a table."""
+
+
+FEW_ROWS, ALIKE, CHANCE = 50, 0.1, 4.0
+"""Rows follow each other if there are so many, and if errors of neighbours are correlated by so much, and by so many standard deviations."""
 
 
 @dataclass
@@ -50,6 +56,28 @@ class LabelledTable:
     data: dict[str, Any] = field(default_factory=dict)
     device: np.ndarray | None = None
     """Of many devices, the number of each row's, (l,)."""
+    in_time: bool = False
+    """Whether the last rows judge a model, and folds are blocks of rows."""
+
+    @cached_property
+    def apart(self) -> np.ndarray:
+        """The rows with a number far from all others of its column, (l,): none of them trains a model."""
+        return apart_rows(self.x if self.classes else np.column_stack([self.x, self.y]))
+
+    @cached_property
+    def follows(self) -> bool:
+        """Whether a linear model's errors of neighbouring rows are alike by more than chance, as where rows follow each other in time; not of
+        rows that are sorted by their labels.  O(l d^2).
+        """
+        steps = np.diff(self.y)
+        if len(self.y) < FEW_ROWS or (steps >= 0).all() or (self.classes and (steps != 0).sum() < len(self.classes)):
+            return False
+        z = (self.x - self.x.mean(axis=0)) / np.maximum(self.x.std(axis=0), np.finfo(float).tiny)
+        z[self.apart] = 0.0
+        a = np.column_stack([z, ~self.apart])
+        y = np.eye(len(self.classes))[self.y] if self.classes else self.y[:, None].astype(float)
+        errors = y - a @ np.linalg.lstsq(a, y, rcond=None)[0]
+        return follows(errors, ~self.apart) > max(ALIKE, CHANCE / math.sqrt(len(self.y)))
 
     def label(self) -> dict[str, Any]:
         """[label] of the spec."""
@@ -289,10 +317,10 @@ def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
 
 # ------------------------------------------------------------------------------------------------- columns
 
+RISES = 20
+"""A column that never falls, and rises so often, counts time or rows; of a shorter table, in every row."""
 MOMENT = re.compile(r"\s*(\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ,].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
 """A cell that holds a date or a time."""
-TIMES = re.compile(r"t|.*(time|date|epoch|zeit|datum).*|ts|index|idx|row|nr|no|id", re.IGNORECASE)
-"""Names of columns that count time or rows, if their numbers never fall."""
 
 
 def read_columns(
@@ -325,6 +353,11 @@ def read_columns(
             (
                 label == "",
                 f"{name}: the label's column is '', and no column has that name; give one of {listed(header)}",
+            ),
+            (
+                # numbers from 0 are the names that pandas gives
+                not inputs and all(map(is_number, header)) and [*map(float, header)] != [*range(len(header))],
+                f"{name}, line 1: holds numbers, {listed(header)}, where the columns' names are due; put a line with names before it",
             ),
         )
         others = () if inputs and (label or not labelled) else header
@@ -428,6 +461,18 @@ class WholeTable:
                 cells[at] = ""
         return cells
 
+    def without(self, codes: Iterable[float]) -> Iterator[dict[str, Any]]:
+        """Take further numbers for missing values; what was found of each, as plain values."""
+        for value in codes:
+            for each, values in self.numeric.items():
+                if (here := values == value).any():
+                    self.numeric[each] = np.where(here, math.nan, values)
+                    others = finite_values(self.numeric[each])
+                    yield {
+                        "column": each, "value": value, "cells": int(here.sum()), "others": [float(others.min()), float(others.max())],
+                        "then": "emptied",
+                    }  # fmt: skip
+
     def report(self, inputs: Sequence[str], label: str | None, chosen: bool) -> dict[str, Any]:
         """What was read, as plain values.  chosen: whether the inputs were chosen here."""
         used, of_model = Columns(), {*inputs, label}
@@ -458,7 +503,7 @@ class WholeTable:
         elif np.ptp(finite_values(values)) == 0:
             why = "constant"
         else:
-            why = "counts" if _counts_time(name, values, self.starts) else "unused"
+            why = "counts" if _counts(values, self.starts) else "unused"
         return {"column": name, "why": why, "such_as": such_as[:40], "words": [word[:40] for word in words]}
 
 
@@ -478,14 +523,11 @@ def few_words(cells: Sequence[str]) -> list[str] | None:
     return sorted(words) if 2 * len(words) <= sum(map(is_word, cells)) else None
 
 
-def _counts_time(name: str, values: np.ndarray, starts: Sequence[int]) -> bool:
-    """starts: the first rows of further devices, where times may begin anew."""
-    parts = [finite_values(part) for part in np.split(values, starts)]
-    return (
-        TIMES.fullmatch(name) is not None
-        and all(bool((np.diff(part) >= 0).all()) for part in parts)
-        and np.ptp(np.concatenate(parts)) > 0
-    )
+def _counts(values: np.ndarray, starts: Sequence[int]) -> bool:
+    """Whether a column counts time or rows: it never falls.  starts: the first rows of further devices, where it may begin anew."""
+    steps = [np.diff(finite_values(part)) for part in np.split(values, starts)]
+    every = np.concatenate(steps)
+    return bool((every >= 0).all() and (every > 0).sum() >= max(LEAST_RISES, min(RISES, len(every))))
 
 
 def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) -> list[str]:
@@ -499,7 +541,7 @@ def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) ->
             raise UserError(f"{read.name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
     found, starts = read.numeric, read.starts
     different = [each for each in found if each != label and np.ptp(finite_values(found[each])) > 0]
-    chosen = list(inputs) or [each for each in different if not _counts_time(each, found[each], starts)] or different
+    chosen = list(inputs) or [each for each in different if not _counts(found[each], starts)] or different
     if not chosen:
         for column in read.columns.values():
             column.refuse_notation()
@@ -512,6 +554,8 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f", … ({len(names)})" if len(names) > most else "")
 
 
+LEAST_RISES = 7
+"""Of fewer rows, none is taken for a count."""
 FEW_VALUES = 10
 """A label with at most this many different integers may be meant as classes."""
 

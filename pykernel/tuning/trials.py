@@ -18,10 +18,12 @@ from pykernel.errors import UserError
 from pykernel.host.model import HostModel
 from pykernel.host.simple import Rivals, Simple, linear_specs, simple_bytes
 from pykernel.parallel import one_thread
+from pykernel.rows.columns import apart_rows
 from pykernel.spec.model import Spec
 from pykernel.tuning.combinations import (
     LINEAR,
     NETWORK,
+    POLYNOMIALS,
     TRAINED,
     Combination,
     Content,
@@ -32,7 +34,7 @@ from pykernel.tuning.combinations import (
 from pykernel.tuning.costs import memory_bytes
 from pykernel.tuning.data import FEWEST, Table
 from pykernel.tuning.faults import COUNT, KINDS, LONGEST, MANNERS, PROMISED, Fault, Sensors, with_faults
-from pykernel.tuning.promises import BLOCKS, NEW, Losses
+from pykernel.tuning.promises import BLOCKS, NEW, Losses, follows
 
 if TYPE_CHECKING:
     from pykernel.bases.basis import Basis
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 ANSWERED = 0.95
 """A model that answers a smaller fraction of the rows is not compared."""
+MOST_PRODUCTS = 300
+"""A polynomial with more products of inputs is not tried."""
 TRAINED_ROWS = 4000
 """Most rows with which a model is trained on the host; they are evenly spaced."""
 MOVED_ROWS = 10_000
@@ -119,8 +123,10 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
     if not spec.program.learns:
         answers, _ = model.ask(question, judged)
         beyond = np.isfinite(judged).all(axis=1) & ~spec.accepts(judged)
-        if beyond.any():  # what it refuses is no reason to judge it by the rest: the firmware then takes what is usual
-            answers[beyond] = _usual(y[:split], bool(spec.label.classes))
+        if (
+            beyond.any()
+        ):  # what it refuses is no reason to judge it by the rest: the firmware then goes on with what it has
+            _stand_in(answers, beyond, y[:split], bool(spec.label.classes))
         return answers, None, 0
     late, trains = table.delay, trained_at_once(spec)
     # what the PC trained has learned from these rows
@@ -147,6 +153,19 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
     names = {int(status): status.name for status in spec.program.status}
     wrong = [s for s in refused[refused < 0].tolist() if names.get(s) not in ("REFUSED_INPUT", "REFUSED_LABEL")]
     return frozen, np.concatenate(learning), len(wrong)
+
+
+def _stand_in(answers: np.ndarray, beyond: np.ndarray, y: np.ndarray, of_classes: bool) -> None:
+    """Answers in place of those that are refused: the one before, or what is usual, by which of the two is nearer to the labels y."""
+    usual, known = _usual(y, of_classes), y[y >= 0] if of_classes else y[np.isfinite(y).reshape(len(y), -1).all(axis=1)]
+    apart = (
+        (known[1:] != known[:-1], known != usual)
+        if of_classes
+        else (np.square(np.diff(known, axis=0)), np.square(known - usual))
+    )
+    holds = np.mean(apart[0]) < np.mean(apart[1])
+    for i in np.flatnonzero(beyond):
+        answers[i] = answers[i - 1] if holds and i and not np.isnan(answers[i - 1]).any() else usual
 
 
 def _usual(y: np.ndarray, of_classes: bool) -> Any:
@@ -183,18 +202,7 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
     errors = (answers - y).reshape(len(y), -1)
     losses, offsets = np.square(errors).mean(axis=1), errors.mean(axis=1)
     told = Losses.of(losses, counts, False, offsets, lengths).report()
-    return told | {"follows": _follows(errors, known & answered)}
-
-
-def _follows(errors: np.ndarray, there: np.ndarray) -> float:
-    """The correlation of an error and that of the row before."""
-    pairs = there[1:] & there[:-1]
-    now, before = errors[1:][pairs], errors[:-1][pairs]
-    if not len(now):
-        return 0.0
-    now, before = now - now.mean(axis=0), before - before.mean(axis=0)
-    spread = float(np.square(now).sum() * np.square(before).sum())
-    return float((now * before).sum() / math.sqrt(spread)) if spread > 0 else 0.0
+    return told | {"follows": follows(errors, known & answered)}
 
 
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
@@ -270,6 +278,7 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
     from pykernel.training.machine import Machine
     from pykernel.training.reduced import ReducedProblem, nystrom_content
     from pykernel.training.selection import default_ridges
+    from pykernel.training.squares import squares
     from pykernel.training.targets import Targets
 
     base, fisher = task["base"], task["rule"] == "kfd"
@@ -295,19 +304,26 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
         return made | {"learning": {"rule": "kfd", "ridge": ridge}}
     model = problem.solve(ridge)
     machine = Machine(
-        "a plan", kernel.function, basis.vectors, model.alpha, model.bias, kernel.gamma,
+        "a plan", kernel.function, basis.vectors, model.alpha, model.bias, kernel.gamma, kernel.coef0, kernel.degree,
         classes=tuple(classes) if classes else None, center=center, scale=scale,
         largest=float(np.abs(x).max()),
     )  # fmt: skip
-    return _frozen(base, machine, x)
+    return _frozen(base, squares(machine) if task["method"] == "quadratic" else machine, x)
 
 
 def _basis(task: Mapping[str, Any], z: np.ndarray) -> Basis:
-    """Vectors among the rows; or for a linear function of the inputs the unit vectors, which span its kernel's space."""
+    """Vectors among the rows, for a polynomial as many as it has coefficients; or for a linear function of the inputs the unit vectors,
+    which span its kernel's space.
+    """
     from pykernel.bases.basis import Basis
     from pykernel.bases.gram import MercerKernel
     from pykernel.bases.select import select_basis
 
+    if (degree := POLYNOMIALS.get(task["method"])) is not None:
+        kernel = MercerKernel("polynomial", 1 / z.shape[1], 1.0, degree)
+        if (count := math.comb(z.shape[1] + degree, degree)) > MOST_PRODUCTS:
+            raise UserError(f"{count:,} products of inputs are too many")
+        return select_basis(z, kernel, min(count, len(z)), method="efvs")
     if task["method"] != LINEAR:
         kernel = MercerKernel("gaussian", gamma=0.5 / task["width"] ** 2)
         return select_basis(z, kernel, min(int(task["size"]), len(z)), method=task["method"])
@@ -318,7 +334,9 @@ def _basis(task: Mapping[str, Any], z: np.ndarray) -> Basis:
 
 def _first_rows(table: Table, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and labels to train on: at most ``most`` evenly spaced rows before the judged ones."""
-    rows = np.flatnonzero(table.known(slice(0, table.split - table.delay)))
+    known = table.known(slice(0, table.split - table.delay))
+    numbers = table.x if table.of_classes else np.column_stack([table.x, table.labels.reshape(len(table.x), -1)])
+    rows = np.flatnonzero(known & ~apart_rows(numbers[: len(known)]))
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.int64))]
     if len(rows) < 2:
         raise UserError("there are too few labelled rows to train on")

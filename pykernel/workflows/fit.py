@@ -21,7 +21,7 @@ from pykernel.request.kinds import path_of, words
 from pykernel.request.option import checked, declared, function, stated
 from pykernel.rows.recordings import Recordings, recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
-from pykernel.telling import rate, refuse
+from pykernel.telling import judged_told, rate, refuse
 from pykernel.tuning.notes import noted
 from pykernel.tuning.tables import MODELS, LabelledTable, read_table
 from pykernel.workflows.fit_request import Fit
@@ -125,6 +125,7 @@ def _trained(given: Fit) -> FittedTable:
         else:
             from pykernel.workflows.chosen import fit as train
     found = train(given, table)
+    found.report["warnings"] += judged_told(found.report)
     spec = with_origin(found.spec, str(given.data), found.report["data"], table.x)
     found = replace(found, spec=trained_by(given, spec))
     return FittedTable(found.spec, found.report, _write(found, given, _page(table), stated(given)), found.selection)

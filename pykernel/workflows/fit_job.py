@@ -20,12 +20,14 @@ from pykernel.host.model import HostModel
 from pykernel.importers.importing import compare
 from pykernel.importers.sklearn import read_estimator
 from pykernel.request.kinds import parse_amount, positive_numbers
+from pykernel.rows.text import is_number
 from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import assumed_told, refuse, root, without_model
 from pykernel.training.machine import Machine
 from pykernel.training.selection import GroupFolds, Selection
 from pykernel.training.trained import Distance, content, nearer_limit
 from pykernel.tuning.combinations import input_limit
+from pykernel.tuning.promises import Losses
 from pykernel.tuning.tables import LabelledTable, sentinels
 from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import COARSE, COMPARED_ROWS, called
@@ -94,6 +96,8 @@ class Job:
         """How errors are estimated: what one of the words stands for, or a number of folds.  what: begins the remedy."""
         text = str(self.options.cv)
         number = int(text) if text.isascii() and text.isdigit() and int(text) >= 2 else None
+        if (number or text == "deleted") and (blocks := self.blocks(number or DEVICE_FOLDS)) is not None:
+            return blocks
         if self.table.device is not None:
             devices = self.table.device[self.train]
             there = len(np.unique(devices))
@@ -114,6 +118,18 @@ class Job:
         if number is not None:
             return number
         raise UserError(f"{option('cv')} is {text!r}; {what} a number of folds from 2")
+
+    def blocks(self, count: int) -> GroupFolds | None:
+        """Folds of consecutive rows, where errors of neighbouring rows are alike; None if they are not, or if a fold left out takes all rows
+        of a class.
+        """
+        if not self.table.in_time or len(self.train) < 2 * count:
+            return None
+        block = np.arange(len(self.train)) * count // len(self.train)
+        y = self.rows[1]
+        if self.table.classes and any(len(np.unique(y[block != i])) < len(self.table.classes) for i in range(count)):
+            return None
+        return GroupFolds(count, block)
 
     # ---- how many vectors
 
@@ -243,7 +259,8 @@ class Job:
             warnings.simplefilter("ignore")  # warnings about rounding: the error is measured below
             source = read_estimator(trained)
         # the error's sentence must begin with the file or option that it is about
-        source = replace(source, source=table.name, seen=table.x)
+        usual = table.x[~table.apart]
+        source = replace(source, source=table.name, seen=usual)
         columns: list[str] | None = table.inputs
         if table.stage is not None:
             source, columns = replace(source, signal=table.stage.plain), None
@@ -251,10 +268,10 @@ class Job:
         named = replace(source, classes=tuple(table.classes)) if table.classes else source
         made = content(named, called(options), options.precision, None, columns, table.classes, distance)
         if table.stage is None and options.precision != "int16":  # which has ranges of its own
-            limit = input_limit(table.x, sentinels(table.data))
+            limit = input_limit(usual, sentinels(table.data))
             made["input"]["max_abs"] = nearer_limit(made["input"]["max_abs"], limit, made["input"].get("center"))
         spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
-        beyond = len(table.x) - int(spec.inner.accepts(table.x).sum())
+        beyond = len(usual) - int(spec.inner.accepts(usual).sum())
         if beyond:
             raise UserError(
                 f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input_max_abs:.3g}, up to where this model cannot "
@@ -278,6 +295,7 @@ class Job:
             "rows": len(self.train),
             **({} if table.stage is None else {"raw_rows": dict(table.stage.raw_rows)}),
             "held_out_rows": len(self.test),
+            "in_time": table.in_time,
             **({} if table.device is None else {"device_count": len(np.unique(table.device))}),
             "inputs": table.inputs,
             "label": table.column,
@@ -295,21 +313,22 @@ class Job:
             return float(1 - np.bincount(y, self.weights[y]).max() / len(y))
         return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
 
-    def on_test_rows(self, spec: Spec) -> dict[str, float | None]:
+    def on_test_rows(self, spec: Spec) -> dict[str, Any]:
         """The error on rows held out, and its standard deviation, by the spec as the device computes it."""
         x, y = self.table.x[self.test], self.table.y[self.test]
-        if not len(x):
+        taken = spec.inner.accepts(x)
+        if not taken.any():
             return {}
-        model, deviation = HostModel(spec.inner), None
+        x, y = x[taken], y[taken]
+        model, every = HostModel(spec.inner), np.ones(len(x), bool)
         if self.table.classes:
-            error = float(np.average(model.classify(x) != y, weights=self.weights[y]))
-            deviation = math.sqrt(error * (1 - error) / len(x))
+            weights = self.weights[y] / self.weights[y].mean()
+            found = Losses.of(weights * (model.classify(x) != y), every, True)
         else:
-            squares = np.square(np.asarray(model.predict(x), np.float64).ravel() - y)
-            error = root(float(squares.mean()))
-            if len(x) > 1 and error:  # standard deviation of a square root, to first order
-                deviation = float(squares.std(ddof=1)) / math.sqrt(len(x)) / (2 * error)
-        return {"held_out": error, "held_out_deviation": deviation}
+            errors = np.asarray(model.predict(x), np.float64).ravel() - y
+            found = Losses.of(np.square(errors), every, False, errors)
+        told = {"held_out": found.error, "held_out_deviation": found.deviation, "held_out_refused": int((~taken).sum())}
+        return told | {"held_out_grows": found.growth if self.table.in_time else None}
 
     def too_coarse(self, made: Frozen, typical: float, remedy: str) -> list[str]:
         """Warnings if rounding changes predictions by a large fraction of a typical error."""
@@ -322,28 +341,54 @@ class Job:
         return [f"in {made.spec.precision}, {what}; {remedy}"]
 
 
-def held_out(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the training rows, and of the rows that are held out: a random fraction ``part``, of each class; of many
-    devices that fraction of the devices.
+def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the training rows, and of the rows that are held out: the last ones if errors of neighbouring rows are alike, else
+    random ones of each class; of many devices that fraction of the devices.  Rows with a number far from all others do not train.
+
+    given: the fraction, and if it is to be "last" or "random" that, behind a comma.
     """
     hold_out = option("hold_out")
+    text, _, which = str(given or 0).partition(",")
+    part, text = (float(text), f"{float(text):g}") if is_number(text) else (-1.0, text)
     refuse(
-        (not 0 <= part < 1, f"{hold_out} is {part:g}; it must be from 0 to below 1, such as 0.3"),
+        (
+            not 0 <= part < 1 or which not in ("", "last", "random"),
+            f"{hold_out} is {','.join(filter(None, (text, which)))}; it must be from 0 to below 1, such as 0.3, or 0.3,last or 0.3,random",
+        ),
         (seed < 0, f"seed is {seed}; it must be 0 or more"),
         (seed >= 2**32, f"seed is {seed}; it must be at most {2**32 - 1}"),
     )
     if table.device is not None:
-        return _held_out_devices(table.device, part, seed)
+        train, test = _held_out_devices(table.device, part, seed)
+        return train[~table.apart[train]], test
+    table.in_time = which == "last" or (which == "" and table.follows)
+    if table.in_time:
+        at = round((1 - part) * len(table.y))
+        train, test = np.split(np.arange(len(table.y)), [at])
+        if table.classes and part and len(np.unique(table.y[train])) < len(table.classes):
+            table.in_time = False
+    if not table.in_time:
+        train, test = _drawn(table, part, seed)
+    refuse(
+        (part and not len(test), f"{hold_out} {part:g} of {len(table.y):,} rows is none; give a larger part"),
+        (len(train) < 2, f"{hold_out} {part:g} leaves 1 row to train on; give a smaller part"),
+    )
+    if table.in_time and which == "":
+        judged = f"the last {100 * part:g} % of the rows judge, and " * bool(part)
+        table.assumed.append(
+            f"errors of neighbouring rows are alike, so {judged}folds are blocks of rows: {option('hold_out', f'{part:g},random')} draws them"
+        )
+    return train[~table.apart[train]], test
+
+
+def _drawn(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same with random rows of each class."""
     labels = table.y if table.classes else np.zeros(len(table.y), np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
     test = np.zeros(len(labels), bool)
     for k in np.unique(labels):
         rows = order[labels[order] == k]
         test[rows[: min(round(part * len(rows)), len(rows) - 1)]] = True
-    refuse(
-        (part and not test.any(), f"{hold_out} {part:g} of {len(labels):,} rows is none; give a larger part"),
-        ((~test).sum() < 2, f"{hold_out} {part:g} leaves 1 row to train on; give a smaller part"),
-    )
     return np.flatnonzero(~test), np.flatnonzero(test)
 
 

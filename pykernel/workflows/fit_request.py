@@ -107,7 +107,12 @@ class Fit(Training):
     flash: Annotated[str | int | None, Opt("Limit for vectors and weights.", "BYTES")] = None
     precision: Precision = "float32"
     name: Name = None
-    hold_out: Annotated[float, Opt("Keep this part of the rows for a test.", "PART", rare=True)] = 0.0
+    hold_out: Annotated[
+        str | float | None,
+        Opt(
+            "Keep this part of the rows for a test; .3,last or .3,random says which.", "PART", rare=True, without="none"
+        ),
+    ] = None
     seed: Seed = 0
     jobs: AllJobs = None
     report: Report = None

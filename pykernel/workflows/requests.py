@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pykernel.request.kinds import File, Files
+from pykernel.request.kinds import File, Files, Numbers
 from pykernel.request.option import Arg, Opt, Py
 from pykernel.request.options import (
     ANEW,
@@ -390,6 +390,7 @@ class TableOf:
     output: Annotated[File, Opt("The .npy or .csv file to write.", "FILE", short="-o", needed=True, was=OUT)]
     inputs: Inputs = None
     label: Annotated[str | None, Opt("For .csv: a column that stays as it is, as the last.", "Y")] = None
+    codes: Annotated[Numbers, Opt("For .csv: numbers that stand for no value; their cells become empty.", "V,V")] = None
     like: Annotated[File | None, Opt("For .csv: a table that this command wrote; the same columns.", "FIRST")] = None
     precision: Annotated[Literal["float32", "float64"], Opt("Of .npy: float32 or float64.", "TYPE")] = "float32"
     force: Force = False

@@ -17,7 +17,7 @@ import numpy as np
 from pykernel.errors import UserError, did_you_mean, option
 from pykernel.files import all_or_none, bytes_of, need_free, whole_file
 from pykernel.report.document import Facts, Found, told
-from pykernel.request.kinds import words
+from pykernel.request.kinds import numbers, words
 from pykernel.rows import TABLES, TEXTS, as_rows, finite, save_rows, table_columns
 from pykernel.rows.arrays import Part
 from pykernel.rows.columns import NUMBERS, Column, Columns
@@ -49,14 +49,15 @@ def run(given: TableOf) -> Found:
                 f"{option('like')} says which columns there are; leave {option('inputs')} and {option('label')} out"
             )
         like = None if given.like is None else Path(given.like)
-        read, origins = prepare_table(data, out, columns, given.label, given.watch, like)
+        codes = [] if given.codes is None else numbers(given.codes, "codes")
+        read, origins = prepare_table(data, out, columns, given.label, given.watch, like, codes)
         made = {new: origin.how for new, origin in origins.items() if origin.how != new}
         report = {"output": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
         file = f"{out}, {read['rows']:,} rows; the device must compute the same inputs"
         noted = f"{notes_of(out)}, for plan and fit: specs and headers then tell how inputs are made"
         facts = [*(("made", f"{each} = {how}") for each, how in made.items()), ("file", file), ("notes", noted)]
         return Found(report, told(Facts(facts)))
-    for name in ("like", "label"):
+    for name in ("like", "label", "codes"):
         if getattr(given, name) is not None:
             raise UserError(f"{option(name)} is for a .csv file, and {out} is none; leave it out")
     read, rows = (convert_csv if text else convert_table)(data, out, columns, np.dtype(precision), given.watch)
@@ -139,18 +140,25 @@ def _header(kind: np.dtype, rows: int, width: int) -> bytes:
 
 
 def prepare_table(
-    data: str, out: Path, wanted: Sequence[str], label: str | None, watch: Watch, like: Path | None = None
+    data: str,
+    out: Path,
+    wanted: Sequence[str],
+    label: str | None,
+    watch: Watch,
+    like: Path | None = None,
+    codes: Sequence[float] = (),
 ) -> tuple[dict[str, Any], dict[str, Origin]]:
     """Write a table of text whose columns are numbers, in memory: of few words one column each, 0 or 1; of times the phases
     of day and week; without constants, and with empty cells where a value is missing, or where a sentinel is.
 
     label: a column that is written as it is, as the last one.  like: a table that was written so; the new one gets its columns.
-    Beside the table lies what ``notes.noted`` reads.  Returns what was read, and the origins of the columns.
+    codes: further numbers that stand for a missing value.  Beside the table lies what ``notes.noted`` reads.  Returns what was read, and the origins of the columns.
     """
     first = None if like is None else _first(like)
     with opened(data, watch) as (source, file, show):
         known = [] if first is None else [code.value for code in first.sentinels]
         read = read_columns(file, source, show, (), label, label is not None, known, "text")
+    emptied = list(read.without(codes))
     if first is not None and first.label in read.columns:  # a later recording may have no label
         label = first.label
     for each in wanted:
@@ -178,9 +186,11 @@ def prepare_table(
     report["left_out"] = [read.left_out(each) for each in names if each not in kept]
     for each in report["sentinels"]:
         each["then"] = "emptied" if each["then"] == "missing" else each["then"]
-    codes = [Code(**each) for each in report["sentinels"] if each["then"] == "emptied"]
+    report["sentinels"] += emptied
+    report["apart"] = [each for each in report["apart"] if each["value"] not in codes]
+    gone = [Code(**each) for each in report["sentinels"] if each["then"] == "emptied"]
     if first is not None:
-        codes = _emptied(first, made, columns, codes)
+        gone = _emptied(first, made, columns, gone)
         _tell_unknown(read, made, like, watch)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -190,7 +200,7 @@ def prepare_table(
     report["missing"] = {"rows": gaps, "then": "emptied"} if gaps else None
     with all_or_none(out.parent):
         write_file(out, text.getvalue())
-        write_file(notes_of(out), notes(text.getvalue(), made, label, codes))
+        write_file(notes_of(out), notes(text.getvalue(), made, label, gone))
     watch.data(report)
     return report, made
 

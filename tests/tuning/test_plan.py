@@ -30,7 +30,7 @@ from pykernel.tuning.costs import CALLS, HEADROOM, Limits, fits, make_limits, ta
 from pykernel.tuning.data import Table
 from pykernel.tuning.faults import KINDS
 from pykernel.tuning.plan import Search, nearest_miss
-from pykernel.tuning.promises import Losses, as_good, chosen, nested, promise
+from pykernel.tuning.promises import Losses, as_good, chosen, follows, nested, promise
 from pykernel.tuning.tables import infer
 from pykernel.tuning.tasks import work
 from pykernel.tuning.trials import judge
@@ -585,9 +585,9 @@ def test_a_plant_that_remembers_is_told_to_give_its_past(tmp_path, monkeypatch):
         assert (told is not None and "[signal] averages" in told) == (name == "lagged")
     errors = lagged - x[:, 1]
     there = np.ones(500, bool)
-    assert trials._follows(errors[:, None], there) == pytest.approx(np.corrcoef(errors[1:], errors[:-1])[0, 1])
+    assert follows(errors[:, None], there) == pytest.approx(np.corrcoef(errors[1:], errors[:-1])[0, 1])
     there[::2] = False
-    assert trials._follows(errors[:, None], there) == 0.0
+    assert follows(errors[:, None], there) == 0.0
 
 
 def test_a_simple_predictor_that_errs_less_than_the_learning_model_is_told():
