@@ -281,7 +281,7 @@ def _apart(found: Mapping[str, Any]) -> str:
     are, where = "is" if found["cells"] == 1 else "are", f"far from all others ({low} to {high})"
     if found["cells"] > found["different"]:
         return (
-            f"{cells} of {found['column']} are {_plain(found['value'])}, first in line {found['line']:,}, {where}: a code for no value? "
+            f"{cells} of {found['column']} are {str(found['value']).removesuffix('.0')}, first in line {found['line']:,}, {where}: a code for no value? "
             "it is read as a number"
         )
     such = "" if found["cells"] == 1 else "such as "
@@ -309,7 +309,9 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
         for each in data["sentinels"]
         if each["then"] == "read" and each["column"] != data["label"]
     )
-    codes = dict.fromkeys(_plain(each["value"]) for each in data["apart"] if each["cells"] > each["different"])
+    codes = dict.fromkeys(
+        str(each["value"]).removesuffix(".0") for each in data["apart"] if each["cells"] > each["different"]
+    )
     parts = [
         *([f"one input, 0 or 1, for each word of {_named(few)}"] if few else []),
         *([f"phases of day and week for {_named(times)}"] if times else []),

@@ -575,3 +575,149 @@ def test_a_column_is_found_without_a_search_for_each():
     names = [Name(f"x{j}") for j in range(1000)]
     assert _positions(names, "t.csv, line 1", names[::-1]) == list(range(1000))[::-1]
     assert compared < 10 * len(names)
+
+
+def of(columns, y=None):
+    """A table of these columns, and of a label that depends on the first one."""
+    n = len(next(iter(columns.values())))
+    y = np.sin(np.arange(n)) if y is None else y
+    rows = zip(*columns.values(), y, strict=True)
+    text = [
+        ",".join([*columns, "y"]),
+        *(",".join("" if cell != cell else repr(float(cell)) for cell in row) for row in rows),
+    ]
+    return io.BytesIO("\n".join(text).encode())
+
+
+RNG = np.random.default_rng(0)
+COUNTS = {
+    "t_ms": np.arange(200) * 10.0,
+    "millis": np.cumsum(RNG.integers(8, 13, 200)),
+    "sample": np.arange(200),
+    "Unnamed: 0": np.arange(1, 201),
+    "unix": 1.79e9 + np.cumsum(RNG.uniform(0.9, 1.1, 200)),
+    "seconds": np.arange(200) // 4,
+    "energy": np.cumsum(RNG.uniform(0, 2, 200)),
+}
+HONEST = {
+    "noise": RNG.normal(size=200),
+    "walk": np.cumsum(RNG.normal(size=200)),
+    "hour": np.arange(200) % 24,
+    "falling": -np.cumsum(RNG.uniform(0, 2, 200)) + 0.5 * RNG.normal(size=200),
+    "stage": np.arange(200) // 60,
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_never_falls_counts_time_whatever_its_name(name):
+    table = infer(of({"q": COUNTS[name]} | HONEST), "t.csv", (), "y")
+    assert table.inputs == [*HONEST] and {each["column"]: each["why"] for each in table.data["left_out"]} == {
+        "q": "counts"
+    }
+    # who names it, or has nothing else, gets it
+    assert infer(of({"q": COUNTS[name]} | HONEST), "t.csv", ("q",), "y").inputs == ["q"]
+    assert infer(of({"q": COUNTS[name]}), "t.csv", (), "y").inputs == ["q"]
+
+
+CODES = {
+    "air": (-200.0, 0.18),
+    "flow": (-888.0, 0.02),
+    "adc": (4095.0, 0.05),
+    "scaled": (65.535, 0.01),
+    "far": (-100000.0, 0.03),
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_a_repeated_number_far_from_all_others_is_named_and_stays(name, tmp_path, monkeypatch, run):
+    """With its line, and with what to type; where that was typed its cells are empty, also in a later table."""
+    rng = np.random.default_rng(1)
+    code, part = CODES[name]
+    x = np.round(rng.uniform(3, 12, 400), 3)
+    x[rng.random(400) < part] = code
+    x[7] = x[9] = code
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_bytes(of({"a": x, "b": rng.normal(size=400)}).getvalue())
+    with open("t.csv", "rb") as file:
+        table = infer(file, "t.csv", (), "y")
+    np.testing.assert_array_equal(table.x[:, 0], x)
+    (told,) = table.data["apart"]
+    count, line = int((x == code).sum()), int(np.flatnonzero(x == code)[0]) + 2
+    assert (told["column"], told["value"], told["cells"], told["line"]) == ("a", code, count, line)
+    said = " ".join(data_told(table.data))
+    command = f"pykernel table t.csv --label y --codes={code:g} --output ready.csv"
+    assert f"{count:,} cells of a are {code:g}, first in line {line}" in " ".join(said.split()) and command in " ".join(
+        said.split()
+    )
+    for words in (("--label", "y", f"--codes={code:g}", "-o", "ready.csv"), ("--like", "ready.csv", "-o", "later.csv")):
+        assert run("table", "t.csv", *words)[0] == 0
+    for made in ("ready.csv", "later.csv"):
+        cells = [line.split(",")[0] for line in Path(made).read_text().splitlines()[1:]]
+        assert [cell == "" for cell in cells] == (x == code).tolist()
+        with open(made, "rb") as file:
+            assert infer(file, made, (), "y").data["apart"] == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        RNG.normal(size=999),
+        RNG.lognormal(size=999),
+        RNG.integers(0, 3, 999),
+        RNG.standard_t(3, 999),
+        RNG.poisson(1.0, 999) * 5.0,
+    ],
+)
+def test_an_honest_column_has_nothing_apart(values):
+    assert infer(of({"a": values, "b": values[::-1]}, RNG.normal(size=999)), "t.csv", (), "y").data["apart"] == []
+
+
+def test_spikes_are_named_and_train_nothing(tmp_path, monkeypatch, run):
+    """The device refuses such a row, and takes all others, as if the table had never held them."""
+    rng = np.random.default_rng(1)
+    x = np.column_stack([rng.uniform(43, 67, 500), rng.uniform(0, 100, 500)])
+    y = np.sin(x[:, 0] / 5) + x[:, 1] / 50
+    spiked = x.copy()
+    spiked[rng.choice(500, 7, replace=False), 0] = 850 + rng.normal(size=7)
+    monkeypatch.chdir(tmp_path)
+    for name, some in (("clean", x), ("spiked", spiked)):
+        (tmp_path / f"{name}.csv").write_bytes(of({"temp": some[:, 0], "valve": some[:, 1]}, y).getvalue())
+    with open("spiked.csv", "rb") as file:
+        said = " ".join(" ".join(data_told(infer(file, "spiked.csv", (), "y").data)).split())
+    assert "7 cells of temp are far from all others (43" in said and "--codes" not in said
+    limits = {}
+    for name in ("clean", "spiked"):
+        code, _, err = run(
+            "fit",
+            f"{name}.csv",
+            "--label",
+            "y",
+            "-n",
+            "8",
+            "--set",
+            "training.model=trained",
+            "--set",
+            "precision=int16",
+            "-o",
+            f"{name}.toml",
+        )
+        assert code == 0, err
+        spec = load_spec(f"{name}.toml")
+        assert spec.accepts(x).all() and not spec.accepts(spiked)[(spiked != x).any(axis=1)].any()
+        limits[name] = np.array(spec.input.max_abs)
+    np.testing.assert_allclose(limits["clean"], limits["spiked"], rtol=0.05)
+
+
+@pytest.mark.parametrize("command", ["plan", "fit", "table"])
+def test_a_first_line_of_numbers_is_no_header(command, tmp_path, monkeypatch, run):
+    rng = np.random.default_rng(1)
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("bare.csv", rng.normal(size=(60, 3)), delimiter=",")
+    names = Path("bare.csv").read_text().splitlines()[0].split(",")
+    how = {"plan": ("--trials", "1", "-o", "p"), "fit": ("-o", "f.toml"), "table": ("-o", "t2.csv")}[command]
+    code, _, err = run(command, "bare.csv", "--label", names[2], *how)
+    assert code == 2 and "bare.csv, line 1: holds numbers, " in err and "where the columns' names are due" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["bare.csv"]
+    # 0, 1, 2 are the names that pandas gives
+    Path("bare.csv").write_text("0,1,2\n" + Path("bare.csv").read_text())
+    assert run("fit", "bare.csv", "--label", "2", "-n", "2", "-o", "f.toml")[0] == 0

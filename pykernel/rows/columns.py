@@ -45,7 +45,7 @@ tables, the demo's and benchmarks' streams, no largest or smallest value that is
 and 1, in a column that is nearly always 0 (measured once, by hand)."""
 
 
-APART, SPIKES, FEW = 1.0, 0.01, 20
+APART, SPIKES, FEW = 1.0, 0.02, 20
 """Other numbers are told, and are not trained with, if they lie further from the rest than this many times its range: at most this part
 of the cells, or one number that is repeated; of a rest with at least so many different numbers."""
 TRACKED = 64
@@ -205,7 +205,7 @@ class Column:
         return [
             {
                 "column": self.name,
-                "value": values[0],
+                "value": min(values, key=lambda value: found[value][1]),
                 "different": len(values),
                 "cells": sum(found[value][0] for value in values),
                 "line": min(found[value][1] for value in values),

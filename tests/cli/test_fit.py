@@ -669,3 +669,65 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
     ):
         code, out, err = run("fit", "raw.csv", *words, "--output", "no.toml")
         assert code == 2 and says in err and not Path("no.toml").exists(), err
+
+
+def drifting(folder, shuffled):
+    """A plant whose gain falls; its rows in their order, or not."""
+    rng = np.random.default_rng(0)
+    n = 600
+    x = np.column_stack([np.sin(np.arange(n) / 9), np.cumsum(rng.normal(size=n)) / 9])
+    y = (1 - 0.8 * np.arange(n) / n) * np.sin(2 * x[:, 0]) + 0.05 * rng.normal(size=n)
+    order = rng.permutation(n) if shuffled else np.arange(n)
+    np.savetxt(folder / "rows.csv", np.column_stack([x, y])[order], delimiter=",", header="a,b,y", comments="")
+
+
+@pytest.mark.parametrize("model", ["ls-svm", "krr", "svm", "lp", "trained", "network"])
+def test_the_last_rows_judge_where_errors_follow_each_other(model, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = (
+        "fit",
+        "rows.csv",
+        "--label",
+        "y",
+        "-n",
+        "8",
+        "-o",
+        "m.toml",
+        "--force",
+        "--set",
+        f"training.model={model}",
+        "--json",
+    )
+    found = {}
+    for shuffled in (False, True):
+        drifting(tmp_path, shuffled)
+        for how in ("0.3", "0.3,last", "0.3,random"):
+            code, out, err = run(*words, "--hold-out", how)
+            assert code == 0, err
+            found[shuffled, how] = json.loads(out)
+    assert [each["in_time"] for each in found.values()] == [True, True, False, False, True, False]
+    in_time, drawn = found[False, "0.3"], found[False, "0.3,random"]
+    assert (
+        in_time["errors"] == found[False, "0.3,last"]["errors"]
+        and found[True, "0.3"]["errors"] == found[True, "0.3,random"]["errors"]
+    )
+    assert in_time["errors"]["held_out"] > 1.4 * drawn["errors"]["held_out"]
+    assert any(
+        "the last 30 % of the rows judge, and folds are blocks of rows: --hold-out 0.3,random" in each
+        for each in in_time["assumed"]
+    )
+    assert any("expect" in each and "of rows to come" in each for each in in_time["warnings"])
+    assert not any("rows to come" in each for each in drawn["warnings"])
+    assert drawn["errors"]["held_out"] == pytest.approx(drawn["errors"]["cross_validated"], rel=0.3)
+
+
+def test_rows_sorted_by_class_are_drawn(run, tmp_path, monkeypatch):
+    from sklearn.datasets import load_iris
+
+    monkeypatch.chdir(tmp_path)
+    x, y = load_iris(return_X_y=True)
+    lines = [",".join([*map(str, row), f"c{kind}"]) for row, kind in zip(x.tolist(), y.tolist(), strict=True)]
+    Path("iris.csv").write_text("\n".join(["a,b,c,d,y", *lines]))
+    code, out, err = run("fit", "iris.csv", "--label", "y", "-n", "6", "--hold-out", "0.3", "-o", "m.toml", "--json")
+    report = json.loads(out)
+    assert code == 0 and not report["in_time"] and report["errors"]["held_out"] < 0.12, err
