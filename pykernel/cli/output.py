@@ -128,7 +128,10 @@ def _fit(table: Table, console: Console) -> bool:
     measured = []
     for column in table.columns:
         sizes = [Measurement.get(console, wide, cell) for cell in (column.header, *column.cells)]
-        measured.append((max(size.minimum for size in sizes), max(size.maximum for size in sizes)))
+        # rich counts no spaces before the first word, and breaks the word if there is no room for them
+        first = [len(text) - len(text.lstrip()) for text in map(str, (column.header, *column.cells))]
+        least = max(size.minimum + spaces for size, spaces in zip(sizes, first, strict=True))
+        measured.append((least, max(least, *(size.maximum for size in sizes))))
     # three characters between columns, two on each side
     left = console.width - 3 * len(measured) - 1 - sum(least for least, _ in measured)
     each = list(zip(table.columns, measured, strict=True))

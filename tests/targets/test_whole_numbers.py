@@ -202,6 +202,9 @@ def test_a_number_that_is_not_widened_is_caught_where_an_int_has_16_bits() -> No
     narrowed = text.replace("(int32_t)a[j] * (int32_t)b[j]", "a[j] * b[j]")
     assert narrowed != text
     changed = Project(**{**vars(project), "files": project.files | {"src/flow.c": narrowed}})
-    reference = Reference(build(MODELS["products"]), None, *mixed_stream(MODELS["products"], 60), engine="llvm")
+    most = MODELS["products"].conversion.most
+    x = np.random.default_rng(0).integers(-most, most + 1, (60, len(most))).astype(np.int16)  # no row is refused
+    reference = Reference(project, None, x, mixed_stream(MODELS["products"], 60)[1], engine="llvm")
+    assert reference.verdict(ProcessModel(project, find_target("avr"), "gcc"))["equal"]
     device = ProcessModel(changed, find_target("avr"), "gcc")
     assert not reference.verdict(device)["equal"]
