@@ -35,6 +35,8 @@ CORRECTIONS = 20
 """How many steps L-BFGS remembers."""
 CORNER = 0.05
 """Width of the smooth part of the absolute loss sqrt(r^2 + CORNER^2), in standard deviations of the labels."""
+BLOCK = 2048
+"""Rows whose kernel values are computed at once."""
 ROUNDS = 15
 """Iterations of k-means."""
 LOOKED = 5
@@ -108,6 +110,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.x)
 
+    @cached_property
+    def blocks(self) -> list[tuple[Rows, np.ndarray, dict[int, np.ndarray]]]:
+        """The rows in parts that a cache holds, [x, x^2, 1] of each, (rows, 2 D + 1), and room for kernel values with so many vectors."""
+        products = np.column_stack([self.x, np.square(self.x), np.ones(len(self))])
+        parts = [slice(first, first + BLOCK) for first in range(0, len(self), BLOCK)]
+        return [(Rows(self.x[part], self.targets[part], self.counts[part]), products[part], {}) for part in parts]
+
     def take(self, rows: np.ndarray) -> Rows:
         counts = self.counts[rows]
         return Rows(self.x[rows], self.targets[rows], counts / counts.mean())
@@ -132,9 +141,9 @@ def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, n
     return np.where(alike, 0.0, (labels - middle) / deviation), middle, deviation
 
 
-def risk(loss: Loss, functions: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:
-    """The mean loss, and its gradient by the functions, (n, O)."""
-    share = (rows.counts / len(rows))[:, None]
+def risk(loss: Loss, functions: np.ndarray, rows: Rows, of: int | None = None) -> tuple[float, np.ndarray]:
+    """The mean loss, and its gradient by the functions, (n, O).  of: the number of all rows, if these are a part."""
+    share = (rows.counts / (of or len(rows)))[:, None]
     y = rows.targets
     if loss == "classes" and y.shape[1] == 1:
         # cross-entropy of one function: y is 0 or 1
@@ -161,26 +170,36 @@ def objective(
 ) -> tuple[float, np.ndarray]:
     """The risk with its penalties, and its gradient with respect to all numbers.
 
-    start: the initial ln e.  O(n m D).
+    start: the initial ln e.  With the products [x, x^2, 1] of the rows, -|e (x - v)|^2 / 2 is one matrix product, and so are the sums over
+    rows that the gradient needs; what is left are an exponential and a product for each row and vector.  O(n m D).
     """
     pull = PULL if pull is None else pull
-    square, z, u = found.distances(rows.x)
-    k = np.exp(-0.5 * square)
-    value, g = risk(loss, k @ found.weights + found.bias, rows)
+    v, weights, d = found.vectors, found.weights, rows.x.shape[1]
+    square = np.exp(2 * np.broadcast_to(found.log_scale, d))
+    scaled = v * square
+    by_products = np.column_stack([scaled, np.broadcast_to(-0.5 * square, v.shape), -0.5 * (scaled * v).sum(axis=1)]).T
     away = found.log_scale - start
-    value += 0.5 * ridge * float(np.square(found.weights).sum()) + 0.5 * pull * float(np.square(away).sum())
-    w = -0.5 * k * (g @ found.weights.T)  # the gradient by the squared distances
-    columns, by_row = w.sum(axis=0), w.sum(axis=1)
-    wz = w.T @ z
-    by_u = 2 * (columns[:, None] * u - wz)
-    # squared distances by ln e_j: 2 (z_j - u_j)^2
-    by_scale = 2 * (by_row @ np.square(z) + columns @ np.square(u) - 2 * (wz * u).sum(axis=0))
+    value = 0.5 * ridge * float(np.square(weights).sum()) + 0.5 * pull * float(np.square(away).sum())
+    sums, by_weights, by_bias = np.zeros(by_products.T.shape), ridge * weights, np.zeros(weights.shape[1])
+    for some, products, room in rows.blocks:
+        if len(v) not in room:  # new arrays at each call would take longer than what is computed in them
+            room[len(v)] = np.empty((2, len(some), len(v)))
+        k, w = room[len(v)]
+        np.matmul(products, by_products, out=k)
+        np.exp(np.minimum(k, 0.0, out=k), out=k)
+        part, g = risk(loss, k @ weights + found.bias, some, len(rows))
+        value += part
+        by_weights += k.T @ g
+        by_bias += g.sum(axis=0)
+        np.matmul(g, weights.T, out=w)
+        w *= k  # the gradient by the exponents
+        sums += w.T @ products
+    wx, wxx, w = sums[:, :d], sums[:, d : 2 * d], sums[:, 2 * d :]
+    # the exponents by ln e_j: -(e_j (x_j - v_j))^2
+    by_scale = -square * (wxx - 2 * v * wx + v * v * w).sum(axis=0)
     if len(found.log_scale) == 1:
         by_scale = np.array([by_scale.sum()])
-    gradient = Vectors(
-        by_u * np.exp(found.log_scale), by_scale + pull * away, k.T @ g + ridge * found.weights, g.sum(axis=0)
-    )
-    return value, gradient.packed()
+    return value, Vectors((wx - v * w) * square, by_scale + pull * away, by_weights, by_bias).packed()
 
 
 # -------------------------------------------------------------------------------------------------------- the start

@@ -96,7 +96,10 @@ class Job:
         """How errors are estimated: what one of the words stands for, or a number of folds.  what: begins the remedy."""
         text = str(self.options.cv)
         number = int(text) if text.isascii() and text.isdigit() and int(text) >= 2 else None
-        if (number or text == "deleted") and (blocks := self.blocks(number or DEVICE_FOLDS)) is not None:
+        usual = words.get(text, DEVICE_FOLDS)
+        if isinstance(usual, str):
+            usual = DEVICE_FOLDS
+        if (number or text == "deleted") and (blocks := self.blocks(number or usual)) is not None:
             return blocks
         if self.table.device is not None:
             devices = self.table.device[self.train]
