@@ -372,7 +372,7 @@ def test_a_fit_is_judged_on_devices_that_it_has_not_seen(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     Path("all.csv").write_text("a,b,y\n" + "".join("".join(lines) for lines in write_devices_apart(1, 8, 30)))
     how = {"label": "y", "model": model, "n_max": 16 if model == "trained" else None}
-    devices, row_by_row = pykernel.fit("logs", **how), pykernel.fit("all.csv", cv=8, **how)
+    devices, row_by_row = pykernel.fit("logs", **how), pykernel.fit("all.csv", cv=8, hold_out="0,random", **how)
     assert devices.report["device_count"] == 8 and devices.report["cv"] == 8
     assert devices.error > 3 * row_by_row.error
     held = pykernel.fit("logs", hold_out=0.25, **how).report

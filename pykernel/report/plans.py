@@ -109,7 +109,11 @@ def planned(
         " ".join(map(quote, read_from[0])),
         f" --delay {read_from[1]}" * (read_from[1] > 0),
     )
-    then = [f"pykernel simulate {spec} {names}{late}", f"pykernel check {spec}", f"pykernel generate {spec} -o out/"]
+    state = None if winner["learning"] else report["states"].get("planned")
+    start = f" --start {quote(state)}" if state else ""
+    then = [f"pykernel check {spec}", f"pykernel generate {spec}{start} -o out/"]
+    if state is None:  # what was taught learns no more, and a simulation would let it
+        then.insert(0, f"pykernel simulate {spec} {names}{late}")
     good = compared is None or compared["winner"] == "model"
     return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
 

@@ -162,16 +162,21 @@ def arms(
     """The arms of all chosen rules for this data; the rules that work best on most data come first.
 
     Each rule has its default technique, or each of ``techniques``.  For a target without an FPU, there are also arms in
-    integers, where possible.  labels: "never" for a device that gets none: then only models that do not learn there.
+    integers, where possible.  labels: "never" for a device that gets none: then models that do not learn there, and if no rules are
+    chosen the default that the recording has taught.
     """
     if "label" not in base:
         return _monitors(base, chosen)
     known = Known.of(table.x[: table.split], table.labels[: table.split])
-    every = [rule for rule in rules() if (chosen is None or rule in chosen) and (labels != "never" or rule == "frozen")]
+    every = [rule for rule in rules() if chosen is None or rule in chosen]
     found: list[Combination] = []
     stored = {} if "reduction" in base else {"reduction": {"n_max": DEFAULT_BUDGET}}
-    for recipe in (completed(base), completed(base | {"target": {"ram": 1}}), completed(base | stored)):
-        if recipe["learning"]["rule"] in every:
+    recipes = [completed(base), completed(base | {"target": {"ram": 1}}), completed(base | stored)]
+    taught = [recipe["learning"]["rule"] for recipe in recipes if recipe["learning"]["rule"] in every]
+    if labels == "never" and chosen is None:
+        every, taught = ["frozen"], taught[:1]
+    for recipe in recipes:
+        if recipe["learning"]["rule"] in taught:
             found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
     found += combine(_staged(base), known, every, techniques)[0]
     if target is not None and fpu_of(target) == "none" and table.stage is None:  # no integer arms with [signal]

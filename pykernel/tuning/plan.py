@@ -154,7 +154,8 @@ class Search:
 
     def _tried(self, trial: Trial, found: Any) -> None:
         ram = self.limits.ram
-        trial.found = found
+        # where no labels come, a model that learns is one that the recording has taught
+        trial.found = found | {"learning": None} if self.labels == "never" else found
         for arm in self._arms_of(TRAINED) if found.get("training") else ():
             arm.began_with(found["training"])
         trial.arm.trials.append(trial)

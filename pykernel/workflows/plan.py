@@ -99,15 +99,10 @@ def run(given: Plan) -> Planned:
         given.target, spec, any_size, **amounts | ({"ram": None} if any_size else {})
     )
     rules, techniques = search.only(given.only)
-    learners = [name for name in rules or () if name != "frozen" and labels == "never"]
     refuse(
         (
             labels == "never" and given.delay,
             f"{option('delay')} is {given.delay}, but {option('labels')} says that there are none; give one",
-        ),
-        (
-            learners,
-            f"{option('labels')} is 'never', and {' '.join(learners[:1])} learns on the device; leave {option('only')} out, or give frozen",
         ),
     )
     if limits.target is not None:
@@ -256,7 +251,7 @@ def concluded(
 
 def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:
     """The best model that learns; the best frozen one, where it would matter; and a smaller one.  What is written is finished."""
-    learner, frozen = course.winner(learning=True), None
+    learner, frozen = course.winner(learning=True), None  # where no labels come, none learns
     if course.labels is None and course.table.y is not None:
         with contextlib.suppress(NothingFits):
             other, _, _ = verified(course, watch.tell, not winner.learns)

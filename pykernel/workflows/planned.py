@@ -192,6 +192,8 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
             if winner["learning"]
             else "It does not learn on the device"
         )
+        if not winner["learning"] and report["states"].get("planned"):
+            lives = "The recording has taught it (generate --start), and it learns no more on the device"
         told.append(f"{lives}; ± is half of an interval of 95 % for rows to come.")
         if grows := growth(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")

@@ -12,6 +12,7 @@ import pytest
 
 import pykernel
 from pykernel.errors import UserError
+from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
 from pykernel.request.kinds import parse_amount
@@ -986,7 +987,6 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
             "--labels is 'late'; it must be always or never; for late ones give the delay",
         ),
         (["--label", "y", "--labels", "never", "--delay", "2"], "--delay is 2, but --labels says that there are none"),
-        (["--label", "y", "--labels", "never", "--only", "rls"], "--labels is 'never', and rls learns on the device"),
         (["--labels", "never"], "--labels is for a column to predict"),
         (["--ram", "any", "--flash", "4k"], "--ram any and --flash contradict each other; give one"),
         (["--only", "best"], "--only best is not known"),
@@ -1010,3 +1010,52 @@ def test_few_rows_are_told_and_too_few_refused(folder, run):
     assert code == 0 and "warning" not in err and "the last 18 rows alone" in json.loads(out)["warnings"][0]
     code, _, err = run("plan", "none.csv", *words, "-o", "other")
     assert code == 2 and "the table has 14 rows; a plan needs 20 or more" in err and not (folder / "other").exists()
+
+
+def test_where_no_labels_come_what_the_recording_taught_is_a_candidate(tmp_path, monkeypatch, run):
+    """A gain that drops half way: what forgets keeps up to the last row, and is written with its state; it then learns no more."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(900, 2))
+    gain = np.where(np.arange(900) < 450, 1.0, 0.4)
+    y = gain * np.sin(2 * x[:, 0]) + 0.3 * x[:, 1] + 0.02 * rng.normal(size=900)
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("gain.csv", np.column_stack([x, y]), delimiter=",", header="a,b,y", comments="")
+    code, out, err = run(
+        "plan", "gain.csv", "--label", "y", "--labels", "never", "--trials", "10", "--jobs", "1", "--json"
+    )
+    report = json.loads(out)
+    assert code == 0, err
+    rules = {row["rule"]: row["frozen"]["error"] for row in reversed(report["table"])}
+    assert (
+        set(rules) == {"frozen", report["winner"]["rule"]} and rules[report["winner"]["rule"]] < 0.6 * rules["frozen"]
+    )
+    assert report["winner"]["learning"] is None and report["learning_spec"] is None and not report["undecided"]
+    spec, state = load_spec("pykernel-plan/planned.toml"), report["states"]["planned"]
+    assert spec.program.learns
+    later = rng.normal(size=(300, 2))
+    asked = run("generate", "pykernel-plan/planned.toml", "--start", state, "-o", "out")
+    assert asked[0] == 0 and Path("out/planned.bin").read_bytes() == Path(state).read_bytes(), asked[2]
+    # the state is that of all rows
+    model, taught = HostModel(spec), HostModel(spec)
+    snapshot.load(model, Path(state).read_bytes())
+    rows = np.loadtxt("gain.csv", delimiter=",", skiprows=1)
+    taught.prequential(rows[:, :2], rows[:, 2])
+    np.testing.assert_array_equal(model.predict(later), taught.predict(later))
+    code, out, _ = run(
+        "plan",
+        "gain.csv",
+        "--label",
+        "y",
+        "--labels",
+        "never",
+        "--only",
+        "rls",
+        "--trials",
+        "2",
+        "--jobs",
+        "1",
+        "-o",
+        "p",
+        "--json",
+    )
+    assert code == 0 and {row["rule"] for row in json.loads(out)["table"]} == {"rls"}
