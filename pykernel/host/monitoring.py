@@ -69,7 +69,7 @@ class Monitoring(Run):
         self._keeps = 3 * min(self.warm + spec.novelty.commissioning, BEGINNING) if self.warm else 0
         self.born = list[int]()  # rows after the warm-up with which a state became normal
 
-    def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray, truth: np.ndarray) -> None:
         self._answers = np.where(self._missing(asked)[:, None], np.nan, as_table(asked).astype(np.float64))
         if self.rows < self._keeps:
             self._first.append(x[: self._keeps - self.rows])
@@ -154,5 +154,5 @@ class Monitoring(Run):
             **told,
             "question": self.spec.program.asks,
             **parts,
-            "warnings": [] if self.warning is None else [self.warning],
+            "warnings": [*filter(None, [self.coarse, self.warning])],
         }

@@ -13,6 +13,7 @@ from pykernel.errors import UserError, option
 from pykernel.host.model import HostModel
 from pykernel.host.outside import Outside
 from pykernel.host.samples import Batch, as_table, input_names, stand_ins
+from pykernel.rows.columns import coarse_told
 from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec
 from pykernel.telling import stands_in
@@ -90,15 +91,17 @@ class Run:
         self.trainings = {status: 0 for status in program.status}
         self._labels_since = 0  # labels given to the update since the last training
         self.visited = 0  # samples that were visited after a training
+        self.coarse: str | None = None  # what the first rows say of numbers that the model's precision does not hold
         self.streak = self.longest_streak = 0  # consecutive labelled samples that were refused
         self._why = ""
         self._waiting_x = np.zeros((0, spec.dim), spec.number)
         self._waiting_y = np.zeros((0, *self._shape), self._dtype)
 
-    def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray, truth: np.ndarray) -> None:
         """Score the answers to the next rows.  released: the labels that became known after each of these rows.
 
-        x, y: first the rows that still wait for their labels, then these rows.
+        x, y: first the rows that still wait for their labels, then these rows.  truth: the labels of these rows as they were given, which
+        the model's numbers may not hold.
         """
         raise NotImplementedError
 
@@ -214,6 +217,11 @@ class Run:
         return np.asarray(self.spec.within_limit(y))
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Steps:
+        truth = y
+        if self.coarse is None and len(x) > 1:
+            labels = self.spec.label_columns if y.dtype.kind == "f" else ()
+            given = np.column_stack([x, y]) if labels else x
+            self.coarse = coarse_told(given, [*input_names(self.spec), *labels], self.spec.number)
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
             x, y = x.astype(self.spec.number), y.astype(self._dtype)
         waiting, rows = len(self._waiting_x), len(x)
@@ -222,7 +230,7 @@ class Run:
         predictions, statuses, states, blame = self._taken(all_x, all_y, waiting)
         released, none = self._released(y), min(rows, self.delay - waiting)
         learnt = ~self._missing(released)
-        self._score(predictions, released, all_x, all_y)
+        self._score(predictions, released, all_x, all_y, truth)
         self._cover(predictions, y, ends)
         if self.spec.program.learns:
             self._labels_since += int(learnt.sum())

@@ -72,12 +72,12 @@ class Simulation(Run):
         names = self.spec.label_columns
         return names or (tuple(f"label {i}" for i in range(self._shape[0])) if self._shape else ("the label",))
 
-    def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray, truth: np.ndarray) -> None:
         """Compare the answers of the model and of the simple predictors with the labels.
 
         The simple predictors learn the released labels.
         """
-        waiting, truth = len(y) - len(asked), y[len(y) - len(asked) :]
+        waiting = len(y) - len(asked)
         if self.classes:
             known = np.where(self._valid(released), released, -1)
             guesses = np.column_stack([asked, self.simple.step(x, y, waiting, as_table(known))[:, :, 0]])
@@ -210,7 +210,7 @@ class Simulation(Run):
             **self._losses_told(),
             "advice": [] if self.goes_on else advice(self, trial),
             "verdict": self._verdict(),
-            "warnings": [] if self.warning is None else [self.warning],
+            "warnings": [*filter(None, [self.coarse, self.warning])],
         }
 
     def _parts(self, errors: Errors) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from pykernel.spec.model import Spec, load_spec, make_spec, shown_value
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.training.distilled import distil
 from pykernel.training.machine import Machine, pairs, votes
-from pykernel.training.rounding import device_bound, notes, source_bound, weights_bound
+from pykernel.training.rounding import device_bound, machine_of, notes, source_bound, weights_bound
 from pykernel.training.trained import FILE_LIMIT, Distance, content, to_spec
 
 if TYPE_CHECKING:
@@ -352,54 +352,75 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     refused: rows or raw samples beyond the input limit, and steps with a feature beyond its range.  The device clips
     such a feature, so the step is not compared.
     undecided: rows whose class depends on the sign of a function that is zero except for rounding, or on which of two is
-    larger that are the same except for rounding; their classes and votes are not compared.
-    difference: the largest difference of a decision value.  allowed: the largest difference that rounding can cause.
-    classes_differ: number of rows.  ok: whether the spec agrees with the source.
+    larger that are the same except for rounding; their classes and votes do not decide whether the spec is the model.
+    difference: the largest difference of a decision value: the source's at the given rows, and the device's at its own rows.  rounding:
+    the largest part of it that comes from inputs, from the model's numbers, and from the device's sums.  allowed: the largest difference
+    of one row that rounding can cause.
+    classes_differ: number of rows with another class, the undecided ones among them.  ok: whether the spec agrees with the source.
     """
     from pykernel.host.model import HostModel
 
-    x = np.array(x, np.float64 if spec.real.is_int16 else spec.real.dtype, ndmin=2)
+    x = np.array(x, np.float64, ndmin=2)
     rounded: float | np.ndarray = 0.0
     if spec.signal is None:
-        taken, asked, refused = _rows_of(spec, machine, x)
+        taken, given, asked, refused = _rows_of(spec, machine, x)
     else:
-        taken, asked, refused = _steps_of(spec, x, machine.signal)
+        taken, given, refused = _steps_of(spec, x.astype(spec.number), machine.signal)
+        asked = given
         if spec.real.is_int16 and machine.signal is not None:
             # a feature with a subtracted center may need a coarser unit than the source's feature
             rounded = 0.5 * (spec.feature_units[1] > machine.signal.feature_units[1])
     exact, model = taken.astype(np.float64), HostModel(spec.inner)
 
-    def of_source(question: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    def of_source(question: Callable[[np.ndarray], np.ndarray], asked: Asked) -> np.ndarray:
         return _asked(machine, lambda: np.concatenate([question(given)[rows] for given, rows in asked]))
 
-    itself = source is None
-    functions = of_source(lambda x: machine.functions(machine.scaled(x)) if itself else source_functions(source, x))
+    def functions_at(asked: Asked) -> np.ndarray:
+        itself = source is None
+        return of_source(
+            lambda x: machine.functions(machine.scaled(x)) if itself else source_functions(source, x), asked
+        )
+
+    wanted = functions_at(given)
+    functions = wanted if asked is given else functions_at(asked)
     fits = functions.shape == (len(exact), len(machine.bias))
     Place(machine.source).need(
         fits, f"itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
     )
     allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact) + weights_bound(spec, machine, exact)
+    of_inputs = np.abs(wanted - functions)
     largest = machine.decision == "functions" and functions.shape[1] > 1
-    apart = np.diff(np.sort(functions, axis=1)[:, -2:]) / 2 if largest else np.abs(functions)
-    sure = np.ones(len(exact), bool) if machine.classes is None else (apart > allowed).all(axis=1)
+    apart = np.diff(np.sort(wanted, axis=1)[:, -2:]) / 2 if largest else np.abs(wanted)
+    sure = np.ones(len(exact), bool) if machine.classes is None else (apart > allowed + of_inputs).all(axis=1)
     found = np.asarray(model.predict(taken), np.float64).reshape(len(exact), -1)
-    votes_told = machine.decision == "ovo_vote" and not spec.real.is_int16
-    differences, differ = np.abs(found - functions) if not votes_told else None, 0
-    if differences is None:
-        # the confidence part of a vote changes by less than a third of the change of its sum
-        differences = np.abs(found - votes(functions, len(machine.classes or ())))[sure]
-        allowed = np.repeat(allowed.sum(axis=1, keepdims=True), differences.shape[1], axis=1)[sure]
+    own = machine_of(spec.inner)
+    stored = own.functions(own.scaled(exact))
+    of_model, differ = np.abs(stored - functions), np.zeros(len(exact), bool)
+    if machine.decision != "ovo_vote" or spec.real.is_int16:
+        whole, of_sum, differences = np.abs(found - wanted), np.abs(found - stored), np.abs(found - functions)
+        within = bool((differences <= allowed).all())
+    else:
+        # the confidence part of a vote changes by less than a third of the change of its sum, and the vote itself is rounded
+        count = len(machine.classes or ())
+        whole, of_sum = np.abs(found - votes(wanted, count)), np.abs(found - votes(stored, count))
+        allowed = np.repeat(allowed.sum(axis=1, keepdims=True), found.shape[1], axis=1)
+        allowed = allowed + count * np.finfo(spec.number).eps
+        within = bool((np.abs(found - votes(functions, count))[sure] <= allowed[sure]).all())
     if machine.classes is not None:
-        classes = of_source(lambda given: source_classes(machine, source, given, functions))
-        differ = int((model.classify(taken) != classes)[sure].sum())
+        classes = of_source(lambda given: source_classes(machine, source, given, wanted), given)
+        differ = model.classify(taken) != classes
     return {
         "rows": len(x) if spec.signal is None else len(taken),
         "refused": refused,
         "undecided": len(sure) - int(sure.sum()),
-        "difference": float(differences.max(initial=0.0)),
-        "allowed": float(allowed.max(initial=0.0)),
-        "classes_differ": differ,
-        "ok": bool((differences <= allowed).all()) and differ == 0,
+        "difference": float(whole.max(initial=0.0)),
+        "rounding": {
+            name: float(part.max(initial=0.0))
+            for name, part in (("inputs", of_inputs), ("model", of_model), ("sum", of_sum))
+        },
+        "allowed": float((allowed + of_inputs.max(axis=1, keepdims=True)).max(initial=0.0)),
+        "classes_differ": int(differ.sum()),
+        "ok": within and not differ[sure].any(),
     }
 
 
@@ -407,17 +428,24 @@ Asked = list[tuple[np.ndarray, Any]]
 """The arrays that are given to a source, one after the other, and which rows of its answers are compared."""
 
 
-def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, Asked, int]:
-    """The rows that the model accepts, as it sees them; the arrays for its source; how many rows are refused."""
+def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, Asked, Asked, int]:
+    """The rows that the model accepts, as it sees them; the arrays for its source, as they were given and as the model sees them; how
+    many rows are refused.
+    """
     if machine.taken is not None and x.shape[1] == machine.taking:
         x = x[:, list(machine.taken)]
-    x = spec.as_seen(x)
-    taken = x[spec.accepts(x)]
-    given = taken.astype(np.float64)
-    if machine.taken is not None:  # inputs that the source does not use may have any value
-        given = np.zeros((len(taken), machine.taking))
-        given[:, list(machine.taken)] = taken
-    return taken, [(given, slice(None))], len(x) - len(taken)
+    with np.errstate(over="ignore"):  # what is too large for the device is refused
+        seen = spec.as_seen(x.astype(spec.number))
+    accepted = spec.accepts(seen)
+
+    def asked(rows: np.ndarray) -> Asked:
+        whole = rows.astype(np.float64)
+        if machine.taken is not None:  # inputs that the source does not use may have any value
+            whole = np.zeros((len(rows), machine.taking))
+            whole[:, list(machine.taken)] = rows
+        return [(whole, slice(None))]
+
+    return seen[accepted], asked(x[accepted]), asked(seen[accepted]), len(x) - int(accepted.sum())
 
 
 def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np.ndarray, Asked, int]:

@@ -48,6 +48,7 @@ and 1, in a column that is nearly always 0 (measured once, by hand)."""
 APART, SPIKES, FEW = 1.0, 0.02, 20
 """Other numbers are told, and are not trained with, if they lie further from the rest than this many times its range: at most this part
 of the cells, or one number that is repeated; of a rest with at least so many different numbers."""
+COARSE = 1e-3
 TRACKED = 64
 """So many of the smallest and of the largest numbers are counted."""
 
@@ -96,6 +97,29 @@ class Ends:
             if rest > 0 and own[many] - own[many - 1] > least and (one or cells <= SPIKES * total):
                 found = many
         return found
+
+
+def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> str | None:
+    """A sentence about the column whose numbers lose most in this type; None if none loses more than a thousandth of its deviation.
+
+    values: (rows, columns), NaN where one is missing.
+    """
+    worst = (COARSE, 0, 0.0, 1.0)
+    for j, column in enumerate(values.T):
+        there = column[np.isfinite(column)]
+        with np.errstate(over="ignore"):
+            lost = there.astype(number) - there
+        middle, deviation = (float(np.median(there)), float(there.std())) if len(there) else (0.0, 0.0)
+        if 0 < deviation < abs(middle):
+            worst = max(worst, (float(np.sqrt(np.square(lost).mean())) / deviation, j, middle, deviation))
+    part, j, middle, deviation = worst
+    if not COARSE < part < math.inf:
+        return None
+    offset = float(f"{middle:.{max(1, round(math.log10(abs(middle) / deviation)))}g}")
+    return (
+        f"{names[j]} is near {middle:.6g} and varies by {deviation:.2g}; {number} holds it to {np.spacing(number.type(abs(middle))):.2g}, and loses "
+        f"{min(100.0, 100 * part):.3g} % of what it varies by: subtract {offset:.12g} from it before it becomes a {number}, in the firmware as in the table"
+    )
 
 
 def apart_rows(values: np.ndarray) -> np.ndarray:

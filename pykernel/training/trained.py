@@ -22,7 +22,7 @@ MARGIN = 0.5
 """The range of an input in training is extended on each side by this fraction of it, because the device refuses what is beyond.  In whole
 numbers, twice the range costs one of the 15 bits of a count."""
 ALIKE = 4
-"""Inputs without a scaler count as of one kind if no range is more than this factor larger than the median range."""
+"""Inputs without a scaler count as of one kind if all ranges together are at most so many times as wide as the median range."""
 Limits = float | Sequence[float] | None
 """Limits of the inputs: one for all, or for each."""
 Distance = Literal["auto", "differences", "products"]
@@ -293,7 +293,7 @@ def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """The middle of each input's range, and how far from it an input may lie: the range is extended on each side by MARGIN of it."""
     low, high = seen.min(axis=0), seen.max(axis=0)
     wide = (high - low)[high > low]
-    if machine.scale is None and (not len(wide) or wide.max() <= ALIKE * np.median(wide)):
+    if machine.scale is None and (not len(wide) or high.max() - low.min() <= ALIKE * np.median(wide)):
         # inputs of one kind, such as pixels: each may have any value that another one had
         low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
     center = (low + high) / 2

@@ -19,6 +19,7 @@ from pykernel.report.document import Document, Result, Section
 from pykernel.report.fits import fitted
 from pykernel.request.kinds import path_of, words
 from pykernel.request.option import checked, declared, function, stated
+from pykernel.rows.columns import coarse_told
 from pykernel.rows.recordings import Recordings, recordings_of
 from pykernel.spec.model import Spec, load_spec, make_spec
 from pykernel.telling import judged_told, rate, refuse
@@ -111,6 +112,9 @@ def _trained(given: Fit) -> FittedTable:
     given = replace(given, data=str(given.data) if many is None else many.source)
     _need_possible(given)
     table = _read(given, many)
+    numbers = table.x if table.classes else np.column_stack([table.x, table.y])
+    type_of = np.dtype(np.float32 if given.precision == "float32" else np.float64)
+    table.warnings += filter(None, [coarse_told(numbers, [*table.inputs, str(table.column)], type_of)])
     need_package("sklearn", "pykernel fit", "sklearn")
     with given.watch.progress() as show:
         show(0.0, "starting")

@@ -160,10 +160,19 @@ def _compared(report: Mapping[str, Any]) -> list[Part]:
     if (found := report.get("rounding")) is None:
         return []
     numbers = [f"{found[key]:,}" for key in ("rows", "refused", "undecided")]
-    errors = [f"{found[key]:.3g}" for key in ("difference", "allowed")]
+    rounding = found["rounding"]
+    errors = [f"{each:.2g}" for each in (found["difference"], *rounding.values(), found["allowed"])]
     differ = f"{found['classes_differ']:,}" if report["classes"] else "-"
     which = "smaller" if "lost" in report else "original"
-    columns = ("rows", "refused", "undecided", "difference", "allowed", "classes differ")
+    columns = (
+        "rows",
+        "refused",
+        "undecided",
+        "difference",
+        *(f"of {part}" for part in rounding),
+        "allowed",
+        "classes differ",
+    )
     return [Table(columns, [[*numbers, *errors, differ]], title=f"comparison with the {which} model")]
 
 

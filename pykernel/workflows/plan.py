@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pykernel.errors import MissingExtra, UserError, option
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
@@ -22,6 +24,7 @@ from pykernel.report import plans
 from pykernel.report.document import Document, Result
 from pykernel.request.kinds import parse_amount
 from pykernel.request.option import function
+from pykernel.rows.columns import coarse_told
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import check
 from pykernel.targets.target import find_target
@@ -130,6 +133,12 @@ def run(given: Plan) -> Planned:
         if table.y is None and table.devices is None
         else []
     )
+    names = base["input"].get("columns") or [f"input {j}" for j in range(table.x.shape[1])]
+    numbers = table.x
+    if table.y is not None and not table.of_classes:
+        y = table.y.reshape(len(table.y), -1)
+        numbers, names = np.column_stack([numbers, y]), [*names, *["the label"] * y.shape[1]]
+    recorded += filter(None, [coarse_told(numbers, names, make_spec(base).number)])
     for line in recorded:
         watch.warn(line)
     if table.y is None and table.devices is None:

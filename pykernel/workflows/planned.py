@@ -193,7 +193,9 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
             else "It does not learn on the device"
         )
         if not winner["learning"] and report["states"].get("planned"):
-            lives = "The recording has taught it (generate --start), and it learns no more on the device"
+            lives = (
+                "The recording has taught it, and it learns no more: the device starts from the state beside this file"
+            )
         told.append(f"{lives}; ± is half of an interval of 95 % for rows to come.")
         if grows := growth(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pykernel.host.simple import Distances, simple_bytes
+from pykernel.host.simulation import Simulation
 from pykernel.spec.model import make_spec
 
 
@@ -57,3 +58,31 @@ def test_a_constant_input_that_moves_is_far_and_many_inputs_have_no_mahalanobis_
 def test_bytes_of_simple_predictors(content: dict, bytes: dict) -> None:
     found = simple_bytes(make_spec({"name": "m", "input": {"dim": 2}} | content))
     assert {name: found[name] for name in bytes} == bytes and bool(found) == bool(bytes)
+
+
+def test_errors_are_those_of_the_numbers_in_the_file():
+    """Labels that float32 rounds to one number are not predicted without an error; and it is said, with what helps."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 2))
+    y = 1e8 + np.sin(np.arange(600) / 7) + 0.5 * x[:, 0]
+    content = {
+        "name": "m",
+        "input": {"columns": ["a", "b"]},
+        "label": {"column": "flow", "max_abs": 1e9},
+        "learning": {"rule": "nlms"},
+    }
+    told = {}
+    for precision, offset in (("float32", 0.0), ("float64", 0.0), ("float32", 1e8)):
+        simulation = Simulation(make_spec(content | {"precision": precision}))
+        list(simulation.run(x, y - offset))
+        told[precision, offset] = simulation.report()
+    coarse = told["float32", 0.0]
+    errors = {key: report["second_half"]["rmse"]["last label"] for key, report in told.items()}
+    assert errors["float32", 0.0] == pytest.approx(y[300:].std(), rel=0.1)
+    assert errors["float64", 0.0] == pytest.approx(np.sqrt(np.mean(np.diff(y)[299:] ** 2)), rel=1e-6)
+    assert errors["float32", 1e8] == pytest.approx(errors["float64", 0.0], rel=1e-5)
+    assert (
+        coarse["warnings"][0].startswith("flow is near 1e+08 and varies by ")
+        and "subtract 100000000 from it" in coarse["warnings"][0]
+    )
+    assert not any("subtract" in line for key in (("float64", 0.0), ("float32", 1e8)) for line in told[key]["warnings"])

@@ -72,6 +72,7 @@ from pykernel.importers import importing
 from pykernel.importers import sklearn as import_sklearn
 from pykernel.importers import steps as import_steps
 from pykernel.importers.importing import from_sklearn, load_model
+from pykernel.importers.sklearn import read_estimator
 from pykernel.importers.steps import affine_types, kernel_types
 from pykernel.spec.kernel_settings import UNIT
 from pykernel.spec.model import load_spec, make_spec
@@ -1580,3 +1581,39 @@ def test_what_is_said_holds_where_it_is_rounded():
     for value in np.random.default_rng(0).uniform(0.5, 20, 2000) * 10.0 ** np.arange(-10, 10).repeat(100):
         text = rounding._above(value)
         assert value <= float(text) <= 1.11 * value and len(text.replace("e-", "").replace("e+", "")) <= 9
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("precision", ["float32", "int16"])
+def test_the_device_is_compared_at_the_rows_of_the_file(precision):
+    """Degrees of a satellite's fix, which float32 holds to a metre: what that costs is counted, and told apart from the model's own rounding."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([48.2, 11.5]) + 1e-4 * rng.normal(size=(400, 2))
+    y = np.sin(4e4 * (x[:, 0] - 48.2)) + np.cos(4e4 * (x[:, 1] - 11.5)) > 0
+    model = SVC(gamma=1e9, C=10).fit(x, y)
+    spec = from_sklearn(model, "m", precision=precision)
+    found, host = importing.compare(spec, read_estimator(model), model, x), HostModel(spec)
+    taken = spec.accepts(x)
+    differ = (host.classify(x[taken]) != model.predict(x[taken])).sum()
+    apart = np.abs(host.predict(x[taken]).ravel() - model.decision_function(x[taken])).max()
+    assert found["ok"] and found["classes_differ"] == differ and found["difference"] == pytest.approx(apart, rel=1e-6)
+    if precision == "float32":
+        assert (
+            differ > 0 and found["rounding"]["inputs"] > 0.1 and found["difference"] <= sum(found["rounding"].values())
+        )
+        # as the told remedy: the firmware subtracts before it rounds
+        near = x - [48.2, 11.5]
+        moved = SVC(gamma=1e9, C=10).fit(near, y)
+        assert importing.compare(from_sklearn(moved, "m"), read_estimator(moved), moved, near)["classes_differ"] == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("far", [1.0, 30.0, 1e4])
+def test_votes_of_three_classes_are_within_their_bound_far_away(far):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(150, 2))
+    y = np.digitize(x[:, 0] + x[:, 1], [-0.7, 0.7])
+    model = SVC(decision_function_shape="ovr", gamma=0.7).fit(x, y)
+    rows = np.concatenate([x, far * rng.normal(size=(50, 2))])
+    found = importing.compare(from_sklearn(model, "m", max_abs=1e6), read_estimator(model), model, rows)
+    assert found["ok"] and found["refused"] == 0, found
