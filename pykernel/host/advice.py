@@ -17,6 +17,7 @@ from pykernel.errors import UserError
 from pykernel.host.scores import Windows
 from pykernel.host.simple import linear_specs
 from pykernel.spec.defaults import width
+from pykernel.spec.missing import WORDS, choice
 from pykernel.spec.model import Spec, make_spec
 
 LEAST_SLOPE = 0.8
@@ -149,10 +150,10 @@ class _Adviser:
             self._outlying()
             self._slope()
             self._memory()
-        if getattr(self.spec.config, "weights_classes", False):
-            return self.told  # it is not errors that shall be few
-        self._simple()
-        self._rare()
+        if not getattr(self.spec.config, "weights_classes", False):  # where it is not errors that shall be few
+            self._simple()
+            self._rare()
+        self._missing()
         return self.told
 
     # ------------------------------------------------------------------------------------------------ the tests
@@ -303,6 +304,28 @@ class _Adviser:
             why = f"of {labels[worst]:,} rows of class {name!r} the model names {100 * recall:.3g} %: the class is rare"
             change = '[label] weights = "balanced": rare classes count more; probabilities stay, and errors may rise'
             self._tell("a class is missed", recall, why, change)
+
+    def _missing(self) -> None:
+        """What stands in for missing inputs, against a model that refuses such rows, whose last answer then stands."""
+        gaps = self.simulation.missing.sum()
+        if self.trial is None or not gaps or not self.spec.has("input", "missing") or choice(self.spec) != "refuse":
+            return
+        standing = self.simulation.summary(self.simulation.standing, self.half)[self.kind]["model"]
+        found = {}
+        for told, content in self._possible(
+            [self._with(f'[input] missing = "{way}"', input={"missing": way}) for way in WORDS]
+        ):
+            error = self.trial(make_spec(content, custom=self.spec.custom))
+            if error is not None:
+                found[error] = told
+        if found and min(found) <= WORTH * standing:
+            why = f"of {gaps:,} inputs there is no value: such rows are refused, and with the answer before them standing the error is {self._shown(standing)}"
+            self._tell(
+                "missing inputs",
+                float(gaps),
+                why,
+                f"{found[min(found)]}: {self._shown(min(found))}, with an answer to every row",
+            )
 
     # ------------------------------------------------------------------------------------------------ what to change
 

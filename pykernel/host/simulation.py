@@ -10,7 +10,7 @@ from pykernel.errors import UserError
 from pykernel.host.advice import FEW, Signs, Trial, advice
 from pykernel.host.model import HostModel
 from pykernel.host.run import Run
-from pykernel.host.samples import as_table
+from pykernel.host.samples import as_table, latest
 from pykernel.host.scores import Coverage, Errors, verdict
 from pykernel.host.simple import Simple
 from pykernel.spec.model import Spec
@@ -51,6 +51,8 @@ class Simulation(Run):
         self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)
         names = ("model", *self.simple.names)
         self.errors = Errors(names)
+        # where a row is refused, the answer before it stands
+        self.standing, self._stood = Errors(("model",)), np.zeros((1, self._shape[0] if self._shape else 1))
         self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []  # of several labels, each's
         self.signs = Signs(spec, delay)
         self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # rows: of class i, taken for j
@@ -83,6 +85,8 @@ class Simulation(Run):
             guesses = np.column_stack([asked, self.simple.step(x, y, waiting, as_table(known))[:, :, 0]])
             scored = self._valid(truth) & (asked >= 0) & self._after_first(as_table(known) >= 0)[:, 0]
             self.errors.add(np.where(scored[:, None], guesses != truth[:, None], np.nan))
+            told = self._valid(truth)
+            self.standing.add(np.where(told, self._standing(asked, asked >= 0)[:, 0] != truth, np.nan))
             np.add.at(self.confusion, (truth[scored], asked[scored]), 1)
             self.signs.take_columns(x[waiting:].astype(np.float64), scored)
             if self.losses is not None:
@@ -102,9 +106,17 @@ class Simulation(Run):
         simple = self.simple.step(x, y, waiting, known)
         errors = np.concatenate([model[:, None], simple], axis=1) - truth[:, None]
         self.errors.add(errors)
+        self.standing.add(self._standing(model, ~np.isnan(model)) - truth)
         for i, one in enumerate(self.each):
             one.add(errors[:, :, i])
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
+
+    def _standing(self, answers: np.ndarray, there: np.ndarray) -> np.ndarray:
+        """The answers, and where there is none the last one before, (rows, labels)."""
+        each = zip(self._stood[0], as_table(answers).T, as_table(there).T, strict=True)
+        stood = np.column_stack([latest(last, own, known)[1:] for last, own, known in each])
+        self._stood = stood[-1:]
+        return stood
 
     def _enclosed(self, x: np.ndarray, y: np.ndarray, waiting: int) -> np.ndarray:
         if self.coverage is None and self.losses is None:

@@ -20,6 +20,7 @@ from pykernel.rows.arrays import Part
 from pykernel.rows.columns import MISSING, NO_CLASS, NUMBERS, Column, Columns, apart_rows, share_codes
 from pykernel.rows.recordings import Recordings, each_part
 from pykernel.rows.text import is_number, read_parts
+from pykernel.spec.missing import WORDS
 from pykernel.spec.model import OUTPUTS_LIMIT
 from pykernel.telling import gaps_told, refuse
 from pykernel.tuning.combinations import Content
@@ -273,7 +274,7 @@ def infer(
         _infer_label(table, label, read)
     table.data = read.report(chosen, label, not inputs)
     if gaps := int(np.isnan(x).any(axis=1).sum()):
-        table.data["missing"] = {"rows": gaps, "then": "skipped"}
+        table.data["missing"] = {"rows": gaps, "then": "skipped", "by": list(WORDS)}
     return table
 
 

@@ -374,3 +374,32 @@ def test_few_rows_and_models_that_do_not_learn_online_get_none() -> None:
     for _ in simulation.run(x[:150], y[:150]):
         pass
     assert simulation.report()["advice"] == []
+
+
+def test_missing_inputs_are_held_where_that_pays():
+    """Against the answer before, which stands where a row is refused."""
+    rng = np.random.default_rng(0)
+    n = 1200
+    steps = np.arange(n) / 30
+    x = np.column_stack([np.sin(steps), np.cos(0.7 * steps), np.sin(1.3 * steps)])
+    gaps = np.where(rng.random(x.shape) < 0.1, np.nan, x)
+    fast = np.sin(40 * steps)
+    for told in (False, True):
+        inputs = np.column_stack([gaps if told else x, fast])
+        y = x.sum(axis=1) + 2 * fast + 0.02 * rng.normal(size=n)
+        spec = make_spec({"name": "m", "input": {"dim": 4}, "label": {"outputs": 1}})
+
+        def error(changed, inputs=inputs, y=y):
+            run = Simulation(changed)
+            list(run.run(inputs, y))
+            return run.summary(run.errors, n // 2)["rmse"]["model"]
+
+        simulation = Simulation(spec)
+        list(simulation.run(inputs, y))
+        found = {each["test"]: each["change"] for each in simulation.report(error)["advice"]}
+        assert ("missing inputs" in found) == told
+        if told:
+            held = error(make_spec(spec.model_dump(exclude_unset=True) | {"input": {"dim": 4, "missing": "hold"}}))
+            assert found["missing inputs"].startswith(
+                f'[input] missing = "hold": {held:.4g}, with an answer to every row'
+            )

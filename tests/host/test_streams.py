@@ -294,7 +294,8 @@ def twin(a_spec, x, y, delay, refresh_every):
     """One row at a time, everything kept."""
     model, known, rows, statuses = HostModel(a_spec), [], [], {}
     linears = [HostModel(each) for each in linear_specs(a_spec).values()]
-    # what the model sees; a linear model has more digits
+    # what the model sees; a linear model has more digits, and errors are those of the numbers that were given
+    given = y
     with np.errstate(over="ignore"):
         x, y = x.astype(np.float32), y if y.dtype == np.int32 else y.astype(np.float32)
     for t in range(len(x)):
@@ -318,7 +319,7 @@ def twin(a_spec, x, y, delay, refresh_every):
             (
                 prediction,
                 status,
-                [abs(float(p) - float(truth)) for p in (prediction, last, mean, *lines)] if scored else None,
+                [abs(float(p) - float(given[t])) for p in (prediction, last, mean, *lines)] if scored else None,
             )
         )
         if refresh_every and (t + 1) % refresh_every == 0:
@@ -369,7 +370,8 @@ def twin_of_others(a_spec, x, y, delay):
     """The same for several labels, and for classes: predictions, statuses, errors of each predictor and label."""
     model, classes = HostModel(a_spec), a_spec.label.classes
     linears = [HostModel(each) for each in linear_specs(a_spec).values()]
-    # what the model sees; a linear model has more digits
+    # what the model sees; a linear model has more digits, and errors are those of the numbers that were given
+    given = y
     with np.errstate(over="ignore"):
         x, y = x.astype(np.float32), y if y.dtype == np.int32 else y.astype(np.float32)
     labels, known, predictions, statuses, errors = 1 if classes else y.shape[1], [], [], [], []
@@ -392,7 +394,7 @@ def twin_of_others(a_spec, x, y, delay):
             for o in range(labels):
                 label = y[t] if classes else np.float32(y[t, o])
                 valid = 0 <= label < len(classes) if classes else abs(label) <= 50
-                error = float(guess[o] != label) if classes else abs(float(guess[o]) - float(label))
+                error = float(guess[o] != label) if classes else abs(float(guess[o]) - float(given[t, o]))
                 row.append(error if valid and begun[o] and not refused else np.nan)
         errors.append(np.reshape(row, (5, labels)))
         statuses.append(None)
