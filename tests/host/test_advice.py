@@ -399,7 +399,8 @@ def test_missing_inputs_are_held_where_that_pays():
         found = {each["test"]: each["change"] for each in simulation.report(error)["advice"]}
         assert ("missing inputs" in found) == told
         if told:
-            held = error(make_spec(spec.model_dump(exclude_unset=True) | {"input": {"dim": 4, "missing": "hold"}}))
+            content = spec.model_dump(exclude_unset=True)
+            held = error(make_spec(content | {"input": content["input"] | {"missing": "hold"}}))
             assert found["missing inputs"].startswith(
                 f'[input] missing = "hold": {held:.4g}, with an answer to every row'
             )
