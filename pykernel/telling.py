@@ -528,10 +528,17 @@ def of_simple(found: Mapping[str, Any] | None) -> str:
     return f"{found['ratio']:.2f} ± {(found['high'] - found['low']) / 2:.2f}"
 
 
-def told_of(row: Mapping[str, Any], measure: str = "") -> str:
-    """A model, the error that it promises, its bytes and instructions."""
+def told_of(row: Mapping[str, Any], measure: str = "", own: float | None = None) -> str:
+    """A model, the error that it promises, its bytes and instructions.  own: its error on the rows that chose it, as a table shows it."""
     calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
-    return f"{row['model']}, {measure}{error_and_deviation(row['promise'])}, {byte_count(row['bytes'])}{calls}"
+    error = error_and_deviation(row["promise"])
+    if own is not None and not _alike(own, row["promise"]["error"]):
+        error = f"{number(own)} on the rows that chose it, {error} on others"
+    return f"{row['model']}, {measure}{error}, {byte_count(row['bytes'])}{calls}"
+
+
+def _alike(one: float, other: float) -> bool:
+    return 0.99 * other <= one <= 1.01 * other
 
 
 def where_simple_is_better(row: Mapping[str, Any]) -> str:
@@ -551,16 +558,17 @@ CHOICE = {
 
 
 def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """Why the planned model is not the one of smallest error, or promises more than its error in the table; "" if neither is so."""
+    """Why the planned model is not the one of smallest error, or of a monitor why it promises more than the table shows; "" if neither
+    is so.
+    """
     found, winner = report["choice"], report["winner"]
     parts = []
     if found["why"] is not None:
         errors = f"{shown(found['error'])} in place of {shown(found['own'])}"
         sizes = f"{byte_count(winner['bytes'])} in place of {byte_count(found['bytes'])}"
         parts.append(f"{found['model']} has {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}")
-    if not 0.99 * winner["promise"]["error"] <= found["own"] <= 1.01 * winner["promise"]["error"]:
-        what = "rows and faults" if "other_rows" in winner["promise"] else f"{unit_of(report)}s"
-        parts.append(f"{shown(found['own'])} in the table is of the {what} that chose it, the promise of others")
+    if "other_rows" in winner["promise"] and not _alike(found["own"], winner["promise"]["error"]):
+        parts.append(f"it misses {shown(found['own'])} of the rows and faults that chose it, as the table shows")
     return "; ".join(parts)
 
 

@@ -62,7 +62,11 @@ def planned(
     shown, told = (rate, misses) if monitors else (number, told_of)
     frozen, grows = report["frozen"], growth(winner["promise"])
     learner = report["learner"] if report["learning_spec"] else None
-    said = [misses(winner) if monitors else told_of(winner, f"{kind} "), *([grows] if grows and not monitors else [])]
+    own = report["choice"]["own"]
+    said = [
+        misses(winner) if monitors else told_of(winner, f"{kind} ", own),
+        *([grows] if grows and not monitors else []),
+    ]
     said += [(against_monitors if monitors else against_simple)(compared)] if compared else []
     facts = [
         ("planned", said[0]),

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pykernel.dialect import is_choice
+from pykernel.dialect import Array, is_choice
 from pykernel.errors import CheckFailed, UserError, option
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec
@@ -40,6 +40,8 @@ ASKED = ("predict", "classify", "novelty")
 CALLS = ("update", "push", "push_labelled", *ASKED)
 """The functions for which the limit of instructions holds."""
 
+_tables: dict[Any, tuple[set[str], int]] = {}
+"""Choices -> the parameters that are tables of the generated C, and bytes of its other tables."""
 _unread: dict[Any, tuple[str, ...]] = {}
 """Choices -> unread fields.  Results of earlier searches are used as well; without them, a search that only reads
 results would specialise every kind of model again, which takes longer than everything else."""
@@ -60,6 +62,22 @@ def unread_fields(spec: Spec) -> tuple[str, ...]:
     if key not in _unread:
         _unread[key] = tuple(sorted(specialised(spec).unread))
     return _unread[key]
+
+
+def table_bytes(spec: Spec) -> int:
+    """Bytes of flash for a model's constants, as in the generated header."""
+    from pykernel.host.identity import specialised
+    from pykernel.language.ir import Named, Parameter, walk
+
+    key = choices(spec)
+    if key not in _tables:
+        nodes = [node for f in specialised(spec).functions.values() for node in walk(f.body)]
+        arrays = [node for node in nodes if isinstance(node, Named | Parameter) and isinstance(node.kind, Array)]
+        constants = {node.name: node.constant.value(spec.real).nbytes for node in arrays if isinstance(node, Named)}
+        _tables[key] = {node.name for node in arrays if isinstance(node, Parameter)}, sum(constants.values())
+    names, fixed = _tables[key]
+    kinds = [spec.program.parameters[name] for name in names]
+    return fixed + sum(math.prod(kind.shape(spec.capacities)) * kind.scalar.dtype(spec.real).itemsize for kind in kinds)
 
 
 def cost_task(content: Content, target: str, tries: int = 0) -> Content:

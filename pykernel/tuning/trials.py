@@ -31,7 +31,7 @@ from pykernel.tuning.combinations import (
     scaled_input,
     trained_at_once,
 )
-from pykernel.tuning.costs import memory_bytes
+from pykernel.tuning.costs import memory_bytes, table_bytes
 from pykernel.tuning.data import FEWEST, Table
 from pykernel.tuning.faults import COUNT, KINDS, LONGEST, MANNERS, PROMISED, Fault, Sensors, with_faults
 from pykernel.tuning.promises import BLOCKS, NEW, Losses, follows
@@ -75,18 +75,10 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
         found = judge(spec, table, others)
     return (
         found
-        | {"ram_bytes": ram, "table_bytes": _table_bytes(spec)}
+        | {"ram_bytes": ram, "table_bytes": table_bytes(spec)}
         | ({} if "spec" in task else {"spec": content})
         | ({"training": training} if training else {})
     )
-
-
-def _table_bytes(spec: Spec) -> int:
-    """Approximate bytes of flash for tables of numbers that were computed on the host."""
-    if getattr(getattr(spec, "expansion", None), "weights", None) is None:
-        return 0
-    vectors, weights = (np.size(getattr(spec.expansion, name)) for name in ("vectors", "weights"))
-    return int((vectors + weights) * spec.real.dtype.itemsize)
 
 
 def continues(spec: Spec) -> bool:

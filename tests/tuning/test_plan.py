@@ -20,7 +20,7 @@ from pykernel.spec.model import FAMILIES, load_spec, make_spec
 from pykernel.targets.check import check_targets, choose
 from pykernel.targets.target import all_targets, find_target
 from pykernel.telling import chosen as chosen_told
-from pykernel.telling import data_told, where_simple_is_better
+from pykernel.telling import data_told, told_of, where_simple_is_better
 from pykernel.telling import growth as growth_told
 from pykernel.telling import inertia as inertia_told
 from pykernel.tuning import arms as tried_arms
@@ -777,7 +777,8 @@ def test_many_inputs_are_told_in_part_and_gaps_are_counted():
     rows = "".join(",".join(str(i * j % 7) for j in range(1, 22)) + "\n" for i in range(30))
     told = data_told(inferred(f"{header}\n{rows},{'1,' * 19}1\n", label="y").data)
     assert told[0].startswith("data     31 rows; 20 inputs: c0, c1, ") and told[0].endswith(" and 14 others")
-    assert told[-1] == "         1 row with a missing input: neither predicted nor learned"
+    kept = 'neither predicted nor learned; [input] missing = "mean" or "hold" keeps such rows'
+    assert " ".join(" ".join(told[-2:]).split()).endswith(f"1 row with a missing input: {kept}")
 
 
 def test_a_label_of_words_is_a_class():
@@ -878,7 +879,10 @@ def test_why_a_larger_error_is_planned_is_said():
 
     least = add(hard, 900, 9)
     assert said(least) == ""
-    assert said(1.1 * least).endswith(f"{least:.4g} in the table is of the rows that chose it, the promise of others")
+    assert said(1.1 * least) == ""
+    row = {"model": "m", "instructions": 0, "bytes": 9, "promise": {"error": 0.5, "within": 0.1}}
+    assert told_of(row, "RMSE ", 0.4) == "m, RMSE 0.4 on the rows that chose it, 0.5 ± 0.1 on others, 9 B"
+    assert told_of(row, "RMSE ", 0.5) == told_of(row, "RMSE ") == "m, RMSE 0.5 ± 0.1, 9 B"
     own = add(hard + rng.normal(0, 0.5, 20), 500, 5)
     assert own > least
     assert said(own) == (
