@@ -107,11 +107,13 @@ def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> s
     worst = (COARSE, 0, 0.0, 1.0)
     for j, column in enumerate(values.T):
         there = column[np.isfinite(column)]
-        with np.errstate(over="ignore"):
-            lost = there.astype(number) - there
-        middle, deviation = (float(np.median(there)), float(there.std())) if len(there) else (0.0, 0.0)
+        if not len(there):
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle, deviation = float(np.median(there)), float(there.std())
+            lost = float(np.sqrt(np.square(there.astype(number) - there).mean()))
         if 0 < deviation < abs(middle):
-            worst = max(worst, (float(np.sqrt(np.square(lost).mean())) / deviation, j, middle, deviation))
+            worst = max(worst, (lost / deviation, j, middle, deviation))
     part, j, middle, deviation = worst
     if not COARSE < part < math.inf:
         return None

@@ -1,4 +1,4 @@
-"""What a recording without labels is like, before a monitor is planned for it: rows that are like no others, and raw waveforms."""
+"""What a recording is like, before a model is planned for it: rows that are like no others, and raw waveforms."""
 
 from __future__ import annotations
 
@@ -65,15 +65,20 @@ def period_of(x: np.ndarray) -> int | None:
 def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
     """Sentences about the recording of one machine.  rows: how many there were, of which the table has the last."""
     (unit, first), told = ("row", 1 + rows - len(table.x)) if table.stage is None else ("step", 1), list[str]()
-    if len(table.x) >= FEWEST and (found := unlike(table.x)):
+    if table.y is None and len(table.x) >= FEWEST and (found := unlike(table.x)):
         named = listed([f"{first + begin:,} to {first + end:,}" for begin, end in found])
         told.append(
             f"{unit}s {named} are like no other {unit}s: if the machine was faulty there, leave them out, for a monitor takes them for normal"
         )
-    if table.stage is None and table.x.shape[1] <= CHANNELS and (period := period_of(table.x)) is not None:
+    # inputs that go up and down with their label are no waveform
+    beside = None if table.y is None or table.of_classes else period_of(table.y.reshape(len(table.y), -1))
+    if table.stage is None and table.x.shape[1] <= CHANNELS and beside is None and (period := period_of(table.x)):
         window, channels = max(64, 1 << (PERIODS * period - 1).bit_length()), ", ".join(f'"{name}"' for name in columns)
+        model, features = ("monitor", '"rms", "change", "kurtosis"'), ("model", '"mean", "rms", "std"')
+        what, taken = model if table.y is None else features
+        novelty = "[novelty] and " * (table.y is None)
         told.append(
-            f"the columns oscillate, once in about {period} rows: of a raw waveform a monitor of features sees more; {option('spec')} takes a "
-            f'spec with [novelty] and [signal] channels = [{channels}], window = {window}, features = ["rms", "change", "kurtosis"]'
+            f"the columns oscillate, once in about {period} rows: of a raw waveform a {what} of features sees more; {option('spec')} takes a "
+            f"spec with {novelty}[signal] channels = [{channels}], window = {window}, features = [{taken}]"
         )
     return told

@@ -128,11 +128,7 @@ def run(given: Plan) -> Planned:
         watch.data(asked.read)
     for line in assumed_told(assumed):
         watch.tell(line)
-    recorded = (
-        told_of(table, base["input"].get("columns", ()), asked.read["rows"])
-        if table.y is None and table.devices is None
-        else []
-    )
+    recorded = told_of(table, base["input"].get("columns", ()), asked.read["rows"]) if table.devices is None else []
     names = base["input"].get("columns") or [f"input {j}" for j in range(table.x.shape[1])]
     numbers = table.x
     if table.y is not None and not table.of_classes:

@@ -171,7 +171,7 @@ def test_a_model_that_learns_nothing_speaks_of_no_state():
     ("name", "old", "new", "says"),
     [
         ("monitor", "state[0] = s->level", "state[0] = s->quantile", r"alarm after update 99: \["),
-        ("monitor", "return (held && !lasting) ? MONITOR_HELD", "return held ? MONITOR_HELD", r"update \d+: status"),
+        ("monitor", "return (held && !lasting) ? MONITOR_HELD", "return (!held && !lasting) ? MONITOR_HELD", r"update \d+: status"),
         ("kfd", "s->press += squares", "s->press += 2.0f * squares", r"assess of row \d+ after update 49: press is"),
         ("kfd", "if (n <= KFD_MOST) {", "if (n < 0) {", r"train after update 49: trained is"),
         ("kfd", "_ratio((float)s->mistakes, (float)s->assessed)", "_ratio((float)s->mistakes, 1.0f)", r"leave_one_out after update 49: \["),

@@ -53,7 +53,9 @@ def test_an_imported_model_is_within_its_bound(name: str) -> None:
         known = {} if not read_estimator(model).linear else {"max_abs": (3 * np.abs(x - x.mean(0)).max(0)).tolist()}
         spec = from_sklearn(model, "m", precision="int16", **known)
     found = compare(spec, read_estimator(model), model, x[1::2])
-    assert found["ok"] and found["classes_differ"] == 0 and found["refused"] <= 0.06 * found["rows"], found
+    assert found["ok"] and found["classes_differ"] <= found["undecided"] and found["refused"] <= 0.06 * found["rows"], (
+        found
+    )
     # kernels with a corner at zero; and a sum of |weights| at the corner of all inputs
     loose = {"laplacian": 200, "rough": 200, "polynomial": 4000, "polynomial pairs": 4000}
     assert found["allowed"] <= loose.get(name, 60) * max(found["difference"], 1e-9)
