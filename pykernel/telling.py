@@ -221,6 +221,11 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
         ]
     )
     told += _some([_apart(each) for each in data["apart"]])
+    if (times := data["times"]) is not None:
+        told.append(
+            "rows are {median:.4g}{unit} apart by {column}, nine in ten {low:.3g} to {high:.3g}{unit}, with {gaps:,} gaps of ten times that: models count "
+            "rows, not time; evenly resampled there would be {even:,}, for features of past values".format(**times)
+        )
     if data["missing"]:
         told.append(skipped(**data["missing"]))
     if data["unlabelled"]:

@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -721,3 +722,30 @@ def test_a_first_line_of_numbers_is_no_header(command, tmp_path, monkeypatch, ru
     # 0, 1, 2 are the names that pandas gives
     Path("bare.csv").write_text("0,1,2\n" + Path("bare.csv").read_text())
     assert run("fit", "bare.csv", "--label", "2", "-n", "2", "-o", "f.toml")[0] == 0
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_how_uneven_rows_are_in_time_is_told(text):
+    """By a clock of numbers, or of dates; of an even one nothing."""
+    rng = np.random.default_rng(2)
+    steps = rng.uniform(5, 15, 300)
+    for irregular in (True, False):
+        times = np.cumsum(steps if irregular else np.full(300, 10.0))
+        if irregular:
+            times[150:] += 7200
+        cells = [str(datetime.fromtimestamp(1.7e9 + at, UTC)) if text else repr(1.7e9 + at) for at in times]
+        lines = [
+            f"{cell},{x},{y}" for cell, x, y in zip(cells, rng.normal(size=300), rng.normal(size=300), strict=True)
+        ]
+        table = infer(io.BytesIO("\n".join(["when,a,y", *lines]).encode()), "t.csv", (), "y")
+        said = " ".join(" ".join(data_told(table.data)).split())
+        found = table.data["times"]
+        if not irregular:
+            assert found is None and "apart by" not in said
+            continue
+        assert found["median"] == pytest.approx(np.median(np.diff(times)), abs=0.01) and found["gaps"] == 1
+        assert found["even"] == pytest.approx(steps.sum() / found["median"], abs=12)
+        assert (
+            f"rows are {found['median']:.4g}{' s' * text} apart by when, nine in ten " in said
+            and "with 1 gaps of ten" in said
+        )

@@ -378,6 +378,7 @@ class Columns:
                 for value, count in column.far().items()
             ],
             "apart": [told for column in every if column is not self.classes for told in column.apart_told()],
+            "times": None,
             "missing": None,
             "unlabelled": 0,
         } | more

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any, BinaryIO
 
@@ -318,6 +319,8 @@ def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
 
 # ------------------------------------------------------------------------------------------------- columns
 
+UNEVEN, GAP = 0.1, 10
+"""Rows are unevenly spaced if nine in ten intervals differ by more than this part of the median; of so many times that is a gap."""
 RISES = 20
 """A column that never falls, and rises so often, counts time or rows; of a shorter table, in every row."""
 MOMENT = re.compile(r"\s*(\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ,].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
@@ -480,9 +483,20 @@ class WholeTable:
         used.table, used.rows, used.classes = self.name, self.rows.total(), self._classes
         used.columns = {each: self.columns[each] for each in dict.fromkeys([*inputs, label]) if each in self.numeric}
         left = [each for each in self.columns if each not in of_model] if chosen else []
-        return used.report(
-            chosen=chosen, inputs=list(inputs), label=label, left_out=[self.left_out(each) for each in left]
-        )
+        out = [self.left_out(each) for each in left]
+        return used.report(chosen=chosen, inputs=list(inputs), label=label, left_out=out, times=self._times(out))
+
+    def _times(self, left_out: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+        """How uneven the first column of times is."""
+        for each in left_out:
+            name = each["column"]
+            if each["why"] == "time":
+                moments = [moment(cell) for cell in self.cells(name)]
+                times = np.array([math.nan if at is None else 86400 * at for at in moments])
+                return _intervals(name, times, self.starts, " s")
+            if each["why"] == "counts":
+                return _intervals(name, self.numeric[name], self.starts, "")
+        return None
 
     def left_out(self, name: str) -> dict[str, Any]:
         """Why a column is no input."""
@@ -529,6 +543,38 @@ def _counts(values: np.ndarray, starts: Sequence[int]) -> bool:
     steps = [np.diff(finite_values(part)) for part in np.split(values, starts)]
     every = np.concatenate(steps)
     return bool((every >= 0).all() and (every > 0).sum() >= max(LEAST_RISES, min(RISES, len(every))))
+
+
+DAYS, CLOCKS = ("%d.%m.%Y", "%Y/%m/%d"), ("%H:%M:%S", "%H:%M")
+MOMENTS = ("", *(f"{day} {clock}" for day in DAYS for clock in CLOCKS), *DAYS, *CLOCKS)
+"""Formats of dates and times that tell day and month apart; first that of ISO."""
+
+
+def moment(cell: str) -> float | None:
+    """Days since a Monday, of a date or a time; None if it is in no known format."""
+    text = cell.removesuffix("Z")
+    for kind in MOMENTS:
+        try:
+            at = datetime.strptime(text, kind) if kind else datetime.fromisoformat(text)
+        except ValueError:
+            continue
+        days = at.toordinal() - 1 if "Y" in kind or not kind else 0  # day 1 of the calendar was a Monday
+        return days + (at.hour * 3600 + at.minute * 60 + at.second + at.microsecond / 1e6) / 86400
+    return None
+
+
+def _intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) -> dict[str, Any] | None:
+    """How far rows are apart in time, where that differs; None if they are even.  times: (rows,), NaN where there is none."""
+    steps = np.concatenate([np.diff(finite_values(part)) for part in np.split(times, starts)])
+    steps = steps[steps > 0]
+    if len(steps) < RISES:
+        return None
+    low, middle, high = np.quantile(steps, [0.05, 0.5, 0.95]).tolist()
+    gaps = int((steps > GAP * middle).sum())
+    if high - low <= UNEVEN * middle and not gaps:
+        return None
+    even = round(float(np.minimum(steps, GAP * middle).sum()) / middle) + 1
+    return {"column": name, "median": middle, "low": low, "high": high, "unit": unit, "gaps": gaps, "even": even}
 
 
 def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) -> list[str]:

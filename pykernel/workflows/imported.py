@@ -29,7 +29,7 @@ from pykernel.progress import working
 from pykernel.report.document import Facts, Found, Part, Table, told
 from pykernel.rows.columns import Columns
 from pykernel.spec.kernel_settings import HIDDEN
-from pykernel.spec.model import Spec
+from pykernel.spec.model import Spec, make_spec
 from pykernel.spec.signal import raw_samples_needed
 from pykernel.telling import QUIET, byte_count
 from pykernel.training.distilled import MANY, Distilled, distil
@@ -78,6 +78,7 @@ def run(given: Import) -> Found:
             found = distil(machine, vectors, seen, answers=answers)
         machine = found.machine
     spec, warned = spec_of_file(model, machine, *how, ranges)
+    spec = _labelled(spec, _all_words(given.label))
     warned += [" ".join(str(warning.message).split()) for warning in caught]
     report = {"imported": str(model)} | _contents(spec, machine)
     report |= {"output": str(out), "spec": str(out), "warnings": [*dict.fromkeys(warned)], "data": read or None}
@@ -101,6 +102,22 @@ def run(given: Import) -> Found:
         )
     parts = [_told(report, spec), *_lost_told(report), *_compared(report), Facts([("spec", report["spec"])])]
     return Found(report, told(*parts, next=[f"pykernel generate {quote(str(out))} -o out/"]), wrong)
+
+
+def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
+    """The spec, which names the columns of its labels.  Raises UserError if these are too many or too few."""
+    if columns is None:
+        return spec
+    wanted = 1 if spec.label.classes else spec.outputs
+    if len(columns) != wanted:
+        raise UserError(
+            f"{option('label')} names {len(columns)} columns, and the model predicts {wanted}; name as many"
+        )
+    content = spec.model_dump(mode="json", exclude_unset=True)
+    named = {"columns": columns} if len(columns) > 1 else {"column": columns[0]}
+    if len(columns) > 1:
+        content.get("label", {}).pop("outputs", None)
+    return make_spec(content | {"label": {**content.get("label", {}), **named}}, option("label"), custom=spec.custom)
 
 
 def _told(report: Mapping[str, Any], spec: Spec) -> Table:

@@ -439,6 +439,7 @@ class Import:
     inputs: Annotated[
         str | None, Opt("Names of the inputs.", "A,B", without="as the model was fitted", was=("--columns",))
     ] = None
+    label: Annotated[str | None, Opt("The column of the true value, for simulate; of several A,B.", "Y")] = None
     classes: Annotated[
         str | None, Opt("Names of the classes, in order.", "A,B", key="label.classes", without="as text")
     ] = None

@@ -8,7 +8,6 @@ import itertools
 import math
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +24,7 @@ from pykernel.rows.text import read_parts
 from pykernel.spec.sections import shown_value
 from pykernel.telling import Watch
 from pykernel.tuning.notes import Code, Notes, Origin, notes, notes_of
-from pykernel.tuning.tables import WholeTable, few_words, is_word, read_columns
+from pykernel.tuning.tables import WholeTable, few_words, is_word, moment, read_columns
 from pykernel.workflows.given import opened, write_file
 from pykernel.workflows.requests import TableOf
 
@@ -269,7 +268,7 @@ def _origins_of(read: WholeTable, name: str) -> Iterator[tuple[str, Origin]]:
         yield f"{name}_{re.sub('[^0-9A-Za-z]+', '_', word)}", Origin(column=name, word=word)
     if why["why"] != "time":
         return
-    moments = [_moment(cell) for cell in read.cells(name)]
+    moments = [moment(cell) for cell in read.cells(name)]
     if sum(each is not None for each in moments) < NUMBERS * sum(map(is_word, read.cells(name))):
         return
     latest = max((each for each in moments if each is not None), default=0.0)
@@ -287,7 +286,7 @@ def _cells(read: WholeTable, origin: Origin) -> list[str]:
         return [str(int(cell == origin.word)) if is_word(cell) else "" for cell in cells]
     if origin.wave is not None:
         wave, days = getattr(math, origin.wave), PERIODS[origin.period]
-        moments = [_moment(cell) for cell in cells]
+        moments = [moment(cell) for cell in cells]
         return ["" if each is None else f"{wave(2 * math.pi * each / days):.6f}" for each in moments]
     values = read.numeric.get(origin.column)
     if values is None:
@@ -303,19 +302,3 @@ PERIODS: dict[Literal["day", "week"], float] = {"day": 1.0, "week": 7.0}
 """Days of a period."""
 NOTES_MOST = 2**24
 """Most bytes that are read of a table's notes."""
-DAYS, CLOCKS = ("%d.%m.%Y", "%Y/%m/%d"), ("%H:%M:%S", "%H:%M")
-MOMENTS = ("", *(f"{day} {clock}" for day in DAYS for clock in CLOCKS), *DAYS, *CLOCKS)
-"""Formats of dates and times that tell day and month apart; first that of ISO."""
-
-
-def _moment(cell: str) -> float | None:
-    """Days since a Monday, of a date or a time; None if it is in no known format."""
-    text = cell.removesuffix("Z")
-    for kind in MOMENTS:
-        try:
-            at = datetime.strptime(text, kind) if kind else datetime.fromisoformat(text)
-        except ValueError:
-            continue
-        days = at.toordinal() - 1 if "Y" in kind or not kind else 0  # day 1 of the calendar was a Monday
-        return days + (at.hour * 3600 + at.minute * 60 + at.second + at.microsecond / 1e6) / 86400
-    return None

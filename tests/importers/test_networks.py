@@ -22,7 +22,7 @@ from pykernel.host.model import HostModel
 from pykernel.importers import importing
 from pykernel.importers.importing import from_sklearn, load_model
 from pykernel.importers.sklearn import read_estimator
-from pykernel.spec.model import make_spec
+from pykernel.spec.model import load_spec, make_spec
 from pykernel.training.trained import content
 from tests.importers.test_importing import (
     assert_is_the_reference,
@@ -170,6 +170,11 @@ def test_the_command_compares_a_network_with_its_file(run, tmp_path, monkeypatch
     assert code == 2 and "which say nothing of the inputs; give rows of these: --data" in err
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--set", "precision=int16")
     assert code == 0 and "gate: network, int16" in out
+    # what simulate compares with
+    code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--label", "kind")
+    assert code == 0 and load_spec("gate.toml").label.column == "kind", err
+    code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--label", "kind,other")
+    assert code == 2 and "--label names 2 columns, and the model predicts 1; name as many" in err
 
 
 @pytest.mark.filterwarnings("ignore:.*probabilities are left out")
