@@ -733,7 +733,7 @@ def test_how_uneven_rows_are_in_time_is_told(text):
         times = np.cumsum(steps if irregular else np.full(300, 10.0))
         if irregular:
             times[150:] += 7200
-        cells = [str(datetime.fromtimestamp(1.7e9 + at, UTC)) if text else repr(1.7e9 + at) for at in times]
+        cells = [str(datetime.fromtimestamp(1.7e9 + at, UTC)) if text else repr(1.7e9 + float(at)) for at in times]
         lines = [
             f"{cell},{x},{y}" for cell, x, y in zip(cells, rng.normal(size=300), rng.normal(size=300), strict=True)
         ]
