@@ -38,6 +38,8 @@ COMMAND = [
     "diagnosis",
     "--hold-out",
     "0.3",
+    "--set",
+    "training.model=kfd",
     "--output",
     "cancer.toml",
     "--report",

@@ -44,8 +44,8 @@ class Rival:
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """With a limit of the vectors: the best of the machines.  Without a limit: all rows are vectors; for a large model, what a few trained
-    vectors would do is reported as well.
+    """With a limit of the vectors: the best of the machines.  Without a limit: all rows are vectors; in place of a large model, a few trained
+    vectors or hidden units, unless they are surely worse, which is then reported.
     """
     assumed, warnings = list(table.assumed), list(table.warnings)
     found = chosen.fit(options, table)
@@ -74,13 +74,15 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     error = report["errors"]["cross_validated"]
     taken = Rival(report["model"], found.wrong[at], error, report["vectors"], report["flash_bytes"])
     rivals = [_rival(job, made, losses(job.table, job.rows[1][at], made.trained.cv_predictions_))]
-    if limited and not _given(options, NOT_HERE):
+    if not _given(options, NOT_HERE):
         network = NetworkJob.of(options, others["network"])
         made = network.run(network.vectors())
         rivals.append(_rival(network, made, network.left_out(made.vectors, at)))
     beaten = []
     for rival in rivals:
-        if limited and surely(taken.wrong, rival.wrong) > SURELY:
+        # in place of all rows, few vectors are taken unless they are surely worse
+        least = SURELY if limited or taken.job is not None else -SURELY
+        if surely(taken.wrong, rival.wrong) > least:
             taken, rival = rival, taken
         beaten.append(rival)
     if taken.job is not None and taken.made is not None:
@@ -88,8 +90,8 @@ def fit(options: Fit, table: LabelledTable) -> Found:
             report = taken.job.report(taken.made)
         found = Found(report, taken.made.spec, None)
     report["instead"] = [each.beside(taken) for each in beaten]
-    if not limited:
-        report["warnings"].append(_few(report, report["instead"][0]))
+    if not limited and taken.job is None:
+        report["warnings"].append(_few(report, min(report["instead"], key=lambda other: other["error"])))
     return found
 
 
@@ -106,7 +108,7 @@ def _rival(job: TrainedJob, made: Frozen, wrong: np.ndarray) -> Rival:
 def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     shown = rate if report["classes"] else number
     return (
-        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('model', 'trained')} {other['vectors']} vectors have the error "
+        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('model', other['model'])} {other['vectors']} vectors have the error "
         f"{shown(other['error'])} in place of {shown(report['errors']['cross_validated'])}, in {other['flash_bytes']:,} bytes"
     )
 

@@ -214,17 +214,28 @@ def test_who_says_how_vectors_are_chosen_gets_these(quick: Any, run: Any, monkey
     assert default(run, "flow.csv", "--label", "y", "-o", "m.toml", "--force")["instead"] == []  # it is small
 
 
-@pytest.mark.exhaustive
-def test_of_a_large_model_what_trained_vectors_would_do_is_told(
-    quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("surely", [2.0, -100.0])
+def test_in_place_of_a_large_model_a_few_vectors_are_taken_unless_they_are_surely_worse(
+    surely: float, quick: Any, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pykernel.workflows.beside.LARGE", 1000)
+    monkeypatch.setattr("pykernel.workflows.beside.SURELY", surely)
     report = default(run, "flow.csv", "--label", "y", "-o", "m.toml")
-    (other,) = report["instead"]
-    assert report["model"] == "ls-svm" and report["basis"] is None and other["vectors"] == 16
-    assert f"with --set training.model=trained 16 vectors have the error {other['error']:.4g}" in " ".join(
-        report["warnings"][-1].split()
-    )
+    others = {each["model"]: each for each in report["instead"]}
+    if surely > 0:
+        assert (
+            report["model"] != "ls-svm"
+            and report["vectors"] == 16
+            and others["ls-svm"]["flash_bytes"] > 2 * report["flash_bytes"]
+        )
+        assert others["ls-svm"]["better"] <= surely and not any(
+            "bytes of flash; with" in each for each in report["warnings"]
+        )
+        return
+    assert report["model"] == "ls-svm" and report["basis"] is None and {*others} == {"trained", "network"}
+    least = min(others.values(), key=lambda each: each["error"])
+    told = f"with --set training.model={least['model']} 16 vectors have the error {least['error']:.4g}"
+    assert told in " ".join(report["warnings"][-1].split())
     asked = default(run, "flow.csv", "--label", "y", "--set", "training.model=trained", "-o", "t.toml")
-    assert asked["flash_bytes"] == other["flash_bytes"]
-    assert asked["errors"]["cross_validated"] == pytest.approx(other["error"])
+    assert asked["flash_bytes"] == others["trained"]["flash_bytes"]
+    assert asked["errors"]["cross_validated"] == pytest.approx(others["trained"]["error"])
