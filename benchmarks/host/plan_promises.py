@@ -43,8 +43,8 @@ OTHERS = {
 TRIALS = 40
 
 
-def losses_of(spec: Spec, x: np.ndarray, y: np.ndarray, seen: int, most: int | None = None) -> Losses:
-    """Of the later rows, at most ``most``, as the model lives: one that learns has learned all rows before."""
+def losses_of(spec: Spec, labels: str, x: np.ndarray, y: np.ndarray, seen: int, most: int | None = None) -> Losses:
+    """Of the later rows, at most ``most``, as the model lives: one that learns has learned all rows before, and goes on if labels come."""
     model, question = HostModel(spec), "classify" if spec.label.classes else "predict"
     if not spec.program.learns:
         answers, _ = model.ask(question, x)
@@ -52,8 +52,9 @@ def losses_of(spec: Spec, x: np.ndarray, y: np.ndarray, seen: int, most: int | N
         model.update(x[:seen], y[:seen])
         if trained_at_once(spec):
             model.train()
-        answers = np.zeros(len(y))
-        answers[seen:] = model.prequential(x[seen:], y[seen:], question=question)[0].reshape(len(y) - seen)
+        answers = np.array(model.ask(question, x)[0], float).reshape(len(y))
+        if labels == "always":
+            answers[seen:] = model.prequential(x[seen:], y[seen:], question=question)[0].reshape(len(y) - seen)
     answers, y = np.asarray(answers, float).reshape(y.shape)[seen:][:most], y[seen:][:most]
     of_classes = bool(spec.label.classes)
     lost = (answers != y).astype(float) if of_classes else np.square(answers - y)
@@ -66,28 +67,33 @@ def rows_of(name: str, seen: int) -> list[dict[str, Any]]:
     table = Table(x[:seen], y[:seen])
     label = {"classes": [f"class {i}" for i in range(int(y.max()) + 1)]} if name in CLASSES else {"outputs": 1}
     base = {"name": "model", "input": {"dim": x.shape[1]}, "label": label}
-    with Workers(work, table) as workers:
-        course = Search(arms(base, table, None, None), table, workers, Limits(None, RAM, FLASH), 0, techniques())
-        course.run(lambda search: TRIALS - len(search.trials))
-        return [row_of(course, learning, name, x, y) for learning in (None, False)]
+    found, limits = [], Limits(None, RAM, FLASH)
+    for labels in ("always", "never"):
+        with Workers(work, table) as workers:
+            course = Search(
+                arms(base, table, None, None, None, labels), table, workers, limits, 0, techniques(), labels
+            )
+            course.run(lambda search: TRIALS - len(search.trials))
+            found.append(row_of(course, labels, name, x, y))
+    return found
 
 
-def row_of(course: Search, learning: bool | None, name: str, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    won, seen = course.winner(learning), len(course.table.x)
+def row_of(course: Search, labels: str, name: str, x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    won, seen = course.winner(), len(course.table.x)
     assert won is not None and won.told is not None
-    told, first = promise(course.honest(learning)), won.told["error"]
+    told, first = promise(course.honest()), won.told["error"]
 
     def truth(trial: Trial) -> Losses:
-        return losses_of(make_spec(trial.content), x, y, seen)
+        return losses_of(make_spec(trial.content), labels, x, y, seen)
 
-    smaller = [trial for trial in course.candidates(learning) if 4 * trial.bytes <= won.bytes]
+    smaller = [trial for trial in course.candidates() if 4 * trial.bytes <= won.bytes]
     course.finish(won)
-    found, fresh = truth(won), losses_of(make_spec(won.content), x, y, seen, seen - course.table.split)
+    found, fresh = truth(won), losses_of(make_spec(won.content), labels, x, y, seen, seen - course.table.split)
     as_good = [trial.bytes for trial in smaller if truth(trial).error <= NEAR * found.error]
     return {
         "table": name,
         "rows": seen,
-        "labels": "never" if learning is False else "always",
+        "labels": labels,
         "model": model_name(won),
         "bytes": won.bytes,
         "chosen": f"{first:.5g}",
