@@ -1,5 +1,6 @@
 """Tables as newcomers have them: every command reads one alike, tells the same about it, or refuses it with one sentence."""
 
+import contextlib
 import io
 import itertools
 import json
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from pykernel.errors import UserError
 from pykernel.host.samples import samples_of
 from pykernel.rows.arrays import Part
-from pykernel.rows.columns import MISSING, Column, Columns
+from pykernel.rows.columns import MISSING, Column, Columns, apart_rows, coarse_told
 from pykernel.rows.recordings import recordings_of
 from pykernel.rows.text import _positions
 from pykernel.spec.model import load_spec, make_spec
@@ -22,6 +23,7 @@ from pykernel.telling import data_told
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.samples import look, read
 from pykernel.tuning.tables import infer, read_table, sentinels
+from pykernel.workflows.fit_job import held_out
 from pykernel.workflows.requests import Plan
 from pykernel.workflows.search import Asked, planned_data
 
@@ -749,3 +751,41 @@ def test_how_uneven_rows_are_in_time_is_told(text):
             f"rows are {found['median']:.4g}{' s' * text} apart by when, nine in ten " in said
             and "with 1 gaps of ten" in said
         )
+
+
+def test_any_table_is_read_or_refused_in_a_sentence(exhaustive):
+    """Whatever its columns hold: what is told of it, the rows that judge, and what float32 does not hold."""
+    for seed in range(1500 if exhaustive else 60):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(1, 120)), int(rng.integers(1, 5))
+        columns = {}
+        for name in [*"abcd"[:d], "y"]:
+            values = [
+                rng.normal(size=n),
+                rng.normal(size=n) * 10.0 ** rng.integers(-300, 300),
+                np.full(n, rng.normal()),
+                np.cumsum(rng.uniform(0, 1, n)),
+                rng.integers(0, 3, n) * 1.0,
+                np.exp(5 * rng.normal(size=n)),
+                np.where(rng.random(n) < 0.1, rng.choice([-200, 1e30, np.inf, -9999, 850.0]), rng.normal(size=n)),
+                1e8 + rng.normal(size=n),
+                rng.standard_cauchy(n),
+            ][rng.integers(9)]
+            columns[name] = [repr(float(value)) for value in values]
+            for i in np.flatnonzero(rng.random(n) < rng.choice([0, 0.05, 0.5])):
+                columns[name][i] = str(rng.choice(["", "nan", "n/a", "inf", "-inf", "x"]))
+        text = "\n".join(
+            [",".join(columns), *(",".join(cells) for cells in zip(*columns.values(), strict=True))]
+        ).encode()
+        with contextlib.suppress(UserError):
+            table = infer(io.BytesIO(text), "t.csv", (), "y")
+            assert all(isinstance(line, str) for line in data_told(table.data))
+            numbers = table.x if table.classes else np.column_stack([table.x, table.y])
+            assert len(apart_rows(numbers)) == len(table.x) and (
+                coarse_told(numbers, [*table.inputs, "y"], np.dtype("f4")) or "x"
+            )
+        for how in (0, 0.3, "0.3,last", "0.3,random"):
+            with contextlib.suppress(UserError):
+                table = read_table(io.BytesIO(text), "t.csv", (), "y", (), None)
+                train, test = held_out(table, how, 0)
+                assert not set(train) & set(test) and len(train) >= 0

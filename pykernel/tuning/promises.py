@@ -154,8 +154,8 @@ def follows(errors: np.ndarray, there: np.ndarray) -> float:
     if not len(now):
         return 0.0
     now, before = now - now.mean(axis=0), before - before.mean(axis=0)
-    spread = float(np.square(now).sum() * np.square(before).sum())
-    return float((now * before).sum() / math.sqrt(spread)) if spread > 0 else 0.0
+    spread = float(np.linalg.norm(now) * np.linalg.norm(before))
+    return float((now * before).sum()) / spread if spread > 0 else 0.0
 
 
 def deviation_of(part: float, count: int) -> float:

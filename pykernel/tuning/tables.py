@@ -74,10 +74,15 @@ class LabelledTable:
         steps = np.diff(self.y)
         if len(self.y) < FEW_ROWS or (steps >= 0).all() or (self.classes and (steps != 0).sum() < len(self.classes)):
             return False
-        z = (self.x - self.x.mean(axis=0)) / np.maximum(self.x.std(axis=0), np.finfo(float).tiny)
-        z[self.apart] = 0.0
-        a = np.column_stack([z, ~self.apart])
         y = np.eye(len(self.classes))[self.y] if self.classes else self.y[:, None].astype(float)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z, y = (
+                (part - part.mean(axis=0)) / np.maximum(part.std(axis=0), np.finfo(float).tiny) for part in (self.x, y)
+            )
+        z[self.apart] = y[self.apart] = 0.0
+        a = np.column_stack([z, ~self.apart])
+        if not (np.isfinite(a).all() and np.isfinite(y).all()):
+            return False
         errors = y - a @ np.linalg.lstsq(a, y, rcond=None)[0]
         return follows(errors, ~self.apart) > max(ALIKE, CHANCE / math.sqrt(len(self.y)))
 

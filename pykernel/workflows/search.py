@@ -88,6 +88,9 @@ def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
         if rule:
             need_known(rule, known, "only")
             need_known(technique or named[0], named, "only")
+            if technique in WAYS and technique not in BASES.get(rule, ()):
+                having = ", ".join(each for each, ways in BASES.items() if technique in ways)
+                raise UserError(f"{option('only')} {rule}/{technique}: {rule} has no such technique; {having} have")
     chosen, ways = (list(dict.fromkeys(each[place] for each in parts if each[place])) for place in (0, 2))
     if ways and not chosen and {*ways} <= {*WAYS}:  # other rules have no such technique
         chosen = [rule for rule in BASES if {*BASES[rule]} & {*ways}]

@@ -49,6 +49,8 @@ def run(given: TableOf) -> Found:
             )
         like = None if given.like is None else Path(given.like)
         codes = [] if given.codes is None else numbers(given.codes, "codes")
+        if not all(map(math.isfinite, codes)):
+            raise UserError(f"{option('codes')} is {given.codes}; each must be a finite number")
         read, origins = prepare_table(data, out, columns, given.label, given.watch, like, codes)
         made = {new: origin.how for new, origin in origins.items() if origin.how != new}
         report = {"output": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}

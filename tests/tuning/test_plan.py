@@ -564,6 +564,10 @@ def test_only_a_way_is_tried_of_the_rules_that_have_it(target):
         assert {made.technique for made in tried} == {way}
         having = {rule for rule, each in BASES.items() if way in each}
         assert {made.rule for made in tried} == having - {"expansion-rls"}  # which is for numbers
+    with pytest.raises(
+        UserError, match="only klms/network: klms has no such technique; frozen, expansion-rls, expansion-softmax have"
+    ):
+        only("klms/network")
     assert only("klms,network") == (["klms"], ["network"]) and only("klms/fklms") == (["klms"], ["fklms"])
     assert {(made.rule, made.technique) for made in (arm.made for arm in arms(base, table, *only("klms,network")))} == {
         ("klms", "mklms")
