@@ -74,10 +74,16 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     error = report["errors"]["cross_validated"]
     taken = Rival(report["model"], found.wrong[at], error, report["vectors"], report["flash_bytes"])
     rivals = [_rival(job, made, losses(job.table, job.rows[1][at], made.trained.cv_predictions_))]
+    interrupted = False
     if not _given(options, NOT_HERE):
         network = NetworkJob.of(options, others["network"])
-        made = network.run(network.vectors())
-        rivals.append(_rival(network, made, network.left_out(made.vectors, at)))
+        try:
+            made = network.run(network.vectors())
+            rivals.append(_rival(network, made, network.left_out(made.vectors, at)))
+        except UserError:  # such as a precision that cannot hold it: the others are there
+            pass
+        except KeyboardInterrupt:
+            interrupted = True
     beaten = []
     for rival in rivals:
         # in place of all rows, few vectors are taken unless they are surely worse
@@ -90,6 +96,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
             report = taken.job.report(taken.made)
         found = Found(report, taken.made.spec, None)
     report["instead"] = [each.beside(taken) for each in beaten]
+    report["interrupted"] = report["interrupted"] or interrupted
     if not limited and taken.job is None:
         report["warnings"].append(_few(report, min(report["instead"], key=lambda other: other["error"])))
     return found
@@ -108,7 +115,8 @@ def _rival(job: TrainedJob, made: Frozen, wrong: np.ndarray) -> Rival:
 def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     shown = rate if report["classes"] else number
     return (
-        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('model', other['model'])} {other['vectors']} vectors have the error "
+        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('model', other['model'])} {other['vectors']} "
+        f"{'hidden units' if other['model'] == 'network' else 'vectors'} have the error "
         f"{shown(other['error'])} in place of {shown(report['errors']['cross_validated'])}, in {other['flash_bytes']:,} bytes"
     )
 

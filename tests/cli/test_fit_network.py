@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
@@ -106,3 +107,20 @@ def test_who_names_no_model_gets_the_network_where_it_is_surely_better(
     assert all(
         each["better"] < -2 and each["error"] > report["errors"]["cross_validated"] for each in report["instead"]
     )
+
+
+@pytest.mark.parametrize("failure", [UserError("t: it cannot be held"), KeyboardInterrupt()])
+def test_where_the_network_fails_the_others_are_there(
+    failure: BaseException, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_both(tmp_path, 80)
+    monkeypatch.chdir(tmp_path)
+
+    def fails(*_: Any) -> None:
+        raise failure
+
+    monkeypatch.setattr("pykernel.workflows.beside.NetworkJob.run", fails)
+    code, out, err = run("fit", "flow.csv", "--label", "y", "-n", "4", "-o", "m.toml", "--json")
+    report = json.loads(out)
+    assert Path("m.toml").exists() and report["interrupted"] == isinstance(failure, KeyboardInterrupt), err
+    assert code == (130 if report["interrupted"] else 0) and len(report["instead"]) == 1
