@@ -96,7 +96,8 @@ def fit(options: Fit, table: LabelledTable) -> Found:
             report = taken.job.report(taken.made)
         found = Found(report, taken.made.spec, None)
     report["instead"] = [each.beside(taken) for each in beaten]
-    report["interrupted"] = report["interrupted"] or interrupted
+    if interrupted:
+        report["interrupted"] = True
     if not limited and taken.job is None:
         report["warnings"].append(_few(report, min(report["instead"], key=lambda other: other["error"])))
     return found
