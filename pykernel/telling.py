@@ -222,9 +222,10 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     )
     told += _some([_apart(each) for each in data["apart"]])
     if (times := data["times"]) is not None:
+        gaps = f", with {_several(times['gaps'], 'gap')} of ten times that" if times["gaps"] else ""
         told.append(
-            "rows are {median:.4g}{unit} apart by {column}, nine in ten {low:.3g} to {high:.3g}{unit}, with {gaps:,} gaps of ten times that: models count "
-            "rows, not time; evenly resampled there would be {even:,}, for features of past values".format(**times)
+            "rows are {median:.4g}{unit} apart by {column}, nine in ten {low:.3g} to {high:.3g}{unit}".format(**times)
+            + f"{gaps}: models count rows, not time; evenly resampled there would be {times['even']:,}, for features of past values"
         )
     if data["missing"]:
         told.append(skipped(**data["missing"]))

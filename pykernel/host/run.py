@@ -218,7 +218,7 @@ class Run:
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Steps:
         truth = y
-        if self.coarse is None and len(x) > 1:
+        if not self.rows and len(x) > 1:
             labels = self.spec.label_columns if y.dtype.kind == "f" else ()
             given = np.column_stack([x, y]) if labels else x
             self.coarse = coarse_told(given, [*input_names(self.spec), *labels], self.spec.number)

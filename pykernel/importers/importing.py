@@ -88,7 +88,8 @@ def from_sklearn(
         then also be one that learns sample by sample, such as ``BudgetedKernelRegressor``; the spec does not learn.
     data : array of shape (n_samples, n_features), optional
         With ``vectors``: inputs as the device will meet them, without labels. By default they are made up of the
-        estimator's vectors. int16, and networks: they tell the range of each input.
+        estimator's vectors. int16, and networks: they tell the range of each input, and
+        for int16 whether 8 bits do for the weights of hidden units.
 
     Returns
     -------

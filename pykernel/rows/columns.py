@@ -150,6 +150,7 @@ class Column:
         self.noted: tuple[str, int, str] | None = None  # the first number in another notation
         self.low, self.high = math.inf, -math.inf  # of all numbers that are no sentinels
         self.sentinels: dict[float, int] = {}
+        self.first_lines: dict[float, int] = {}  # of sentinels
         self.ends = Ends()
         self.codes = frozenset[float]()  # what is a sentinel in another column: here one alone counts, too
         self.then = "read"  # what becomes of sentinels, a key of ``telling.SENTINEL``
@@ -189,6 +190,7 @@ class Column:
         while low in SENTINELS or high in SENTINELS:
             for end in {low, high} & SENTINELS:
                 self.sentinels[end] = self.sentinels.get(end, 0) + int((values == end).sum())
+                self.first_lines.setdefault(end, int(lines[values == end][0]))
                 values, lines = values[values != end], lines[values != end]
             if not len(values):
                 return
@@ -208,8 +210,11 @@ class Column:
         }
 
     def apart(self) -> dict[float, tuple[int, int]]:
-        """Numbers that lie apart from all others and are no sentinels: how often each is there, and its first line."""
-        return self.ends.apart(self.numbers, self.codes)
+        """Numbers that lie apart from all others and are not taken for missing values: how often each is there, and its first line."""
+        found = self.ends.apart(self.numbers, self.codes)
+        most, gone = APART * (self.high - self.low), self.far()
+        lone = [v for v in self.sentinels if v not in gone and max(self.low - v, v - self.high) > most > 0]
+        return found | {value: (self.sentinels[value], self.first_lines[value]) for value in lone}
 
     def emptied(self, values: np.ndarray) -> np.ndarray:
         """All numbers of the column, NaN in the place of sentinels."""
@@ -302,7 +307,8 @@ def other_notation(cell: str) -> str:
 def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
     """What stands for a missing value in one column of a table, or in ``known``, does so in all."""
     every = list(columns)
-    codes = frozenset([*known, *(value for column in every for value in (*column.far(), *column.apart()))])
+    repeated = (value for column in every for value, (count, _) in column.apart().items() if count > 1)
+    codes = frozenset([*known, *(value for column in every for value in column.far()), *repeated])
     for column in every:
         column.codes = codes
 

@@ -326,8 +326,8 @@ def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
 
 UNEVEN, GAP = 0.1, 10
 """Rows are unevenly spaced if nine in ten intervals differ by more than this part of the median; of so many times that is a gap."""
-RISES = 20
-"""A column that never falls, and rises so often, counts time or rows; of a shorter table, in every row."""
+RISES, LEAST_RISES = 20, 7
+"""A column that never falls, and rises so often, counts time or rows; of a shorter table, in every row; of fewer rows than LEAST_RISES, none."""
 MOMENT = re.compile(r"\s*(\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ,].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
 """A cell that holds a date or a time."""
 
@@ -457,7 +457,8 @@ class WholeTable:
         cells = self.cells(label)
         if label in self.numeric:
             return [cell if there else "" for cell, there in zip(cells, np.isfinite(self.numeric[label]), strict=True)]
-        if not classes and self.columns[label].numbers > self.columns[label].words and len(set(cells)) > FEW_VALUES:
+        several = len(set(cells)) > FEW_VALUES or any("\n" in cell for cell in cells)  # an open quote swallows lines
+        if not classes and self.columns[label].numbers > self.columns[label].words and several:
             self.columns[label].refuse_notation()
             self.columns[label].need_numbers()
         gone = NO_CLASS - {each.lower() for each in classes}
@@ -606,8 +607,6 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f", … ({len(names)})" if len(names) > most else "")
 
 
-LEAST_RISES = 7
-"""Of fewer rows, none is taken for a count."""
 FEW_VALUES = 10
 """A label with at most this many different integers may be meant as classes."""
 

@@ -115,9 +115,8 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
     if not spec.program.learns:
         answers, _ = model.ask(question, judged)
         beyond = np.isfinite(judged).all(axis=1) & ~spec.accepts(judged)
-        if (
-            beyond.any()
-        ):  # what it refuses is no reason to judge it by the rest: the firmware then goes on with what it has
+        if beyond.any():
+            # what it refuses is no reason to judge it by the rest: the firmware then goes on with what it has
             _stand_in(answers, beyond, y[:split], bool(spec.label.classes))
         return answers, None, 0
     late, trains = table.delay, trained_at_once(spec)
@@ -155,9 +154,10 @@ def _stand_in(answers: np.ndarray, beyond: np.ndarray, y: np.ndarray, of_classes
         if of_classes
         else (np.square(np.diff(known, axis=0)), np.square(known - usual))
     )
-    holds = np.mean(apart[0]) < np.mean(apart[1])
+    holds = len(known) > 1 and np.mean(apart[0]) < np.mean(apart[1])
     for i in np.flatnonzero(beyond):
-        answers[i] = answers[i - 1] if holds and i and not np.isnan(answers[i - 1]).any() else usual
+        there = i > 0 and bool((answers[i - 1] >= 0) if of_classes else np.isfinite(answers[i - 1]).all())
+        answers[i] = answers[i - 1] if holds and there else usual
 
 
 def _usual(y: np.ndarray, of_classes: bool) -> Any:

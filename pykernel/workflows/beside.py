@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pykernel.errors import UserError, option
+from pykernel.report.fits import told_vectors
 from pykernel.telling import number, rate
 from pykernel.tuning.tables import LabelledTable
 from pykernel.workflows import chosen
@@ -116,8 +117,7 @@ def _rival(job: TrainedJob, made: Frozen, wrong: np.ndarray) -> Rival:
 def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     shown = rate if report["classes"] else number
     return (
-        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('model', other['model'])} {other['vectors']} "
-        f"{'hidden units' if other['model'] == 'network' else 'vectors'} have the error "
+        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('model', other['model'])} {told_vectors(other)} have the error "
         f"{shown(other['error'])} in place of {shown(report['errors']['cross_validated'])}, in {other['flash_bytes']:,} bytes"
     )
 

@@ -361,6 +361,12 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
         (seed < 0, f"seed is {seed}; it must be 0 or more"),
         (seed >= 2**32, f"seed is {seed}; it must be at most {2**32 - 1}"),
     )
+    refuse(
+        (
+            which and table.device is not None,
+            f"{hold_out} is {given}, but whole devices are held out; leave {which} out",
+        )
+    )
     if table.device is not None:
         train, test = _held_out_devices(table.device, part, seed)
         return train[~table.apart[train]], test
@@ -368,8 +374,14 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     if table.in_time:
         at = round((1 - part) * len(table.y))
         train, test = np.split(np.arange(len(table.y)), [at])
-        if table.classes and part and len(np.unique(table.y[train])) < len(table.classes):
-            table.in_time = False
+        whole = not (table.classes and part) or len(np.unique(table.y[train])) == len(table.classes)
+        refuse(
+            (
+                which and not whole,
+                f"{hold_out} is {given}, and the rows before have not all classes; give a smaller part, or {part:g},random",
+            )
+        )
+        table.in_time = whole
     if not table.in_time:
         train, test = _drawn(table, part, seed)
     refuse(

@@ -731,3 +731,20 @@ def test_rows_sorted_by_class_are_drawn(run, tmp_path, monkeypatch):
     code, out, err = run("fit", "iris.csv", "--label", "y", "-n", "6", "--hold-out", "0.3", "-o", "m.toml", "--json")
     report = json.loads(out)
     assert code == 0 and not report["in_time"] and report["errors"]["held_out"] < 0.12, err
+
+
+def test_what_last_rows_cannot_be_is_said(run, tmp_path, monkeypatch):
+    """Of devices whole ones are held out; and the rows before the last ones must have all classes."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    Path("logs").mkdir()
+    for name in ("one", "two", "three"):
+        np.savetxt(f"logs/{name}.csv", rng.normal(size=(30, 2)), delimiter=",", header="a,y", comments="")
+    lines = [f"{x},{'late' if i > 50 else 'early'}" for i, x in enumerate(rng.normal(size=60))]
+    Path("kinds.csv").write_text("\n".join(["a,y", *lines]))
+    for data, sentence in (
+        ("logs", "but whole devices are held out; leave last out"),
+        ("kinds.csv", "and the rows before have not all classes"),
+    ):
+        code, _, err = run("fit", data, "--label", "y", "-n", "2", "--hold-out", "0.3,last", "-o", "m.toml")
+        assert code == 2 and f"--hold-out is 0.3,last, {sentence}" in err and not Path("m.toml").exists()
