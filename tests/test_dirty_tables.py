@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pykernel.bases.select import SELECTORS
 from pykernel.errors import UserError
 from pykernel.host.samples import samples_of
 from pykernel.rows.arrays import Part
@@ -22,7 +23,7 @@ from pykernel.spec.model import load_spec, make_spec
 from pykernel.telling import data_told
 from pykernel.tuning.combinations import input_limit
 from pykernel.tuning.samples import look, read
-from pykernel.tuning.tables import infer, read_table, sentinels
+from pykernel.tuning.tables import MODELS, infer, read_table, sentinels
 from pykernel.workflows.fit_job import held_out
 from pykernel.workflows.requests import Plan
 from pykernel.workflows.search import Asked, planned_data
@@ -675,8 +676,17 @@ def test_an_honest_column_has_nothing_apart(values):
     assert infer(of({"a": values, "b": values[::-1]}, RNG.normal(size=999)), "t.csv", (), "y").data["apart"] == []
 
 
-def test_spikes_are_named_and_train_nothing(tmp_path, monkeypatch, run):
-    """The device refuses such a row, and takes all others, as if the table had never held them."""
+FITS = [
+    *(["--label", "of" if model == "kfd" else "y", "--set", f"training.model={model}"] for model in MODELS),
+    *(["--set", f"training.method={method}"] for method in SELECTORS),
+    ["--label", "y", "--set", "training.method=efvs"],
+    ["--label", "y", "--set", "training.model=trained", "--set", "precision=int16"],
+]
+
+
+@pytest.mark.parametrize("how", FITS, ids=" ".join)
+def test_spikes_are_named_and_train_nothing(how, tmp_path, monkeypatch, run):
+    """The device takes all other rows, and if it answers with labels, it refuses such a row, as if the table had never held it."""
     rng = np.random.default_rng(1)
     x = np.column_stack([rng.uniform(43, 67, 500), rng.uniform(0, 100, 500)])
     y = np.sin(x[:, 0] / 5) + x[:, 1] / 50
@@ -684,30 +694,24 @@ def test_spikes_are_named_and_train_nothing(tmp_path, monkeypatch, run):
     spiked[rng.choice(500, 7, replace=False), 0] = 850 + rng.normal(size=7)
     monkeypatch.chdir(tmp_path)
     for name, some in (("clean", x), ("spiked", spiked)):
-        (tmp_path / f"{name}.csv").write_bytes(of({"temp": some[:, 0], "valve": some[:, 1]}, y).getvalue())
+        lines = of({"temp": some[:, 0], "valve": some[:, 1]}, y).getvalue().decode().split("\n")
+        kinds = ["of", *(["low", "high"][int(value > 1)] for value in y)]
+        Path(f"{name}.csv").write_text("\n".join(f"{line},{kind}" for line, kind in zip(lines, kinds, strict=True)))
     with open("spiked.csv", "rb") as file:
         said = " ".join(" ".join(data_told(infer(file, "spiked.csv", (), "y").data)).split())
     assert "7 cells of temp are far from all others (43" in said and "--codes" not in said
     limits = {}
     for name in ("clean", "spiked"):
-        code, _, err = run(
-            "fit",
-            f"{name}.csv",
-            "--label",
-            "y",
-            "-n",
-            "8",
-            "--set",
-            "training.model=trained",
-            "--set",
-            "precision=int16",
-            "-o",
-            f"{name}.toml",
-        )
+        few = () if {"training.model=svm", "training.model=lp"} & set(how) else ("-n", "8")
+        code, _, err = run("fit", f"{name}.csv", "--inputs", "temp,valve", *how, *few, "-o", f"{name}.toml")
         assert code == 0, err
         spec = load_spec(f"{name}.toml")
-        assert spec.accepts(x).all() and not spec.accepts(spiked)[(spiked != x).any(axis=1)].any()
-        limits[name] = np.array(spec.input.max_abs)
+        assert spec.accepts(x).all()
+        if "--label" in how:
+            assert not spec.accepts(spiked)[(spiked != x).any(axis=1)].any()
+            limits[name] = np.array(spec.input.max_abs)
+        else:  # a basis takes inputs far beyond its rows
+            limits[name] = np.array([spec.input.center, spec.input.scale])
     np.testing.assert_allclose(limits["clean"], limits["spiked"], rtol=0.05)
 
 

@@ -4,6 +4,7 @@ left out have chosen."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,13 @@ HELD_OUT = 0.25
 """The part of the rows, the last ones, that chooses the penalty.  Where they are fewer than two, it is the largest."""
 
 
-def trained_network(x: np.ndarray, y: np.ndarray, units: int, classes: bool, seed: int = 0) -> Any:
-    """A fitted estimator with so many rectified linear units, for labels (n,) or (n, outputs).  O(STEPS n (D + O) units); of more than MANY
-    rows, so many are drawn, in their order."""
+def trained_network(
+    x: np.ndarray, y: np.ndarray, units: int, classes: bool, seed: int = 0, penalties: Sequence[float] = PENALTIES
+) -> tuple[Any, float]:
+    """A fitted estimator with so many rectified linear units, for labels (n,) or (n, outputs), and the penalty that was chosen.
+
+    O(STEPS n (D + O) units); of more than MANY rows, so many are drawn, in their order.
+    """
     from sklearn.compose import TransformedTargetRegressor  # type: ignore[import-untyped]
     from sklearn.neural_network import MLPClassifier, MLPRegressor  # type: ignore[import-untyped]
     from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
@@ -37,8 +42,9 @@ def trained_network(x: np.ndarray, y: np.ndarray, units: int, classes: bool, see
         drawn = np.sort(np.random.default_rng(seed).permutation(len(x))[:MANY])
         x, y = x[drawn], y[drawn]
     first = round((1 - HELD_OUT) * len(x))
-    tried = PENALTIES if len(x) - first > 1 else PENALTIES[-1:]
+    tried = penalties if len(x) - first > 1 else penalties[-1:]
     with one_thread, warnings.catch_warnings():  # one thread: the bits do not depend on how many there are
         warnings.simplefilter("ignore")  # of steps that did not suffice: the rows left out judge the result
         scores = [fitted(alpha, slice(first)).score(x[first:], y[first:]) if len(tried) > 1 else 0.0 for alpha in tried]
-        return fitted(tried[int(np.argmax(scores))], slice(None))
+        taken = tried[int(np.argmax(scores))]
+        return fitted(taken, slice(None)), taken

@@ -120,7 +120,7 @@ class Arm:
     def began_with(self, training: Content) -> None:
         """Keep the settings that the first training has chosen; later trainings use them, without cross-validation."""
         self.made = replace(self.made, training=training)
-        self.own = {knob.name: training[knob.key] for knob in TRAINING}
+        self.own = {knob.name: training[knob.key] for knob in self.knobs}
 
     @property
     def name(self) -> str:

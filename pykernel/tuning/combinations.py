@@ -203,7 +203,8 @@ class Combination:
     budget: the (section, key) that sets the model's size; None if the size depends only on the inputs.
     spec: the simplest model.  None for a rule whose vectors come from the data: the technique is then the way to get
     them, and ``content`` has the other sections.
-    training: for trained vectors: units, widths, ridge, steps and start, after a first training has chosen them.
+    training: for trained vectors units, widths, ridge, steps and start, for networks the penalty, after a first training has chosen
+    them.
     """
 
     rule: str

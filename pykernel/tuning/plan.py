@@ -156,7 +156,7 @@ class Search:
         ram = self.limits.ram
         # where no labels come, a model that learns is one that the recording has taught
         trial.found = found | {"learning": None} if self.labels == "never" else found
-        for arm in self._arms_of(TRAINED) if found.get("training") else ():
+        for arm in self._arms_of(trial.arm.made.technique) if found.get("training") else ():
             arm.began_with(found["training"])
         trial.arm.trials.append(trial)
         self.trials.append(trial)
@@ -348,7 +348,7 @@ class Search:
             chances = 1 / np.arange(1.0, len(leaders) + 1)
             yield from self._changed(leaders[int(rng.choice(len(chances), p=chances / chances.sum()))], rng)
 
-    def _arms_of(self, *techniques: str) -> list[Arm]:
+    def _arms_of(self, *techniques: str | None) -> list[Arm]:
         return [arm for arm in self.arms if arm.made.technique in techniques]
 
     def _best_arms(self) -> list[tuple[Arm, Trial]]:

@@ -129,9 +129,10 @@ def _read_csv(
     whole = np.isfinite(table.x).all(axis=1)
     if not whole.all():
         table.data["missing"] = {"rows": int((~whole).sum()), "then": "left out"}
+    whole &= ~table.apart
     if whole.sum() < 2:
         raise UserError(f"{source}: has {int(whole.sum())} rows with all inputs; at least 2 are needed")
-    y, assumed = (None, []) if label is None else (table.y, table.assumed)
+    y, assumed = (None, []) if label is None else (table.y[whole], table.assumed)
     rows = ArrayRows(table.x[whole], name=source)
     return Samples(source, rows, table.inputs, table.column, table.classes, y, assumed, table.data)
 

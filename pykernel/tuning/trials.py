@@ -246,7 +246,7 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
     on the basis, or a ridge regression; "kfd" takes only the vectors and the ridge, and is trained on the device.  O(l n^2) for l rows.
     Raises UserError.
 
-    For trained vectors, the task may have ``training``, as in ``Combination``.  Otherwise cross-validation chooses the
+    For trained vectors and networks, the task may have ``training``, as in ``Combination``.  Otherwise rows left out choose the
     settings, and they are written to ``training``.
     """
     if "spec" in task:
@@ -258,11 +258,11 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
     base = task["base"]
     if base.get("precision") == "int16" and (task["rule"] == "kfd" or table.stage is not None):
         raise UserError("trained models of whole numbers are made by pykernel fit")
+    settings = {} if training is None else training
     if task["method"] == TRAINED:
-        settings = {} if training is None else training
         return _trained(base, int(task["size"]), *_first_rows(table, MOVED_ROWS), task.get("training"), settings)
     rows = _first_rows(table, TRAINED_ROWS)
-    return _network(task, *rows) if task["method"] == NETWORK else _on_basis(task, *rows)
+    return _network(task, *rows, settings) if task["method"] == NETWORK else _on_basis(task, *rows)
 
 
 def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
@@ -366,15 +366,17 @@ def _trained(
     return _frozen(base, found.machine("a plan", classes=tuple(classes) if classes else None), x)
 
 
-def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
+def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray, chosen: Content) -> Content:
     """The content of a network, or of a head that goes on learning behind it."""
     from pykernel.importers.sklearn import read_estimator
-    from pykernel.training.network import trained_network
+    from pykernel.training.network import PENALTIES, trained_network
 
     base, classes = task["base"], task["base"]["label"].get("classes")
     if classes and len(np.unique(y)) != len(classes):
         raise UserError("a class has no row to train on")
-    machine = read_estimator(trained_network(x, y, int(task["size"]), bool(classes)))
+    known = (task["training"]["penalty"],) if "training" in task else PENALTIES
+    model, chosen["penalty"] = trained_network(x, y, int(task["size"]), bool(classes), penalties=known)
+    machine = read_estimator(model)
     return headed(_frozen(base, replace(machine, classes=tuple(classes) if classes else None), x), task["rule"])
 
 

@@ -41,7 +41,7 @@ class NetworkJob(TrainedJob):
     def trained(self, vectors: int | None) -> Any:
         assert vectors is not None
         with self.waiting(f"training {vectors} hidden units"):
-            return trained_network(*self.rows, vectors, bool(self.table.classes), self.options.seed)
+            return trained_network(*self.rows, vectors, bool(self.table.classes), self.options.seed)[0]
 
     @property
     def cv(self) -> Any:
@@ -60,7 +60,7 @@ class NetworkJob(TrainedJob):
         with self.waiting(f"judging {vectors} hidden units by rows left out"):
             for fold in np.unique(which):
                 test = which == fold
-                model = trained_network(x[~test], y[~test], vectors, bool(count), self.options.seed)
+                model, _ = trained_network(x[~test], y[~test], vectors, bool(count), self.options.seed)
                 wrong[test] = losses(self.table, y[test], functions(model, x[test], count))
         return wrong
 

@@ -85,9 +85,9 @@ def test_a_class_that_a_fold_has_not_moves_no_other() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 2))
     y = np.where(x[:, 0] > 0, 3, 1)
-    told = functions(trained_network(x, y, 3, True), x, 4)
+    told = functions(trained_network(x, y, 3, True)[0], x, 4)
     assert told.shape == (40, 4) and np.mean(told.argmax(1) == y) > 0.9
-    alone = functions(trained_network(x, np.ones(40, int), 3, True), x, 2)
+    alone = functions(trained_network(x, np.ones(40, int), 3, True)[0], x, 2)
     assert alone.shape == (40, 1) and (alone > 0).all()
 
 
