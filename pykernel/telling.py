@@ -606,6 +606,14 @@ def inertia(report: Mapping[str, Any]) -> str | None:
     return f"correlate by {told['follows']:.2f} from row to row: past values would help, by [signal] averages or lags (docs/signals.md)"
 
 
+def gapped(errors: Mapping[str, float]) -> str | None:
+    """What stands in for missing inputs, and what it earns; None if no row lacks one, or nothing can.  errors: by [input] missing."""
+    ways = [f'{number(error)} with [input] missing = "{way}"' for way, error in errors.items() if way != "refuse"]
+    if not ways or "refuse" not in errors:
+        return None
+    return f"on all rows, also those that lack an input, the error is {number(errors['refuse'])} if the answer before them stands, {', '.join(ways)}"
+
+
 def question(report: Mapping[str, Any]) -> str:
     """Which question decides between a model that learns and one that does not."""
     if report["labels"] is not None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pykernel.bases.select import SELECTORS
 from pykernel.errors import UserError
+from pykernel.host.model import HostModel
 from pykernel.host.samples import samples_of
 from pykernel.rows.arrays import Part
 from pykernel.rows.columns import MISSING, Column, Columns, apart_rows, coarse_told
@@ -713,6 +714,43 @@ def test_spikes_are_named_and_train_nothing(how, tmp_path, monkeypatch, run):
         else:  # a basis takes inputs far beyond its rows
             limits[name] = np.array([spec.input.center, spec.input.scale])
     np.testing.assert_allclose(limits["clean"], limits["spiked"], rtol=0.05)
+
+
+def test_a_plan_says_what_stands_in_for_missing_inputs(tmp_path, monkeypatch, run):
+    """As a model that lives so over all rows does."""
+    rng = np.random.default_rng(0)
+    x = np.sin(np.arange(1200)[:, None] / [40, 90]) + 0.02 * rng.normal(size=(1200, 2))
+    y = x[:, 0] * x[:, 1]
+    x[rng.random(x.shape) < 0.05] = np.nan
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_bytes(of({"a": x[:, 0], "b": x[:, 1]}, y).getvalue())
+    code, out, err = run(
+        "plan",
+        "t.csv",
+        "--label",
+        "y",
+        "--labels",
+        "always",
+        "--only",
+        "klms",
+        "--trials",
+        "2",
+        "--jobs",
+        "1",
+        "--json",
+    )
+    assert code == 0, err
+    told = json.loads(out)["gaps"]
+    assert list(told) == ["refuse", "mean", "hold"]
+    planned = load_spec("pykernel-plan/planned.toml").model_dump(exclude_unset=True)
+    for way, error in told.items():
+        model = HostModel(make_spec(planned | {"input": planned["input"] | {"missing": way}}))
+        answers = model.prequential(x, y)[0].ravel()
+        there = np.isfinite(answers)
+        assert there.all() == (way != "refuse")
+        stands = answers[np.maximum.accumulate(np.where(there, np.arange(len(y)), 0))]
+        assert error == pytest.approx(np.sqrt(np.square(stands - y)[840:].mean()), rel=1e-9)
+    assert told["hold"] < min(told["refuse"], told["mean"])
 
 
 @pytest.mark.parametrize("command", ["plan", "fit", "table"])

@@ -22,6 +22,7 @@ from pykernel.telling import (
     counted,
     data_sentences,
     faults_told,
+    gapped,
     growth,
     inertia,
     judged_on,
@@ -80,6 +81,7 @@ def planned(
         ("learning", learner and f"{told_of(learner)}{where_simple_is_better(learner)}"),
         ("labels", None if monitors else question(report)),
         ("errors", None if monitors else inertia(report)),
+        ("gaps", gapped(report["gaps"])),
         ("smaller", report["small"] and told(report["small"])),
         ("verdict", compared and said[-1]),
     ]

@@ -63,9 +63,9 @@ def period_of(x: np.ndarray) -> int | None:
 
 
 def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
-    """Sentences about the recording of one machine.  rows: how many there were, of which the table has the last."""
+    """Sentences about the recording.  rows: how many there were, of which the table has the last; of many devices all."""
     (unit, first), told = ("row", 1 + rows - len(table.x)) if table.stage is None else ("step", 1), list[str]()
-    if table.y is None and len(table.x) >= FEWEST and (found := unlike(table.x)):
+    if table.y is None and table.devices is None and len(table.x) >= FEWEST and (found := unlike(table.x)):
         named = listed([f"{first + begin:,} to {first + end:,}" for begin, end in found])
         told.append(
             f"{unit}s {named} are like no other {unit}s: if the machine was faulty there, leave them out, for a monitor takes them for normal"

@@ -62,7 +62,14 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
     training: Content = {}
     if task.get("final"):
         return {"spec": content_of(task, replace(table, final=True))}
-    content = content_of(task, table, training)
+    missing = {} if task.get("missing", "refuse") == "refuse" else {"missing": task["missing"]}
+    table = replace(table, completes="missing" in task or table.completes)
+
+    def made(part: Table, known: Content) -> Content:
+        content = content_of({**task, **known}, part, training)
+        return content | {"input": content["input"] | missing}
+
+    content = made(table, {})
     whole = table.whole(content)
     spec, ram = whole.inner, memory_bytes(whole)["ram_bytes"]
     if task.get("ram") is not None and ram > task["ram"]:
@@ -71,7 +78,7 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
         found = watch(spec, table, task.get("promise", False))
     else:  # the settings of the first part's training serve the others
         known = {"training": training} if training else {}
-        others = [table.whole(content_of({**task, **known}, fold)).inner for fold in table.folds[1:]]
+        others = [table.whole(made(fold, known)).inner for fold in table.folds[1:]]
         found = judge(spec, table, others)
     return (
         found
@@ -112,12 +119,12 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
     split, y, judged = table.split, table.labels, table.x[table.judged]
     question = "classify" if spec.label.classes else "predict"
     model = HostModel(spec)
+    gone = ~np.isfinite(table.x).all(axis=1) & (table.completes and not spec.completes)
     if not spec.program.learns:
         answers, _ = model.ask(question, judged)
-        beyond = np.isfinite(judged).all(axis=1) & ~spec.accepts(judged)
-        if beyond.any():
-            # what it refuses is no reason to judge it by the rest: the firmware then goes on with what it has
-            _stand_in(answers, beyond, y[:split], bool(spec.label.classes))
+        # what it refuses is no reason to judge it by the rest: the firmware then goes on with what it has
+        beyond = gone[table.judged] | (np.isfinite(judged).all(axis=1) & ~spec.accepts(judged))
+        _stand_in(answers, beyond, y[:split], bool(spec.label.classes))
         return answers, None, 0
     late, trains = table.delay, trained_at_once(spec)
     # what the PC trained has learned from these rows
@@ -139,6 +146,7 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
             raise UserError("the rows of a device do not suffice to train it")
         else:
             answers = _retrained(model, table, first, end, question)
+        _stand_in(answers, gone[first:end], y[:split], bool(spec.label.classes))
         learning.append(answers)
     refused = np.concatenate(statuses)
     names = {int(status): status.name for status in spec.program.status}
@@ -148,6 +156,8 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
 
 def _stand_in(answers: np.ndarray, beyond: np.ndarray, y: np.ndarray, of_classes: bool) -> None:
     """Answers in place of those that are refused: the one before, or what is usual, by which of the two is nearer to the labels y."""
+    if not beyond.any():
+        return
     usual, known = _usual(y, of_classes), y[y >= 0] if of_classes else y[np.isfinite(y).reshape(len(y), -1).all(axis=1)]
     apart = (
         (known[1:] != known[:-1], known != usual)

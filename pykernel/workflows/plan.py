@@ -17,6 +17,7 @@ from pykernel.errors import MissingExtra, UserError, option
 from pykernel.files import all_or_none, new_folder
 from pykernel.gen.project import inside
 from pykernel.host.origin import with_origin
+from pykernel.host.samples import stand_ins
 from pykernel.host.start import taught
 from pykernel.parallel import Workers
 from pykernel.progress import Show
@@ -128,7 +129,7 @@ def run(given: Plan) -> Planned:
         watch.data(asked.read)
     for line in assumed_told(assumed):
         watch.tell(line)
-    recorded = told_of(table, base["input"].get("columns", ()), asked.read["rows"]) if table.devices is None else []
+    recorded = told_of(table, base["input"].get("columns", ()), asked.read["rows"])
     names = base["input"].get("columns") or [f"input {j}" for j in range(table.x.shape[1])]
     numbers = table.x
     if table.y is not None and not table.of_classes:
@@ -238,6 +239,7 @@ def concluded(
         "max_abs": asked.max_abs if winner.content["input"].get("max_abs") == asked.max_abs else None,
         "ranged": course.table.stage is None and isinstance(winner.content["input"].get("max_abs"), list),
         "signal": signal,
+        "gaps": with_gaps(course, winner),
     }
     whose = {"planned": report["winner"], "frozen": report["frozen"], "small": report["small"]}
     for name, spec in specs.items():
@@ -276,6 +278,19 @@ def count(course: Search, trials: Sequence[Trial]) -> None:
         tasks = [cost_task(dump(course.table.whole(trial.content)), TARGET) for trial in trials]
         for trial, costs in zip(trials, course.workers.run(tasks), strict=True):
             trial.found["amounts"] = taken(costs, Limits(TARGET))[0]
+
+
+def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
+    """The planned model's errors on all judged rows, also those that lack an input, by what [input] missing says; {} if no row does, or
+    if the spec says it.  Of rows that it refuses, the answer before stands.
+    """
+    table, task = course.table, winner.arm.task(winner, None)
+    spec = table.whole(winner.content)
+    gaps = table.y is not None and bool(np.isnan(table.x[table.judged]).any())
+    ways = ["refuse", *stand_ins(spec)] if gaps and spec.signal is None and not spec.completes else []
+    key = "learning" if winner.learns else "frozen"
+    found = dict(zip(ways, course.workers.run([task | {"missing": way} for way in ways]), strict=True))
+    return {way: told[key]["error"] for way, told in found.items() if told.get(key) is not None}
 
 
 def judge_again(course: Search, trials: Sequence[Trial]) -> None:

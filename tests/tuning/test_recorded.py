@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pykernel.spec.model import make_spec
-from pykernel.tuning.data import Table
+from pykernel.tuning.data import Devices, Table
 from pykernel.tuning.recorded import period_of, states_told, told_of, unlike
 
 
@@ -26,6 +26,7 @@ def test_a_fault_in_the_recording_is_found_wherever_it_is(at):
     assert abs(first - at) < 10 and abs(last - (at + 119)) < 10
     (told,) = told_of(Table(x, None), ("a", "b", "c"), 7000)  # the last of 7,000 rows
     assert told.startswith(f"rows {1001 + first:,} to {1001 + last:,} are like no other rows")
+    assert told_of(Table(x, None, devices=Devices((4000,), (2000,))), ("a", "b", "c"), 6000) == []
 
 
 def test_a_state_that_comes_late_and_twice_is_none():
@@ -56,6 +57,7 @@ def test_raw_waveforms_get_a_signal_and_nothing_else_does():
     assert period_of(np.column_stack([np.sin(t / 3), noise])) is None  # one of three columns
     assert [period_of(x) for x in (noise, walk, slow, fan(), np.full((900, 2), np.nan))] == [None] * 5
     (told,) = told_of(Table(rung, None), ("ax", "ay"), 6000)
+    assert [told] == told_of(Table(rung, None, devices=Devices((3000,), (3000,))), ("ax", "ay"), 6000)
     spec = told[told.index("channels") :]
     assert (
         spec == 'channels = ["ax", "ay"], window = 128, features = ["rms", "change", "kurtosis"]'
