@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import gc
 import json
 import math
 import multiprocessing
@@ -42,6 +43,8 @@ It must be a function of a module, without side effects.
 
 REPEATS = 2
 """So often tasks are done again whose worker process died, if none was finished since."""
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Linear algebra in a worker: with more threads than cores, they wait for each other most of the time."""
 MOST_PROCESSES = 1024
 """Most processes.  More processes do not get the pipes and semaphores that they need, on any machine."""
 
@@ -144,7 +147,7 @@ class Workers:
             for key, task in missing.items():
                 if time.monotonic() > until and len(wanted) - len(missing) + self.computed - before >= least:
                     break
-                with whole_task():  # an interrupt waits, so that the task's result is kept
+                with whole_task(), one_thread:  # an interrupt waits, so that the task's result is kept
                     self._take(key, task, *_timed(self.function, task, self.shared))
         elif missing:
             self._run_elsewhere(missing, until, least - len(wanted) + len(missing))
@@ -202,7 +205,7 @@ class Workers:
         executor = self._end.enter_context(_processes(self.jobs, self.function, self.shared))
 
         def submit(task: Task) -> Any:
-            with _without_interrupts():
+            with _without_interrupts(), _environment(ONE_THREAD):
                 return executor.submit(_call, self.function, task)
 
         return submit
@@ -379,12 +382,30 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextlib.contextmanager
+def _environment(more: Mapping[str, str]) -> Iterator[None]:
+    """Variables for processes that start meanwhile; what the user has set stays."""
+    new = {name: value for name, value in more.items() if name not in os.environ}
+    os.environ.update(new)
+    try:
+        yield
+    finally:
+        for name in new:
+            del os.environ[name]
+
+
+def collect_seldom() -> None:
+    """Look for cycles of garbage seldom: typed programs are many small objects that live long, and looking at them is a tenth of a plan."""
+    gc.set_threshold(100_000, 20, 20)
+
+
 def _begin(shared: Any) -> None:
     """Start of a new process: keep the shared data, ignore interrupts (the parent handles them), end with the
     parent.
     """
     global _shared
     _shared = shared
+    collect_seldom()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -431,25 +452,26 @@ class _OneThread(contextlib.ContextDecorator):
 
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
-        self.limits: Any = None
+        self.limits: list[Any] = []
         self.found: tuple[int, Any] | None = None
 
     def __enter__(self) -> None:
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
         with self.lock:
-            if not self.inside:
-                # looking for libraries takes milliseconds; new ones come with new modules
-                if self.found is None or self.found[0] != len(sys.modules):
-                    self.found = len(sys.modules), ThreadpoolController()
-                self.limits = self.found[1].limit(limits=1)
+            # looking for libraries takes milliseconds; new ones come with new modules
+            new = self.found is None or self.found[0] != len(sys.modules)
+            if new:
+                self.found = len(sys.modules), ThreadpoolController()
+            if new or not self.inside:
+                self.limits.append(self.found[1].limit(limits=1))
             self.inside += 1
 
     def __exit__(self, *error: object) -> None:
         with self.lock:
             self.inside -= 1
-            if not self.inside:
-                self.limits.restore_original_limits()
+            while self.limits and not self.inside:
+                self.limits.pop().restore_original_limits()
 
 
 one_thread = _OneThread()

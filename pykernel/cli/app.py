@@ -18,6 +18,7 @@ from pykernel.cli.face import command, options_of
 from pykernel.cli.help import PlainCommand, PlainGroup
 from pykernel.cli.output import BAD_INPUT, FAILED, INTERRUPTED, OK, UNREAD, say
 from pykernel.errors import UNWRITTEN, CheckFailed, UserError
+from pykernel.parallel import collect_seldom
 from pykernel.request.option import former
 from pykernel.workflows.requests import COMMANDS, GONE
 
@@ -83,6 +84,7 @@ def assembled() -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; exits with 0, 1 (check failed), 2 (bad input) or 130 (interrupted)."""
+    collect_seldom()
     sys.exit(
         run(
             lambda: assembled()(
