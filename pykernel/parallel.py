@@ -453,18 +453,18 @@ class _OneThread(contextlib.ContextDecorator):
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
         self.limits: list[Any] = []
-        self.found: tuple[int, Any] | None = None
+        self.found = 0  # how many modules there were when libraries were looked for
+        self.libraries: Any = None
 
     def __enter__(self) -> None:
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
         with self.lock:
             # looking for libraries takes milliseconds; new ones come with new modules
-            new = self.found is None or self.found[0] != len(sys.modules)
-            if new:
-                self.found = len(sys.modules), ThreadpoolController()
+            if new := self.found != len(sys.modules):
+                self.found, self.libraries = len(sys.modules), ThreadpoolController()
             if new or not self.inside:
-                self.limits.append(self.found[1].limit(limits=1))
+                self.limits.append(self.libraries.limit(limits=1))
             self.inside += 1
 
     def __exit__(self, *error: object) -> None:
