@@ -170,6 +170,7 @@ LEFT_OUT = {
     "words": "words",
     "notation": "numbers with a unit or in another notation, to be written alone",
     "empty": "empty",
+    "logged": "what a device computed",
     "unused": "not an input",
     "other": "no numbers",
 }

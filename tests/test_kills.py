@@ -200,7 +200,7 @@ def models():
     return (
         build(learned, model.memory).files,
         build(make_spec(whole)).files,
-        build(toy_spec("class"), with_check=True).files,
+        build(toy_spec("class"), also=("check",)).files,
     )
 
 
@@ -320,7 +320,7 @@ def test_a_stamp_is_of_the_code_alone():
     spec = toy_spec("real")
     row = {"built": "gcc", "target": "cortex-m4f", "samples": "1", "stream": "", "equal": "yes", "state": ""}
     files = build(spec).files
-    proved = build(spec, checks=[row | {"bounds": "predict 100"}], with_check=True).files
+    proved = build(spec, checks=[row | {"bounds": "predict 100"}], also=("check",)).files
     assert files == build(spec).files and proved["src/toy.h"] != files["src/toy.h"]
 
     def stamp(found):
@@ -335,7 +335,7 @@ def test_a_stamp_is_of_the_code_alone():
 
 ROWS = "\n".join(["a,b,y", *(f"{i % 7 / 7},{i % 5 / 5},{(i % 7 + i % 5) / 7}" for i in range(60)), ""])
 COMMANDS = {
-    "generate": "generate spec.toml -o out/m --with-check",
+    "generate": "generate spec.toml -o out/m --for check",
     "simulate": "simulate spec.toml data.csv -o out/answers.csv --report out/plot.html",
     "fit": "fit data.csv --label y -o out/fit.toml --report out/plot.html",
     "basis": "fit data.csv --inputs a,b --set kernel.sigma=1 -n 2 -o out/spec.toml --report out/report.html",

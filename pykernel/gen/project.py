@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from pykernel.gen.firmware import check_files, check_program, page_program
 from pykernel.gen.micropython import micropython_files
 from pykernel.gen.model import bare, model_code
 from pykernel.gen.packages import bound_macros, package_files
+from pykernel.gen.recorder import recorder_files
 from pykernel.gen.sbom import sbom
 from pykernel.gen.snapshot import snapshot_context
 from pykernel.gen.write import MANIFEST_FORMAT, extras, project_folder, write_files
@@ -85,24 +86,20 @@ def generate(
     out: str | Path,
     memory: Memory | None = None,
     force: bool = False,
-    with_check: bool = False,
-    micropython: bool = False,
+    also: Collection[str] = (),
 ) -> Generated:
     """Write the C project of a model.
 
     Nothing is written if there is any error.
     memory: the learned state from which the device starts; if not given, the device starts untrained.
     force: also overwrite files that were changed by hand; without it, such files are an error.
-    with_check: also write the firmware for ``pykernel check --board``.  micropython: also write a user C module of
-    MicroPython.  What the folder has already of these is written again.
+    also: of ``EXTRAS``, what is written beside the model.  What the folder has already of these is written again.
     """
     folder = Path(out)
-    asked: dict[str, Any] = {"with_check": with_check, "micropython": micropython}
-    project = build(spec, memory, **asked)
+    project = build(spec, memory, also=also)
     with project_folder(folder):
-        before = extras(folder)
-        if any(before[what] > asked[what] for what in asked):
-            project = build(spec, memory, **{what: asked[what] or before[what] for what in asked})
+        if (before := extras(folder)) - {*also}:
+            project = build(spec, memory, also=before | {*also})
         files = write_files(folder, {**project.files, **project.start}, force)
     return Generated(folder, files, project.figures, spec.default)
 
@@ -111,17 +108,16 @@ def build(
     spec: Spec,
     memory: Memory | None = None,
     checks: Sequence[Mapping[str, str]] = (),
-    with_check: bool = False,
+    also: Collection[str] = (),
     annotated: bool = False,
     proof: str = "",
-    micropython: bool = False,
 ) -> Project:
     """Everything that ``generate`` writes.
 
     checks, proof: results for VALIDITY.md and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
     """
     try:
-        return _build(spec, memory, checks, with_check, annotated, proof, micropython)
+        return _build(spec, memory, checks, also, annotated, proof)
     except DialectError as error:
         if spec.custom is None:
             raise
@@ -148,10 +144,9 @@ def _build(
     spec: Spec,
     memory: Memory | None,
     checks: Sequence[Mapping[str, str]],
-    with_check: bool,
+    also: Collection[str],
     annotated: bool,
     proof: str,
-    micropython: bool,
 ) -> Project:
     code, valid = model_code(spec, annotated), spec.program.valid
     if not code.layout.slots:
@@ -176,15 +171,17 @@ def _build(
         # tables of both files, defined in NAME.c
         storage["shared"] = {table["name"] for table in code.tables} & {table["name"] for table in storage["tables"]}
     files = {path.format(name=spec.name): render(template, context) for path, template in _sources(context).items()}
+    if "recorder" in also:
+        files |= recorder_files(spec, context, render)
     files["LICENSE"] = runtime_text("LICENSE")
     files[f"{spec.name}.toml"] = spec.to_toml(complete=True)
     files["README.md"] = render("README.md", context)
     if spec.custom is not None and spec.kernel is not None and spec.kernel.source is not None:
         files[spec.kernel.source] = spec.custom.source.decode()
     packaged = package_files(files, context, render, checks)
-    if with_check:
+    if "check" in also:
         packaged |= check_files(spec, files[f"src/{spec.name}.h"], render)
-    if micropython:
+    if "micropython" in also:
         packaged |= micropython_files([path for path in files if path.endswith(".c")], context, render)
     stamp = stamp_of(files)
     files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}

@@ -84,7 +84,7 @@ def record_proof(folder: str | Path, spec: Spec, sentence: str) -> Path:
 
 
 def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], proof: str) -> Path:
-    files = build(spec, start_of(folder, spec), checks=rows, proof=proof, **extras(folder)).files
+    files = build(spec, start_of(folder, spec), checks=rows, proof=proof, also=extras(folder)).files
     changed = ("VALIDITY.md", "manifest.json", f"{spec.name}.cdx.json", f"src/{spec.name}.h")
     write_files(folder, {path: files[path] for path in changed})
     return folder / "VALIDITY.md"

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -76,13 +77,14 @@ def read_manifest(folder: Path) -> Any:
         raise ValueError("brackets without end") from None
 
 
-def extras(folder: Path) -> dict[str, Any]:
-    """Whether the folder has the firmware for the check on a board, and the module for MicroPython; as ``build`` takes it."""
+EXTRAS = {"check": r".*_check/check\.c", "micropython": r"micropython\.mk", "recorder": r"src/\w+_log\.c"}
+"""What a folder may hold beside a model, as ``build`` takes it -> a file of it."""
+
+
+def extras(folder: Path) -> set[str]:
+    """What the folder holds beside a model, of ``EXTRAS``."""
     paths = _told_by(lambda: read_manifest(folder))[1]
-    return {
-        "with_check": any(path.endswith("_check/check.c") for path in paths),
-        "micropython": "micropython.mk" in paths,
-    }
+    return {what for what, pattern in EXTRAS.items() if any(re.fullmatch(pattern, path) for path in paths)}
 
 
 def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:

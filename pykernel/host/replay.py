@@ -48,7 +48,7 @@ def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
 
 def log_header(spec: Spec) -> list[str]:
     """Columns of a log that holds samples, answers, statuses and hashes."""
-    program, columns = spec.program, _Columns(spec, "the log")
+    program, columns = spec.program, LogColumns(spec, "the log")
     learned = [LEARNED] if columns.may_ask else columns.labels
     asked = [column for column, (question, _) in columns.answers.items() if question == program.asks]
     return [
@@ -133,7 +133,7 @@ def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterat
     For a model without labels, the column ``learned`` replaces the label: 1 for a row that was learned, 0 for a row
     that was only asked.  Without this column, every row was learned.
     """
-    columns = _Columns(spec, name)
+    columns = LogColumns(spec, name)
     first = 0
     for part in read_parts(file, name, columns.choose, ",".join([*columns.generic, STATE_HASH]), rows):
         yield columns.parse(part, first)
@@ -149,7 +149,7 @@ class _Cells:
     what: str
 
 
-class _Columns:
+class LogColumns:
     """Which column is what, and the cells' meaning."""
 
     def __init__(self, spec: Spec, name: str) -> None:

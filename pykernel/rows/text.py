@@ -14,6 +14,7 @@ import numpy as np
 
 from pykernel.errors import MissingExtra, UserError, nearest
 from pykernel.rows.arrays import Cells, Part
+from pykernel.rows.frames import FramedTable, is_framed
 
 BATCH = 4096
 """Rows read and run at a time."""
@@ -68,7 +69,10 @@ def column_names(file: BinaryIO, name: str) -> list[str]:
 
 
 def _source(file: BinaryIO, name: str, example: str) -> Any:
-    return arrow_module(name).ArrowTable(file, name) if _is_binary(file, name) else _TextTable(file, name, example)
+    head = _head(file, name)
+    if head.startswith(BINARIES):
+        return arrow_module(name).ArrowTable(file, name)
+    return FramedTable(file, name) if is_framed(head) else _TextTable(file, name, example)
 
 
 class _TextTable:
@@ -178,8 +182,8 @@ class _TextTable:
         return cell.replace(",", ".")
 
 
-def _is_binary(file: BinaryIO, name: str) -> bool:
-    """Whether the file begins as Parquet or Arrow do.  A file that cannot be looked into is text.
+def _head(file: BinaryIO, name: str) -> bytes:
+    """How the file begins; of one that cannot be looked into nothing: it is text.
 
     Raises UserError for a compressed file.
     """
@@ -190,7 +194,7 @@ def _is_binary(file: BinaryIO, name: str) -> bool:
     kind = next((kind for begin, kind in COMPRESSED.items() if re.match(begin, head)), None)
     if kind is not None:
         raise UserError(f"{name}: is compressed ({kind}); decompress it, or save it as CSV")
-    return head.startswith(BINARIES)
+    return head
 
 
 def arrow_module(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A model on a board that is connected by a serial line.  The board runs the firmware of ``generate --with-check``.
+"""A model on a board that is connected by a serial line.  The board runs the firmware of ``generate --for check``.
 
 The board asks and the host answers.  pykernel/gen/templates/check_link.c describes the frames.
 """
@@ -17,6 +17,7 @@ import numpy as np
 from pykernel.errors import MissingExtra, UserError
 from pykernel.gen.firmware import CHUNK
 from pykernel.gen.project import Project
+from pykernel.rows.frames import checked
 from pykernel.targets.jobs import JobModel
 
 BAUD = 115_200
@@ -74,7 +75,7 @@ def open_line(url: str, baud: int = BAUD) -> Line:
         raise MissingExtra("a check on a board", "board") from None
     try:
         # a connection over the network does not support a time limit for writing
-        limit = {} if url.startswith("rfc2217:") else {"write_timeout": 10}
+        limit: dict[str, Any] = {} if url.startswith("rfc2217:") else {"write_timeout": 10, "exclusive": True}
         line: Line = serial.serial_for_url(url, baudrate=baud, timeout=0.05, **limit)
     except Exception as error:  # pyserial raises unrelated types of errors for an invalid URL or speed
         reason = " ".join(str(error).split())
@@ -92,18 +93,6 @@ def coded(data: bytes) -> bytes:
     return b"".join(bytes([len(run) + 1]) + run for run in data.split(b"\0")) + b"\0"
 
 
-def decoded(frame: bytes) -> bytes | None:
-    """The data of an encoded frame, the inverse of ``coded``; None for an invalid frame.
-
-    frame: without the zero at its end.
-    """
-    runs, at = [], 0
-    while at < len(frame):
-        runs.append(frame[at + 1 : at + frame[at]])
-        at += frame[at]
-    return b"\0".join(runs) if at == len(frame) else None
-
-
 def sealed(kind: bytes, number: int, data: bytes) -> bytes:
     """A complete encoded frame: kind, number, data and checksum."""
     content = kind + bytes([number]) + data
@@ -112,10 +101,8 @@ def sealed(kind: bytes, number: int, data: bytes) -> bytes:
 
 def opened(frame: bytes) -> tuple[bytes, int, bytes] | None:
     """Kind, number and data of a frame; None if it was damaged."""
-    content = decoded(frame)
-    if content is None or len(content) < 6 or zlib.crc32(content[:-4]).to_bytes(4, "little") != content[-4:]:
-        return None
-    return content[:1], content[1], content[2:-4]
+    content = checked(frame)
+    return None if content is None or len(content) < 2 else (content[:1], content[1], content[2:])
 
 
 @dataclass(frozen=True)
@@ -299,7 +286,7 @@ class Link:
         return "the board sent more frames than the check has; generate its firmware from this spec again"
 
     def _silence(self, patience: float, damaged: int) -> str:
-        firmware = "the firmware of pykernel generate --with-check"
+        firmware = "the firmware of pykernel generate --for check"
         if self.heard and damaged > 2:
             return "what is sent to the board arrives damaged; check the wire to its RX, and its UART's buffer"
         if self.heard:

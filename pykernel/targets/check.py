@@ -102,7 +102,7 @@ def check_board(
     progress: Progress | None = None,
     devices: Devices = (),
 ) -> Report:
-    """Run a stream through the host and through the C on a board with the firmware of ``generate(with_check=True)``.
+    """Run a stream through the host and through the C on a board with the firmware of ``generate --for check``.
 
     url: a port, or any other URL of pyserial's: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.  Other
     arguments as for ``pykernel.gen.check``.  The row of the report has ``times``, the time of each call in ticks of the

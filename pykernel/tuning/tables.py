@@ -19,6 +19,7 @@ from pykernel.host.signal import RawRows
 from pykernel.progress import Show
 from pykernel.rows.arrays import Part
 from pykernel.rows.columns import MISSING, NO_CLASS, NUMBERS, Column, Columns, apart_rows, share_codes
+from pykernel.rows.frames import logged
 from pykernel.rows.recordings import Recordings, each_part
 from pykernel.rows.text import is_number, read_parts
 from pykernel.spec.missing import WORDS
@@ -507,7 +508,9 @@ class WholeTable:
     def left_out(self, name: str) -> dict[str, Any]:
         """Why a column is no input."""
         values, words, such_as = self.numeric.get(name), list[str](), ""
-        if values is None:
+        if name in logged(self.header):
+            why = "logged"
+        elif values is None:
             cells = self.cells(name)
             found, such_as = few_words(cells), next(filter(is_word, cells), "")
             noted = self.columns[name].noted
@@ -592,8 +595,8 @@ def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) ->
     for each in inputs:
         if each not in read.numeric:
             raise UserError(f"{read.name}: column {each!r} does not hold numbers; leave it out of {option('inputs')}")
-    found, starts = read.numeric, read.starts
-    different = [each for each in found if each != label and np.ptp(finite_values(found[each])) > 0]
+    found, starts, not_given = read.numeric, read.starts, {label, *logged(read.header)}
+    different = [each for each in found if each not in not_given and np.ptp(finite_values(found[each])) > 0]
     chosen = list(inputs) or [each for each in different if not _counts(found[each], starts)] or different
     if not chosen:
         for column in read.columns.values():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pykernel.errors import UserError, option
+from pykernel.errors import UserError, did_you_mean, option
+from pykernel.request.kinds import words
 from pykernel.request.option import function
-from pykernel.telling import refuse
 from pykernel.workflows.models import need_ram, spec_and_memory
 from pykernel.workflows.requests import Generate
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 def run(given: Generate) -> Generated:
     """Write a model as a C project.  With an estimator the device starts from what it has learned."""
     from pykernel.gen.project import generate
-    from pykernel.gen.write import starts_learned
+    from pykernel.gen.write import EXTRAS, starts_learned
 
     spec, own = spec_and_memory(given.model, given.name)
-    refuse(
-        (
-            given.for_ not in (None, "micropython"),
-            f"{option('for')} {given.for_}: generate knows micropython; other toolchains take every folder as it is",
-        )
-    )
+    also = words(given.for_)
+    for each in also:
+        if each not in EXTRAS:
+            remedy = did_you_mean(
+                each, EXTRAS, f"there are {', '.join(EXTRAS)}; other toolchains take every folder as it is"
+            )
+            raise UserError(f"{option('for')} {each} is not known; {remedy}")
     need_ram(spec)
     if given.start is not None:
         if given.memory is not None or own is not None:
@@ -40,10 +41,7 @@ def run(given: Generate) -> Generated:
             f"{given.output}: its device starts from what was learned, which would be lost; give {option('start')} with that state again, or "
             f"{option('force')} for a device that knows nothing"
         )
-    module = given.for_ is not None
-    return generate(
-        spec, given.output, memory=memory, force=given.force, with_check=given.with_check, micropython=module
-    )
+    return generate(spec, given.output, memory=memory, force=given.force, also=also)
 
 
 generate = function(Generate, run)

@@ -149,12 +149,19 @@ class Generate:
     memory: Annotated[State | None, Py("A learned state to start from; by default, that of the estimator.")] = None
     start: Start = None
     force: Annotated[bool, Opt("Overwrite files that were changed by hand.")] = False
-    with_check: Annotated[bool, Opt("Also the firmware with which pykernel check --board tests a board.")] = False
-    for_: Annotated[str | None, Opt("Also files for micropython: a user C module.", "NAME")] = None
+    for_: Annotated[
+        str | None,
+        Opt(
+            "Also a recorder (docs/recording.md), the firmware for check --board, or a module for MicroPython.",
+            "recorder,check,micropython",
+        ),
+    ] = None
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "json")
-    gone: ClassVar = OF_SPEC | {"--micropython": "here it is --for micropython"}
+    gone: ClassVar = OF_SPEC | {
+        f"--{old}": f"here it is --for {old.removeprefix('with-')}" for old in ("micropython", "with-check")
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,7 +175,7 @@ class Check:
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
         pykernel check spec.toml --board /dev/ttyACM0 --record out/
 
-    A board needs the firmware of pykernel generate --with-check (docs/boards.md).
+    A board needs the firmware of pykernel generate --for check (docs/boards.md).
 
     Columns: equal says whether the bytes are equal. Code and constants are flash, by the first compiler. For a target,
     flash is the whole program, RAM is the model, stack is the largest use. The second table counts instructions of one

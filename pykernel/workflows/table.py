@@ -26,6 +26,7 @@ from pykernel.telling import Watch
 from pykernel.tuning.notes import Code, Notes, Origin, notes, notes_of
 from pykernel.tuning.tables import WholeTable, few_words, is_word, moment, read_columns
 from pykernel.workflows.given import opened, write_file
+from pykernel.workflows.record import is_recording, record
 from pykernel.workflows.requests import TableOf
 
 Converted = tuple[dict[str, Any], int]
@@ -36,6 +37,8 @@ def run(given: TableOf) -> Found:
     """What ``pykernel table`` does."""
     data, out, columns, precision = str(given.data), Path(given.output), words(given.inputs), given.precision
     need_free(out, data, given.force)
+    if is_recording(data):
+        return record(given, out)
     to_text, text = out.suffix.lower() == ".csv", data == "-" or Path(data).suffix.lower() in TEXTS
     if to_text:
         need_free(notes_of(out), data, given.force)

@@ -61,7 +61,7 @@ class Module:
     """A generated module, loaded: Model() and the constants, as a script in MicroPython sees them."""
 
     def __init__(self, spec, folder):
-        generate(spec, folder, micropython=True)
+        generate(spec, folder, also=("micropython",))
         module = folder / "micropython" / f"mod_{spec.name}.c"
         self.names, objects = written(folder, module.read_text()), []
         for source in sorted((folder / "src").glob("*.c")):
@@ -218,7 +218,7 @@ def test_the_module_of_every_model_compiles(rule, precision, stage, floats, tmp_
     content = content_of(rule, precision, stage)
     if content is None:
         pytest.skip("the rule has no such stage")
-    project = build(make_spec(content), micropython=True)
+    project = build(make_spec(content), also=("micropython",))
     text = project.files["micropython/mod_m.c"]
     for name, source in project.sources.items():
         (tmp_path / name).write_text(source)
@@ -237,7 +237,7 @@ def test_the_module_of_every_model_compiles(rule, precision, stage, floats, tmp_
 
 @pytest.mark.skipif(not (shutil.which("cmake") and shutil.which("gcc")), reason="needs cmake and gcc")
 def test_cmake_takes_the_module_as_a_port_does(tmp_path):
-    generate(spec_of(), tmp_path / "flow", micropython=True)
+    generate(spec_of(), tmp_path / "flow", also=("micropython",))
     written(tmp_path, (tmp_path / "flow" / "micropython" / "mod_flow.c").read_text())
     (tmp_path / "CMakeLists.txt").write_text(f"""
         cmake_minimum_required(VERSION 3.13)
@@ -263,7 +263,7 @@ def test_cmake_takes_the_module_as_a_port_does(tmp_path):
 
 @pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 def test_make_lists_the_module_as_micropython_reads_it(tmp_path):
-    generate(spec_of(), tmp_path / "flow", micropython=True)
+    generate(spec_of(), tmp_path / "flow", also=("micropython",))
     (tmp_path / "Makefile").write_text(
         "USERMOD_DIR := flow\ninclude flow/micropython.mk\nUSERMOD_DIR := other\n"
         "all:\n\t@echo $(SRC_USERMOD_C) $(SRC_USERMOD_LIB_C) $(CFLAGS_USERMOD)\n"
@@ -291,14 +291,14 @@ def test_a_folder_keeps_its_module(tmp_path, monkeypatch):
     run("generate", "flow.toml", "-o", "out", "--for", "micropython")
     text = module.read_text()
     record(tmp_path / "out", spec, check(spec, samples=20))
-    run("generate", "flow.toml", "-o", "out", "--with-check")
+    run("generate", "flow.toml", "-o", "out", "--for", "check")
     assert module.read_text() == text and (tmp_path / "out" / "examples" / "flow_check" / "check.c").exists()
 
 
 def test_names_that_mean_something_in_micropython_are_refused(tmp_path, capsys):
     for name in ("machine", "random", "lambda", "mp", "array"):
         with pytest.raises(UserError, match=f"^{name} means something else in MicroPython"):
-            build(spec_of(name=name), micropython=True)
+            build(spec_of(name=name), also=("micropython",))
     (tmp_path / "flow.toml").write_text(spec_of().to_toml())
     run("generate", str(tmp_path / "flow.toml"), "-o", str(tmp_path / "out"), "--for", "circuitpython", code=2)
     assert "generate knows micropython" in capsys.readouterr().err and not (tmp_path / "out").exists()

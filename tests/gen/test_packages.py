@@ -627,7 +627,7 @@ def test_esp_idf_component_builds_with_stubs(package, tmp_path):
 @pytest.mark.parametrize("example", ["zephyr-app", "zephyr-check", "esp-idf", "esp-idf-check"])
 def test_examples_find_the_model_they_lie_in(example, tmp_path):
     """The examples' own CMake, with the toolchain's entry replaced: which folder do they add?"""
-    generate(spec_of(), tmp_path / "flow", with_check=True)
+    generate(spec_of(), tmp_path / "flow", also=("check",))
     if example.startswith("zephyr"):
         stub = tmp_path / "zephyr" / "share" / "zephyr-package" / "cmake"
         stub.mkdir(parents=True)

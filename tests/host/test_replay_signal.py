@@ -104,7 +104,7 @@ def test_gaps_and_labels_that_come_later(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_board_logged_of_raw_rows_replays(kind, tmp_path):
     spec = spec_of(kind)
-    project = build(spec, with_check=True)
+    project = build(spec, also=("check",))
     line = boards.Pipe(boards.on_this_pc(project, tmp_path))
     log = io.StringIO()
     try:

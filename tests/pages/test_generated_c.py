@@ -70,7 +70,7 @@ CALL = re.compile(
 
 def header(spec: Spec) -> str:
     """The header, with NAME for the model's name."""
-    text = built(spec, with_check=True).files[f"src/{spec.name}.h"]
+    text = built(spec, also=("check",)).files[f"src/{spec.name}.h"]
     return text.replace(f"{spec.name.upper()}_", "NAME_").replace(f"{spec.name}_", "NAME_")
 
 
@@ -176,7 +176,7 @@ def test_every_file_is_named(made):
     text = PAGE.read_text(encoding="utf-8")
     for several in made.values():
         for spec, _ in several:
-            for path in built(spec, with_check=True).files:
+            for path in built(spec, also=("check",)).files:
                 name = path.replace("qqq", "NAME")
                 assert f"`{name}`" in text or any(
                     f"`{name[: i + 1]}`" in text for i, c in enumerate(name) if c == "/"

@@ -1,4 +1,4 @@
-"""Boards that are none: QEMU's, with the firmware of ``generate --with-check``, at a pseudo terminal or a socket; and
+"""Boards that are none: QEMU's, with the firmware of ``generate --for check``, at a pseudo terminal or a socket; and
 boards with faults, in a time of their own."""
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def filled_in(main: str, uart: str, folder: str) -> str:
 
 def bare_metal(spec: Spec, target_name: str, chain: str = "gcc", uart: str = "", flash: int | None = None) -> Image:
     """The firmware for a QEMU machine; uart, flash: of another machine with the CPU."""
-    target, project = find_target(target_name), build(spec, with_check=True)
+    target, project = find_target(target_name), build(spec, also=("check",))
     extra = firmware_of(project)
     main = project.files["examples/bare-metal-check/main.c"]
     extra["main.c"] = filled_in(main, uart or UARTS[target_name], f"{spec.name}_check")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from pykernel.gen.project import Project, build
@@ -10,8 +11,8 @@ from pykernel.spec.model import Spec
 _BUILT: dict[Any, Project] = {}
 
 
-def built(spec: Spec, with_check: bool = False) -> Project:
-    key = spec.to_toml(), with_check
+def built(spec: Spec, also: Collection[str] = ()) -> Project:
+    key = spec.to_toml(), frozenset(also)
     if key not in _BUILT:
-        _BUILT[key] = build(spec, with_check=with_check)
+        _BUILT[key] = build(spec, also=also)
     return _BUILT[key]

@@ -23,9 +23,10 @@ from pykernel.gen.check import Reference
 from pykernel.gen.firmware import CHUNK
 from pykernel.gen.project import build
 from pykernel.gen.streams import mixed_stream
+from pykernel.rows.frames import decoded
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets import board
-from pykernel.targets.board import BoardModel, Link, coded, decoded, opened, sealed
+from pykernel.targets.board import BoardModel, Link, coded, opened, sealed
 from pykernel.targets.check import check_board
 from tests.support import ROOT, arduino, boards
 from tests.support.built import built
@@ -69,7 +70,7 @@ def link_of(spec: Spec, line: board.Line) -> Link:
 
 @pytest.fixture(scope="module")
 def on_this_pc(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return boards.on_this_pc(built(spec_of(), with_check=True), tmp_path_factory.mktemp("board"))
+    return boards.on_this_pc(built(spec_of(), also=("check",)), tmp_path_factory.mktemp("board"))
 
 
 # ------------------------------------------------------------------------------------------------------------- frames
@@ -103,7 +104,7 @@ def test_a_changed_bit_is_found(data: bytes, bit: int, draw: st.DataObject) -> N
 @pytest.mark.parametrize("kind", SPECS)
 def test_every_kind_of_model(kind: str, tmp_path: Path) -> None:
     spec = spec_of(kind)
-    project = built(spec, with_check=True)
+    project = built(spec, also=("check",))
     line = boards.Pipe(boards.on_this_pc(project, tmp_path))
     try:
         model = BoardModel(project, link_of(spec, line))
@@ -119,7 +120,7 @@ def test_every_kind_of_model(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("system", boards.STUBS)
 def test_the_programs_of_operating_systems_with_stubs(system: str, tmp_path: Path) -> None:
     spec = spec_of()
-    project = built(spec, with_check=True)
+    project = built(spec, also=("check",))
     line = boards.Pipe(boards.with_stubs(project, tmp_path, system))
     try:
         model = BoardModel(project, link_of(spec, line))
@@ -145,7 +146,7 @@ class Noise:
 def test_damaged_bytes_change_nothing_but_the_time(on_this_pc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board, "PAUSE", 0.01)
     spec = spec_of()
-    project = built(spec, with_check=True)
+    project = built(spec, also=("check",))
     line = boards.Pipe(on_this_pc, noise=Noise(0))
     try:
         link = link_of(spec, line)
@@ -160,7 +161,7 @@ def test_damaged_bytes_change_nothing_but_the_time(on_this_pc: Path, monkeypatch
 def test_a_wrong_bit_on_the_board_is_found(tmp_path: Path) -> None:
     """Negative control: the board computes something else."""
     spec = spec_of()
-    project = build(spec, with_check=True)
+    project = build(spec, also=("check",))
     source = project.files["src/m.c"]
     wrong = re.sub(r"(#define M_ETA 0\.\d+)f", r"\g<1>001f", source)
     assert wrong != source
@@ -177,7 +178,7 @@ def test_a_wrong_bit_on_the_board_is_found(tmp_path: Path) -> None:
 def test_what_another_host_began_is_ended(on_this_pc: Path, exhaustive: bool) -> None:
     """A check that was interrupted, anywhere: the next one works."""
     spec = spec_of()
-    project = built(spec, with_check=True)
+    project = built(spec, also=("check",))
     line = boards.Pipe(on_this_pc)
     stream = mixed_stream(spec, 20, 3)
     reference = Reference(project, None, *stream)
@@ -206,7 +207,7 @@ def test_what_another_host_began_is_ended(on_this_pc: Path, exhaustive: bool) ->
 def test_noise_alone_breaks_nothing_under_sanitizers(tmp_path: Path) -> None:
     """Any bytes, then a check: the board neither hangs nor leaves its arrays."""
     spec = spec_of()
-    project = built(spec, with_check=True)
+    project = built(spec, also=("check",))
     program = boards.on_this_pc(project, tmp_path, ("-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
     line = boards.Pipe(program)
     rng = np.random.default_rng(0)
@@ -231,7 +232,7 @@ def test_the_command_and_its_log(on_this_pc: Path, tmp_path: Path, run: Any) -> 
     tty.setraw(theirs)
     process = subprocess.Popen([on_this_pc], stdin=ours, stdout=ours)
     try:
-        assert run("generate", file, "-o", out, "--with-check")[0] == 0
+        assert run("generate", file, "-o", out, "--for", "check")[0] == 0
         words = ["check", file, "--board", os.ttyname(theirs), "--samples", "60"]
         code, said, _ = run(*words, "--record", out, "--log", log)
         assert code == 0 and "60 samples on the board" in said and "yes" in said
@@ -241,7 +242,7 @@ def test_the_command_and_its_log(on_this_pc: Path, tmp_path: Path, run: Any) -> 
         (tmp_path / "m.toml").write_text(spec.to_toml().replace("n_max = 8", "n_max = 9"))
         assert run("generate", file, "-o", out)[0] == 0
         assert "examples/m_check/check.c" in (tmp_path / "out" / "manifest.json").read_text()
-        assert run("generate", file, "-o", out, "--with-check")[0] == 0
+        assert run("generate", file, "-o", out, "--for", "check")[0] == 0
     finally:
         process.kill()
         process.wait()
@@ -423,7 +424,7 @@ def test_a_board_beside_the_limits_of_a_target(on_this_pc: Path, tmp_path: Path,
 @pytest.mark.parametrize("name", ["check", "page"])
 def test_names_that_the_firmware_has_are_refused(name: str) -> None:
     with pytest.raises(UserError, match=r"call the model otherwise|choose another"):
-        build(spec_of(name=name), with_check=True)
+        build(spec_of(name=name), also=("check",))
 
 
 def test_answers_that_all_arrive_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -506,7 +507,7 @@ def test_a_reset_in_the_middle(tmp_path: Path) -> None:
 def test_an_arduino(kind: str, which: str, tmp_path: Path) -> None:
     """The sketch, in simavr: equal bytes, and timer 1's cycles are those of its clock."""
     spec = spec_of(kind, name="flow")
-    elf = arduino.sketch(build(spec, with_check=True), tmp_path, which)
+    elf = arduino.sketch(build(spec, also=("check",)), tmp_path, which)
     mcu = arduino.BOARDS[which][0]
     with boards.running([str(arduino.simulator(tmp_path)), mcu, "16000000", str(elf)]) as url:
         report = check_board(spec, url, samples=200)
@@ -532,7 +533,7 @@ def test_an_arduino(kind: str, which: str, tmp_path: Path) -> None:
 def test_boards_that_others_wrote(package: str, tmp_path: Path) -> None:
     """An RP2040 without an operating system, and an Uno with the sketch."""
     spec = spec_of(name="flow")
-    project = built(spec, with_check=True)
+    project = built(spec, also=("check",))
     if package == "avr8js":
         if not arduino.IS_HERE:
             pytest.skip(arduino.MISSING)

@@ -1,0 +1,218 @@
+"""Frames of a recorder: what ``generate --for recorder`` makes a firmware send, as rows of a table.
+
+A frame lies between two zeros, without a zero in it (consistent overhead byte stuffing); in it are a kind, what this kind carries, and
+the CRC-32 of both.  pykernel/gen/templates/log.c lists the kinds.  What lies between frames is text of the firmware's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Literal, NamedTuple
+
+from pykernel.errors import UserError
+from pykernel.rows.arrays import Part
+
+PARTS = ("time", "x", "label", "answer", "status", "hash")
+"""What a row may carry, in this order; bit i of a row's parts stands for part i."""
+FORMAT = 1
+CODES = "fdhib"
+"""Types of numbers, in words of Python's struct."""
+LONGEST = 2**17
+"""Most bytes of a frame."""
+READ = 2**16
+BEHIND = 2**15
+"""A number of a row that seems to be so far ahead lies behind: the device began anew."""
+SHOWN = {"f": ".9g", "d": ".17g"}
+"""How reals are written, so that they read back to the same bits."""
+
+
+def decoded(frame: bytes) -> bytes | None:
+    """The data of an encoded frame; None for an invalid frame.  frame: without the zeros around it."""
+    found, at = bytearray(), 0
+    while at < len(frame):
+        code = frame[at]
+        found += frame[at + 1 : at + code]
+        at += code
+        if code < 255 and at < len(frame):
+            found.append(0)
+    return bytes(found) if at == len(frame) else None
+
+
+def checked(frame: bytes) -> bytes | None:
+    """The kind of a frame and what it carries; None if it was damaged."""
+    content = decoded(frame)
+    if content is None or len(content) < 6 or zlib.crc32(content[:-4]).to_bytes(4, "little") != content[-4:]:
+        return None
+    return content[:-4]
+
+
+class Told(NamedTuple):
+    """What came: the cells of a row; how many rows are "lost" before the next one; or that the device "began" anew."""
+
+    kind: Literal["row", "lost", "began"]
+    cells: Sequence[str] = ()
+    rows: int = 0
+
+
+class Frames:
+    """Frames as they come, in pieces of any length.
+
+    damaged: frames that were not whole.  early: rows that came before the names of all columns.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.rest, self.damaged, self.early = name, b"", 0, 0
+        self.layout: bytes | None = None
+        self.names: list[str | None] = []
+        self.next: int | None = None
+        self.time = 0
+
+    @property
+    def header(self) -> list[str] | None:
+        """All columns, once they are known.  The last ones are what a device's log has: see ``logged``."""
+        names = [name for name in self.names if name is not None]
+        if self.layout is None or len(names) < len(self.names):
+            return None
+        answers = names[len(names) - self._counts[2] :]
+        given = names[: len(names) - self._counts[2]]
+        time = next(each for each in map("time{}".format, ["", *range(2, len(names) + 3)]) if each not in names)
+        return [time, *given, "status", "call", *(["state_hash"] if self._persists else []), *answers]
+
+    def feed(self, data: bytes) -> Iterator[Told]:
+        *pieces, self.rest = (self.rest + data).split(b"\0")
+        if len(self.rest) > LONGEST:
+            self.damaged, self.rest = self.damaged + 1, b""
+        for piece in filter(None, pieces):
+            content = checked(piece)
+            if content is None:
+                self.damaged += not (piece.isascii() and "".join(piece.decode().split()).isprintable())
+            elif content[:1] in b"RC":
+                yield from self._row(content)
+            elif content[:1] == b"B":
+                yield from self._begin(content)
+            elif content[:1] == b"N" and self.layout is not None:
+                self._name(content)
+
+    def _begin(self, content: bytes) -> Iterator[Told]:
+        if content[1:2] != bytes([FORMAT]) or len(content) != 17 or not set(content[4:7]) <= set(CODES.encode()):
+            raise UserError(
+                f"{self.name}: its recorder is of another version of pykernel; generate the firmware's recorder again"
+            )
+        again, layout = content[2] & 1 == 0, content[3:]
+        if (not again and self.next is not None) or (self.layout is not None and layout != self.layout):
+            yield Told("began")
+        if layout != self.layout:
+            self.layout, self.next = layout, None
+            self.names = [None] * sum(self._counts)
+        if not again:
+            self.next, self.time = 0, 0
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        """Numbers of inputs, labels and answers."""
+        return struct.unpack_from("<3H", self.layout or b"", 4)
+
+    @property
+    def _persists(self) -> bool:
+        return bool((self.layout or b"")[0])
+
+    def _name(self, content: bytes) -> None:
+        at = int.from_bytes(content[1:3], "little")
+        if at < len(self.names):
+            self.names[at] = content[3:].decode(errors="replace")
+
+    def _row(self, content: bytes) -> Iterator[Told]:
+        header, number = self.header, int.from_bytes(content[1:3], "little")
+        if header is None:
+            self.early += 1
+            return
+        lost = 0 if self.next is None else (number - self.next) % 2**16
+        self.next = (number + 1) % 2**16
+        if lost > BEHIND:
+            yield Told("began")
+        elif lost:
+            yield Told("lost", rows=lost)
+        if content[:1] == b"C":
+            cells = [""] * len(header)
+            cells[header.index("status") + 1] = content[3:].decode(errors="replace")
+            yield Told("row", cells)
+        elif (row := self._cells(content[3], content[4:])) is not None:
+            yield Told("row", row)
+        else:
+            self.damaged += 1
+
+    def _cells(self, parts: int, data: bytes) -> list[str] | None:
+        """The cells of a row; None if its length is not that of its parts."""
+        codes = [chr(code) for code in (self.layout or b"")[1:4]]
+        counts = self._counts
+        kinds = ["I", *(code * count for code, count in zip(codes, counts, strict=True)), "i", "I"]
+        form = "<" + "".join(kind for i, kind in enumerate(kinds) if parts >> i & 1)
+        try:
+            values = iter(struct.unpack(form, data))
+        except struct.error:
+            return None
+        time, x, label, answer, status, whole = (
+            [format(next(values), SHOWN.get(code, "")) if parts >> i & 1 else "" for code in kind]
+            for i, kind in enumerate(kinds)
+        )
+        if time[0]:
+            self.time += (int(time[0]) - self.time) % 2**32
+            time = [str(self.time)]
+        hashed = [f"{int(each):08x}" if each else "" for each in whole] if self._persists else []
+        return [*time, *x, *label, *status, "", *hashed, *answer]
+
+
+def logged(header: Sequence[str]) -> list[str]:
+    """The columns that a device has computed, in a table with the header of ``Frames``; none of any other table."""
+    at = header.index("status") if "status" in header else len(header)
+    return list(header[at:]) if list(header[at + 1 : at + 2]) == ["call"] else []
+
+
+def is_framed(head: bytes) -> bool:
+    """Whether bytes from the beginning of a file hold a frame."""
+    return any(checked(piece) is not None for piece in head.split(b"\0")[:-1])
+
+
+class FramedTable:
+    """A file of frames, read up to the names of its columns, as ``read_parts`` needs it.  Rows, counted from 1, stand for lines, and
+    those of the file that are lost are empty.
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self.name, self.where, self.frames, self.position = name, f"{name}, its frames", Frames(name), 0
+        self.told = self._told(file)
+        self.first = list(itertools.islice(self.told, 1))
+        if self.frames.header is None:
+            raise UserError(f"{name}: no frame in it names the columns; record from the beginning, or for longer")
+        self.header = self.frames.header
+
+    def _told(self, file: BinaryIO) -> Iterator[Told]:
+        for data in iter(functools.partial(file.read, READ), b""):
+            self.position += len(data)
+            yield from self.frames.feed(data)
+
+    def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
+        """The columns at these places."""
+        cells = self._rows()
+        for first in itertools.count(1, rows):
+            some = list(itertools.islice(cells, rows))
+            if not some:
+                return
+            columns: dict[str, Any] = {each: [row[at] for row in some] for each, at in places.items()}
+            yield Part(columns, range(first, first + len(some)), self.position)
+
+    def _rows(self) -> Iterator[Sequence[str]]:
+        count = 0
+        for told in itertools.chain(self.first, self.told):
+            if told.kind == "began":
+                raise UserError(
+                    f"{self.name}: after row {count:,} the device began anew, and a table is one recording; pykernel table {self.name} "
+                    "--output FIRST.csv writes a file of each"
+                )
+            for row in [[""] * len(self.header)] * told.rows if told.kind == "lost" else [told.cells]:
+                count += 1
+                yield row

@@ -1,0 +1,370 @@
+"""Rows as a device sends them, to a table: frames of ``generate --for recorder``, or lines of text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+
+from pykernel.errors import UserError, option
+from pykernel.files import open_data, whole_file
+from pykernel.progress import Show
+from pykernel.report.document import Facts, Found, told
+from pykernel.request.kinds import words
+from pykernel.rows.arrays import Part
+from pykernel.rows.columns import Columns
+from pykernel.rows.frames import READ, Frames, Told, is_framed, logged
+from pykernel.rows.text import LINE_LIMIT, SEPARATORS, is_number
+from pykernel.targets.board import BAUD, Line, open_line
+from pykernel.workflows.requests import TableOf
+
+PORT = re.compile(r"(?P<url>[a-z0-9]{2,}://.+?|/dev/(?!null|stdin|fd/).+?|COM\d+)(@(?P<baud>\d+))?")
+"""A serial port, or another URL of pyserial's, and its speed."""
+AGAIN = 0.5
+"""Seconds between two tries to open a port that has gone."""
+FEW = 2
+"""So many lines of numbers that follow each other are a table of text."""
+GLANCE = 1.0
+"""Seconds between two looks at what came."""
+
+
+def is_recording(data: str) -> bool:
+    """Whether data is a port, or bytes that hold frames."""
+    if PORT.fullmatch(data):
+        return True
+    with ExitStack() as stack, suppress(UserError, OSError):
+        _, file, _ = open_data(data, stack)
+        return is_framed(file.peek(READ) if hasattr(file, "peek") else b"")
+    return False
+
+
+def record(given: TableOf, out: Path) -> Found:
+    """Write rows as they come, until the end, an interrupt or SIGTERM."""
+    for name in ("label", "like", "codes"):
+        if getattr(given, name) is not None:
+            raise UserError(f"{option(name)} is for a table, and {given.data} is recorded; leave it out")
+    if out.suffix.lower() != ".csv":
+        raise UserError(f"{out}: a recording is a table of text: give {option('output')} with .csv")
+    source, began = str(given.data), time.monotonic()
+    heard = _Heard(source, words(given.inputs))
+    with given.watch.progress(None) as show, _Tables(out, given.force) as tables, _until_told():
+        for data in _pieces(source, given.watch.tell):
+            for came in heard.feed(data):
+                tables.take(came, heard)
+            tables.flush()
+            _show(show, tables, heard, time.monotonic() - began)
+    if not tables.rows:
+        raise UserError(f"{source}: no row came: {heard.why()}")
+    seconds = time.monotonic() - began
+    given.watch.data(tables.seen.report(file=source))
+    found = {
+        "output": str(tables.files[0]),
+        "files": list(map(str, tables.files)),
+        "rows": tables.rows,
+        "lost": tables.lost,
+        "damaged": heard.damaged,
+        "early": heard.early,
+        "framed": not heard.text,
+        "columns": heard.header,
+        "seconds": seconds,
+    }
+    facts = [
+        *(("file", str(file)) for file in tables.files),
+        ("rows", f"{tables.rows:,} in {seconds:.0f} s; {_losses(tables, heard)}"),
+        ("columns", ", ".join(heard.header or ())),
+        ("bits", TEXT if heard.text else "frames hold the device's bits: pykernel state replay repeats them"),
+    ]
+    return Found(found, told(Facts(facts)))
+
+
+TEXT = "lines of text are for plan, fit and simulate; state replay needs every digit, as frames have (generate --for recorder)"
+
+
+def _losses(tables: _Tables, heard: _Heard) -> str:
+    """What did not come whole."""
+    what = "lines that are no rows" if heard.text else "damaged frames"
+    told = [f"{tables.lost:,} rows are lost, and empty here" if tables.lost else "none is lost"]
+    told += [f"{heard.damaged:,} {what}"] * bool(heard.damaged)
+    told += [f"{heard.early:,} came before the columns' names"] * bool(heard.early)
+    return "; ".join(told)
+
+
+def _show(show: Show, tables: _Tables, heard: _Heard, seconds: float) -> None:
+    """How many rows came, how fast, and what is in them."""
+    if time.monotonic() - tables.looked < GLANCE:
+        return
+    tables.looked = time.monotonic()
+    columns = [
+        f"{name} {'stuck at ' if one.low == one.high else ''}{one.low:.4g}{'' if one.low == one.high else f' to {one.high:.4g}'}"
+        for name, one in tables.seen.columns.items()
+        if one.numbers
+    ]
+    show(
+        0.0,
+        f"{tables.rows:,} rows, {tables.rows / max(seconds, 1e-9):.4g} a second; {', '.join(columns[:8])}; {_losses(tables, heard)}",
+    )
+
+
+@contextmanager
+def _until_told() -> Iterator[None]:
+    """Until Ctrl-C or SIGTERM, which end the recording as its end does."""
+    here = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if here else None
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if here:
+            signal.signal(signal.SIGTERM, before)
+
+
+# ------------------------------------------------------------------------------------------------------------- what comes
+
+
+def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
+    """Bytes as they come; empty ones where nothing comes for a while.  A serial port that vanishes is waited for."""
+    port = PORT.fullmatch(data)
+    if port is None or port["url"].startswith("socket://"):
+        with ExitStack() as stack:
+            file: Any = open_data(data, stack)[1] if port is None else _connected(port["url"], stack)
+            while piece := file.read1(READ):
+                yield piece
+        return
+    url, baud = port["url"], int(port["baud"] or BAUD)
+    line = open_line(url, baud)
+    while True:
+        try:
+            while True:
+                yield line.read(1) + line.read(getattr(line, "in_waiting", 0))
+        except (OSError, TypeError):  # pyserial's errors are OSErrors, but a port that vanished may raise TypeError
+            line.close()
+            tell(f"{url} is gone; it is waited for, and what came is kept")
+            while (again := _reopened(url, baud)) is None:
+                time.sleep(AGAIN)
+            line = again
+            tell(f"{url} is there again")
+
+
+def _connected(url: str, stack: ExitStack) -> BinaryIO:
+    """What comes from a socket://HOST:PORT, until its end."""
+    try:
+        where = urlsplit(url)
+        connection = stack.enter_context(socket.create_connection((where.hostname, where.port or 0)))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{url} cannot be opened ({error}); is it socket://HOST:PORT, and does a program listen there?"
+        ) from None
+    return stack.enter_context(connection.makefile("rb"))
+
+
+def _reopened(url: str, baud: int) -> Line | None:
+    try:
+        return open_line(url, baud)
+    except UserError:
+        return None
+
+
+class _Heard:
+    """What came: frames, or lines of text.  It is text once FEW lines follow each other that hold as many numbers, and no frame came.
+
+    given: names of a text's columns, if its first line is none.
+    """
+
+    def __init__(self, source: str, given: Sequence[str]) -> None:
+        self.source, self.given, self.frames = source, given, Frames(source)
+        self.text, self.lines, self.unread, self.bytes = False, b"", 0, 0
+        self.names: list[str] | None = None
+        self.words: list[str] | None = None
+        self.before: list[list[str]] = []
+
+    @property
+    def header(self) -> list[str] | None:
+        return self.names if self.text else self.frames.header
+
+    @property
+    def damaged(self) -> int:
+        return self.unread if self.text else self.frames.damaged
+
+    @property
+    def early(self) -> int:
+        return self.frames.early
+
+    def why(self) -> str:
+        """Why there is no row."""
+        if not self.bytes:
+            return "nothing was sent; is the baud rate right, and the firmware running?"
+        if self.early or self.frames.layout is not None:
+            return "no frames named the columns; record from the device's start, or for longer"
+        return f"{self.bytes:,} bytes were no frames, and no lines of numbers; is the baud rate right? PORT@9600 says another than {BAUD}"
+
+    def feed(self, data: bytes) -> Iterator[Told]:
+        self.bytes += len(data)
+        for came in self.frames.feed(data):
+            if self.text:  # it was text of the firmware's own
+                self.text = False
+                yield Told("began")
+            yield came
+        if self.frames.layout is None:
+            *lines, self.lines = (self.lines + data).split(b"\n")
+            self.lines = self.lines[-LINE_LIMIT:]
+            for line in lines:
+                yield from self._line(line)
+
+    def _line(self, line: bytes) -> Iterator[Told]:
+        text = line.decode(errors="ignore").strip()
+        separator = max(SEPARATORS, key=text.count)
+        cells = [cell.strip() for cell in text.split(separator)]
+        if not text:
+            return
+        if len(text.encode()) < len(line.strip()) or not text.isprintable():
+            self.unread += 1
+        elif not all(map(_is_cell, cells)):
+            if self.names is None:
+                self.words, self.before = cells, []
+            self.unread += cells != (self.names or cells)
+        elif self.names is not None:
+            self.unread += len(cells) != len(self.names)
+            if len(cells) == len(self.names):
+                yield Told("row", cells)
+        else:
+            if self.before and len(self.before[-1]) != len(cells):
+                self.unread, self.before = self.unread + len(self.before), []
+            self.before.append(cells)
+            if len(self.before) >= FEW:
+                self.text, self.names = True, self._named(len(cells))
+                yield from (Told("row", each) for each in self.before)
+
+    def _named(self, count: int) -> list[str]:
+        if self.given and len(self.given) != count:
+            raise UserError(
+                f"{option('inputs')} names {len(self.given)} columns, and a line of {self.source} has {count} cells"
+            )
+        if self.given:
+            return list(self.given)
+        there = self.words is not None and len({*self.words}) == count == len(self.words)
+        return list(self.words or ()) if there else [f"x{j}" for j in range(count)]
+
+
+def _is_cell(cell: str) -> bool:
+    """Whether a cell is a number, in decimal or as C's %a prints it, or empty."""
+    with suppress(ValueError):
+        return cell == "" or is_number(cell) or float.fromhex(cell) is not None
+    return False
+
+
+# ------------------------------------------------------------------------------------------------------------ the tables
+
+
+class _Tables:
+    """The files: the one that was named, and where a device began anew another one with a number.  On a disk that is full all whole
+    rows stay.
+
+    looked: when was last looked at ``seen``.
+    """
+
+    def __init__(self, out: Path, force: bool) -> None:
+        self.out, self.force, self.files = out, force, list[Path]()
+        self.rows = self.lost = self.whole = 0
+        self.looked, self.seen = time.monotonic(), Columns()
+        self.filled = Counter[str]()
+        self.header: list[str] = []
+        self.waiting: list[Sequence[str]] = []
+        self.file: Any = None
+
+    def __enter__(self) -> _Tables:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def take(self, came: Told, heard: _Heard) -> None:
+        if came.kind == "began":
+            self.close()
+            return
+        if self.file is None:
+            self._begin(heard.header or [])
+        rows = [[""] * len(self.header)] * came.rows if came.kind == "lost" else [came.cells]
+        self.waiting += rows
+        self.lost += came.rows
+        self.rows += came.kind == "row"
+
+    def _begin(self, header: Sequence[str]) -> None:
+        number = len(self.files) + 1
+        path = self.out if number == 1 else self.out.with_stem(f"{self.out.stem}-{number}")
+        try:
+            self.file = path.open("w" if self.force else "x", newline="")
+        except OSError as error:
+            raise UserError(
+                f"{path}: cannot be written: {error.strerror}; {option('force')} overwrites a file"
+            ) from None
+        self.files.append(path)
+        self.header, self.whole, self.filled = list(header), 0, Counter()
+        numbers = [each for each in header if each not in logged(header)]
+        self.seen.begin(str(self.out), numbers)
+        self.waiting = [self.header]
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if self.file is None or not self.waiting:
+            return
+        rows = self.waiting[self.whole == 0 :]
+        columns = dict(zip(self.header, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
+        self.filled.update(name for name, cells in columns.items() if any(cells))
+        if rows:
+            numbers = {name: [_plain(cell) for cell in columns[name]] for name in self.seen.columns}
+            self.seen.read(Part(numbers, range(self.seen.rows + 2, self.seen.rows + 2 + len(rows)), 0))
+        try:
+            csv.writer(self.file, lineterminator="\n").writerows(self.waiting)
+            self.file.flush()
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self.file.fileno(), self.whole)
+            raise UserError(f"{self.files[-1]}: {error.strerror}; the {self.rows:,} rows before are whole") from None
+        self.waiting, self.whole = [], os.fstat(self.file.fileno()).st_size
+
+    def close(self) -> None:
+        """Write what waits, and leave out what was never recorded: the time, or all that a device computes."""
+        if self.file is None:
+            return
+        try:
+            self.flush()
+        finally:
+            self.file, file = None, self.file
+            with suppress(OSError):
+                file.close()
+        computed = logged(self.header)
+        gone = set(computed) if not self.filled.keys() & set(computed) else set[str]()
+        if self.header[0] not in self.filled:
+            gone.add(self.header[0])
+        if gone and computed:
+            _without(self.files[-1], gone)
+
+
+def _plain(cell: str) -> str:
+    """A number that C's %a printed, in decimal."""
+    return repr(float.fromhex(cell)) if "x" in cell.lower() else cell
+
+
+def _without(path: Path, columns: set[str]) -> None:
+    """Remove columns of a table."""
+    with path.open(newline="") as old, whole_file(path) as file:
+        rows, new = csv.reader(old), io.TextIOWrapper(file, newline="")
+        header = next(rows)
+        kept = [i for i, name in enumerate(header) if name not in columns]
+        csv.writer(new, lineterminator="\n").writerows(
+            [row[i] for i in kept] for row in itertools.chain([header], rows)
+        )
+        new.detach()  # which writes what waits
