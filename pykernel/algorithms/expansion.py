@@ -33,7 +33,7 @@ from pykernel.algorithms.elementary import (
 )
 from pykernel.algorithms.expert import calibrated, mix
 from pykernel.algorithms.extents import FEATURES, PACKED
-from pykernel.algorithms.frame import Status, hear, strays
+from pykernel.algorithms.frame import WILD, Status, hear, strays
 from pykernel.algorithms.interval import Covered
 from pykernel.algorithms.kernel_choice import KernelConfig, feature_value
 from pykernel.algorithms.kernels import squared_norm
@@ -61,6 +61,7 @@ from pykernel.dialect import (
     Index,
     Real,
     Struct,
+    absolute,
     between,
     kernel,
     real,
@@ -298,12 +299,19 @@ def blank(m: ExpansionModel) -> Bool:
 
 @kernel
 def keeps(m: ExpansionModel) -> Bool:
-    """Whether learning could have led to this state: no variance is above the prior's.  O(N)."""
+    """Whether learning could have led to this state: no variance is above the prior's, and no number of D above the two on its diagonal
+    that bound it, with room for rounding.  O(N^2).
+    """
     if m.gain == Gain.RLS:
         row = 0
         for i in range(len(m.phi)):
             if not (m.settled[row + i] >= real(0)):
                 return False
+            diagonal = 0
+            for j in range(i):
+                if not (absolute(m.settled[row + j]) <= m.settled[row + i] + m.settled[diagonal]):
+                    return False
+                diagonal += j + 2
             row += i + 1
     return True
 
@@ -399,22 +407,49 @@ def chances_of_classes(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> Non
 
 
 @kernel
+def errs_wildly(m: ExpansionModel) -> Bool:
+    """Whether another class's function, in m.error, is above that of the label's by WILD standard deviations of the prior: steps of
+    probabilities are small, so that only a memory that was overwritten has such weights.  O(N).
+    """
+    square = real(0)
+    for k in range(len(m.phi)):
+        square += m.phi[k] * m.phi[k]
+    most = WILD * sqrt(real(1) + m.prior_variance * square)
+    for o in range(len(m.y)):
+        if m.single:
+            if not (absolute(m.error[o]) <= most):
+                return True
+        elif m.y[o] > real(0) and not unknown(m, o):
+            for c in range(len(m.y)):
+                if not (m.error[c] - m.error[o] <= most):
+                    return True
+    return False
+
+
+@kernel
 def learn_classes(m: ExpansionModel, x: Real[DIM]) -> Index:
-    """Learn that x is of the class whose m.y is 1.  Returns DONE, RESTARTED, or REFUSED_WEIGHT with nothing changed."""
+    """Learn that x is of the class whose m.y is 1.  Returns DONE or RESTARTED."""
     weigh_classes(m, x, m.error)
     if m.judges:
         copy(m.error, m.value, len(m.y))
     if not m.votes:
         calibrate(m, m.error, m.trained, m.y)
+    wild = errs_wildly(m)
     soften(m.error, real(1))
     for o in range(len(m.y)):
         m.error[o] = real(4) * ((real(1) if m.y[o] > real(0) else real(0)) - m.error[o])
-    return learn_by_least_squares(m)
+    status = LinearStatus.REFUSED_WEIGHT
+    if not wild:
+        status = learn_by_least_squares(m)
+    if status == LinearStatus.REFUSED_WEIGHT:
+        zero(m.settled, len(m.settled))
+        return forget_weights(m)
+    return status
 
 
 @kernel
 def keeps_classes(m: ExpansionModel) -> Bool:
-    """Whether learning could have led to this state.  O(N)."""
+    """Whether learning could have led to this state.  O(N^2)."""
     return keeps(m) and (m.votes or calibrated(m))
 
 

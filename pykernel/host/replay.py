@@ -291,7 +291,10 @@ class LogColumns:
         refuse(given.any(axis=0) & ~sample, "has some inputs and not others; write nan for one that was not a number")
         some = labelled.any(axis=0)
         alone = some & self.awaits  # NAME_label
-        refuse(~sample & ~has[CALL] & ~alone, "has no inputs; give them, or a call, or remove the row")
+        refuse(
+            ~sample & ~has[CALL] & ~alone,
+            "has no inputs; give them, or a call; of a row that was lost remove it and all that follow, which cannot be repeated",
+        )
         refuse(some & ~has["label"], "has some labels and not others; write nan for one that was not a number")
         refuse(~sample & (some & ~alone | answered), "has no inputs, but a label or a prediction; give the inputs")
         called = np.array([call[0] if call else "" for call in calls])

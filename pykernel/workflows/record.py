@@ -84,12 +84,14 @@ def record(given: TableOf, out: Path) -> Found:
         *(("file", str(file)) for file in tables.files),
         ("rows", f"{tables.rows:,} in {seconds:.0f} s; {_losses(tables, heard)}"),
         ("columns", ", ".join(heard.header or ())),
-        ("bits", TEXT if heard.text else "frames hold the device's bits: pykernel state replay repeats them"),
+        ("bits", text_told() if heard.text else "frames hold the device's bits: pykernel state replay repeats them"),
     ]
     return Found(found, told(Facts(facts)))
 
 
-TEXT = "lines of text are for plan, fit and simulate; state replay needs every digit, as frames have (generate --for recorder)"
+def text_told() -> str:
+    """For what lines of text suffice."""
+    return f"lines of text are for plan, fit and simulate; state replay needs every digit, as frames have (generate {option('for', 'recorder')})"
 
 
 def _losses(tables: _Tables, heard: _Heard) -> str:

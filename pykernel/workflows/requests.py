@@ -152,7 +152,7 @@ class Generate:
     for_: Annotated[
         str | None,
         Opt(
-            "Also a recorder (docs/recording.md), the firmware for check --board, or a module for MicroPython.",
+            "Also a recorder (docs/replay.md), the firmware for check --board, or a module for MicroPython.",
             "recorder,check,micropython",
         ),
     ] = None
@@ -160,7 +160,8 @@ class Generate:
 
     shell: ClassVar = ("trust_code", "json")
     gone: ClassVar = OF_SPEC | {
-        f"--{old}": f"here it is --for {old.removeprefix('with-')}" for old in ("micropython", "with-check")
+        "--micropython": "here it is --for micropython",
+        "--with-check": "it is --for check now",
     }
 
 
@@ -371,14 +372,16 @@ class Plan:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableOf:
-    """Write a table as .npy, or as a .csv table of numbers alone.
+    """Record a table from a port; or write one as .npy, or as a .csv table of numbers alone.
 
-    Of .npy any row can be read directly: convert a large CSV file, or a Parquet file with large row groups, before pykernel
-    basis. The table may be larger than memory. The file is read once. Rows of a CSV file with a missing cell are left out
-    and counted. Other files with missing cells are refused.
-
+        pykernel table /dev/ttyACM0 --output first.csv
         pykernel table year.csv --output year.npy
         pykernel table year.csv --label flow --output ready.csv
+
+    A port sends frames of generate --for recorder, or lines of numbers, until Ctrl-C (docs/replay.md).
+
+    Any row of a .npy file can be read directly: convert a large table before pykernel fit chooses a basis. The table may be larger than
+    memory. Rows of a CSV file with a missing cell are left out and counted. Other files with missing cells are refused.
 
     In a .csv file to write, a column of few words becomes one column of 0 and 1 for each word, and a column of dates or times
     phases of the day and of the week. Cells are empty where a value is missing. Constant columns are left out. A later table gets
@@ -391,7 +394,11 @@ class TableOf:
 
     data: Annotated[
         File,
-        Arg("A .csv, .parquet, .arrow or .npy file, or a folder; - reads CSV from standard input.", "DATA", kind=str),
+        Arg(
+            "A port, such as COM3 or /dev/ttyACM0@9600; a .csv, .parquet, .arrow or .npy file, or a folder; -.",
+            "DATA",
+            kind=str,
+        ),
     ]
     _: KW_ONLY
     output: Annotated[File, Opt("The .npy or .csv file to write.", "FILE", short="-o", needed=True, was=OUT)]

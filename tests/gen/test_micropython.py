@@ -301,4 +301,4 @@ def test_names_that_mean_something_in_micropython_are_refused(tmp_path, capsys):
             build(spec_of(name=name), also=("micropython",))
     (tmp_path / "flow.toml").write_text(spec_of().to_toml())
     run("generate", str(tmp_path / "flow.toml"), "-o", str(tmp_path / "out"), "--for", "circuitpython", code=2)
-    assert "generate knows micropython" in capsys.readouterr().err and not (tmp_path / "out").exists()
+    assert "circuitpython is not known" in capsys.readouterr().err and not (tmp_path / "out").exists()

@@ -21,6 +21,8 @@ from pykernel.host.model import HostModel
 from pykernel.host.replay import Replay, _digits, _number, answer_columns, callable_entries, read_log
 from pykernel.spec.model import load_spec, make_spec
 from pykernel.spec.sections import Input
+from pykernel.workflows.requests import TableOf
+from pykernel.workflows.table import run as table
 from tests.support import DOCS
 from tests.support.specs import named
 from tests.support.toys import toy_spec
@@ -53,35 +55,42 @@ def recorded(tmp_path_factory):
     """The log of a program around the documentation's snippet, on samples of all kinds; and the state at its end."""
     folder = tmp_path_factory.mktemp("device")
     spec = spec_of()
-    generate(spec, folder / "flow")
+    generate(spec, folder / "flow", also=("recorder",))
     (folder / "flow.toml").write_text(spec.to_toml())
     snippet = re.search(r"^```c\n(.*?)^```", (DOCS / "replay.md").read_text(), re.DOTALL | re.MULTILINE)[1]
     x, y = mixed_stream(spec, ROWS, seed=3)
     np.column_stack([x, y]).astype("<f4").tofile(folder / "samples")
     # %-specifiers for 32 bits are the device's business; here they are right
     (folder / "firmware.c").write_text(
-        snippet
+        "#include <stdint.h>\n#include <stdio.h>\nstatic void uart_write(const uint8_t *bytes, uint32_t count);\n"
+        + snippet
         + """
+        static void uart_write(const uint8_t *bytes, uint32_t count)
+        {
+            (void)fwrite(bytes, 1, count, stdout);
+        }
         int main(void)
         {
-            static flow_t model;
             float row[FLOW_DIM + 1];
-            flow_init(&model);
-            log_header();
-            for (long t = 0; fread(row, sizeof row, 1, stdin) == 1; t++) {
-                log_update(&model, row, row[FLOW_DIM], flow_update(&model, row, row[FLOW_DIM]), t);
+            begin();
+            for (uint32_t t = 0; fread(row, sizeof row, 1, stdin) == 1; t++) {
+                step(t, row, row[FLOW_DIM]);
             }
             FILE *end = fopen("end.bin", "wb");
             return end == NULL || fwrite(&model, FLOW_STATE_BYTES, 1, end) != 1 || fclose(end) != 0;
         }
         """.replace("int main", "int main(void);\nint main", 1)
     )
-    sources = [folder / "firmware.c", folder / "flow" / "src" / "flow.c"]
+    sources = [folder / "firmware.c", *(folder / "flow" / "src" / f"flow{part}.c" for part in ("", "_log"))]
     strict = [f"-I{folder / 'flow' / 'src'}", "-Wno-missing-prototypes"]
     compile_c(find_compilers()[0], sources, folder / "run", strict, ())
     with (folder / "samples").open("rb") as samples:
-        log = subprocess.run([folder / "run"], stdin=samples, capture_output=True, text=True, check=True, cwd=folder)
-    (folder / "log.csv").write_text(log.stdout)
+        log = subprocess.run([folder / "run"], stdin=samples, stdout=subprocess.PIPE, check=True, cwd=folder).stdout
+    (folder / "log.bin").write_bytes(log)
+    table(TableOf(str(folder / "log.bin"), output=str(folder / "first.csv")))
+    rows = [line.split(",") for line in (folder / "first.csv").read_text().splitlines()]
+    kept = [rows[0].index(name) for name in ("a", "b", "y", "status", "state_hash")]
+    (folder / "log.csv").write_text(text_of([[row[at] for at in kept] for row in rows]))
     return folder
 
 
