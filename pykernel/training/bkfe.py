@@ -187,14 +187,19 @@ def _alternating(
     history: list[float] = []
     converged = False
     for _ in range(iterations):
+        before = a, q, g
         a = _ridge_solve(symmetric(q @ q.T), shrinkage, q).T
         ka = gram @ a
         g = symmetric(a.T @ ka)
         q = _ridge_solve(g, shrinkage, ka.T)
         # for these coordinates |phi - L q|^2 + lambda |q|^2 = k(x, x) - v'q
-        history.append(float(0.5 * max(0.0, total - np.sum(ka * q.T)) + 0.5 * shrinkage * np.trace(g)))
-        if len(history) > 1 and history[-2] - history[-1] <= tolerance * history[-1]:
-            converged = True
+        now = float(0.5 * max(0.0, total - np.sum(ka * q.T)) + 0.5 * shrinkage * np.trace(g))
+        converged = bool(history) and history[-1] - now <= tolerance * now
+        if history and now > history[-1]:  # by rounding, where lambda is below it
+            a, q, g = before
+            break
+        history.append(now)
+        if converged:
             break
     values = np.linalg.eigvalsh(g)[::-1]
     if values[-1] < -ASYMMETRY * max(values[0], 0.0):
