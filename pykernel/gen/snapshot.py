@@ -97,10 +97,10 @@ class StoredPrinter(Printer):
         array, kind = node.array, node.array.kind
         if not (isinstance(array, Field) or (isinstance(array, Local) and isinstance(kind, Array))):
             return super().element(node)
-        position = node.indices[0]
-        if len(node.indices) == 2:  # row by row
-            begin = Binary(node.line, Index, "*", position, Length(node.line, Index, kind.extents[1]))
-            position = Binary(node.line, Index, "+", begin, node.indices[1])
+        row, position = node.indices[0], node.indices[-1]
+        if len(node.indices) == 2 and getattr(row, "value", None) != 0:  # row by row
+            begin = Binary(node.line, Index, "*", row, Length(node.line, Index, kind.extents[1]))
+            position = Binary(node.line, Index, "+", begin, position)
         given = ", ".join([self.pointer, self.expression(array), self.expression(position)])
         cast = "(uint32_t)" if kind.scalar is Word else ""
         return f"{cast}{self.prefix}_stored_{reader(kind.scalar)}({given})"
