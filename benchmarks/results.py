@@ -18,7 +18,7 @@ from benchmarks.provenance import ROOT, Result, Tree
 from pykernel.algorithms.kernel_choice import KERNEL_RULES
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
-from pykernel.host.bikeshare import bikeshare_spec
+from pykernel.host.bikeshare import default_spec
 from pykernel.spec.families.expansion import INT16_EXPANSION_MODELS
 from pykernel.spec.families.expansion import RULES as EXPANSION_RULES
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
@@ -170,7 +170,7 @@ def signals() -> list[Spec]:
 
 
 def demo() -> list[Spec]:
-    return [bikeshare_spec()]
+    return [default_spec()]
 
 
 def gearbox() -> list[Spec]:

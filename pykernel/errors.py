@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 EXTRAS = {
     "sklearn": ("scikit-learn and SciPy", 190),
     "zig": ("the wheel of zig", 380),
-    "emulate": ("the wheels of zig, unicorn, wasmtime and capstone, and SciPy", 610),
+    "emulate": ("the wheels of unicorn, wasmtime and capstone, and SciPy", 230),
     "arrow": ("pyarrow", 180),
     "board": ("pyserial", 1),
     "import": ("scikit-learn and onnx", 220),

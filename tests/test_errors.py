@@ -45,7 +45,7 @@ def test_an_extra_is_installed_from_where_the_package_came_from(origin, wanted, 
     monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Installed())
     for pip, command in ((None, f"{sys.executable} -m pip"), (sys.executable, "pip")):
         monkeypatch.setattr(shutil, "which", lambda name, pip=pip: pip)
-        assert install_hint("emulate") == f"{command} install {wanted} (about 610 MB)"
+        assert install_hint("emulate") == f"{command} install {wanted} (about 230 MB)"
 
 
 def test_from_its_own_folder_the_path_is_a_point(tmp_path, monkeypatch):

@@ -247,10 +247,10 @@ def executed(path: Path) -> tuple[str, dict[str, str]]:
 
 def front_page() -> str:
     """The generated C of the demo's model, which learns the shipped year in a browser."""
-    from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+    from pykernel.host.bikeshare import bikeshare, default_spec
     from pykernel.workflows.page import living_page
 
-    return living_page(bikeshare_spec(), *bikeshare()[:2], beside=answers())
+    return living_page(default_spec(), *bikeshare()[:2], beside=answers())
 
 
 def front() -> str:

@@ -10,7 +10,7 @@ import tempfile
 
 from benchmarks.figures import error_figure
 from benchmarks.tables import DATA, ROOT, publish
-from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.host.bikeshare import bikeshare, default_spec
 from pykernel.host.model import HostModel
 from pykernel.workflows.demo import baselines, week_of, weekly_errors
 
@@ -19,7 +19,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pykernel", "demo"]
         run = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    (x, y, _), spec = bikeshare(), bikeshare_spec()
+    (x, y, _), spec = bikeshare(), default_spec()
     predictions, _ = HostModel(spec).prequential(x, y)
     weeks = weekly_errors(predictions, baselines(x, y), y, spec)
     error_figure(DATA / "demo.png", "Hourly bike rentals, predicted and then learned", weeks, week_of(predictions, y))

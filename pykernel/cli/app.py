@@ -26,7 +26,6 @@ UsageError = typer.BadParameter.__base__  # click's, or typer's copy of it
 
 app = typer.Typer(
     cls=PlainGroup,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

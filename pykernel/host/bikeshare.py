@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pykernel.spec.defaults import completed
 from pykernel.spec.model import Spec, load_spec, make_spec
 
 DAY = 24  # rows; a few hours are missing from the data
@@ -34,8 +35,16 @@ def bikeshare() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     return np.column_stack(list(columns.values())), rentals, tuple(columns)
 
 
+def default_spec() -> Spec:
+    """A spec of the stream that says its columns alone."""
+    columns = list(bikeshare()[2])
+    return make_spec(
+        dict(completed({"name": "bikeshare", "input": {"columns": columns}, "label": {"column": "rentals"}}))
+    )
+
+
 def bikeshare_spec(**changes: Any) -> Spec:
-    """The demo's spec, with other values for n_max, technique, eta, sigma or precision."""
+    """A spec with stored vectors, tuned on the first half of the stream, with other values for n_max, technique, eta, sigma or precision."""
     with resources.as_file(resources.files("pykernel.data").joinpath("bikeshare.toml")) as path:
         content = load_spec(path).model_dump(mode="json", exclude_unset=True)
     for key, value in changes.items():

@@ -41,7 +41,7 @@ def toolchain(target: Target, name: Toolchain) -> Compiler:
         if target.zig is None:
             raise UserError(f"zig has no {target.name}; use {option('toolchain')} gcc")
         if not has_module("ziglang"):
-            raise MissingExtra(f"building for {target.name} with zig", "emulate")
+            raise MissingExtra(f"building for {target.name} with zig", "zig")
         command = tuple(zig_command())
         missing = "the ziglang wheel does not run; install it again: pip install --force-reinstall ziglang"
     else:

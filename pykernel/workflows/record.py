@@ -77,16 +77,19 @@ def record(given: TableOf, out: Path) -> Found:
         "damaged": heard.damaged,
         "early": heard.early,
         "framed": not heard.text,
-        "columns": heard.header,
+        "columns": tables.header,
         "seconds": seconds,
     }
     facts = [
         *(("file", str(file)) for file in tables.files),
         ("rows", f"{tables.rows:,} in {seconds:.0f} s; {_losses(tables, heard)}"),
-        ("columns", ", ".join(heard.header or ())),
-        ("bits", text_told() if heard.text else "frames hold the device's bits: pykernel state replay repeats them"),
+        ("columns", ", ".join(tables.header)),
+        ("bits", text_told() if heard.text else REPLAYED if logged(tables.header) else None),
     ]
     return Found(found, told(Facts(facts)))
+
+
+REPLAYED = "what the model did is recorded to the bit: pykernel state replay repeats it"
 
 
 def text_told() -> str:
@@ -353,6 +356,7 @@ class _Tables:
             gone.add(self.header[0])
         if gone and computed:
             _without(self.files[-1], gone)
+            self.header = [each for each in self.header if each not in gone]
 
 
 def _plain(cell: str) -> str:

@@ -23,7 +23,6 @@ from pykernel.request.options import (
     FolderReport,
     Force,
     Inputs,
-    MostVectors,
     Name,
     OneTable,
     Only,
@@ -50,7 +49,7 @@ class Demo:
     memory must be equal, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F runs the C too. This
     takes less than a minute.
 
-        pykernel demo -o my-demo --n-max 16
+        pykernel demo -o my-demo
 
     Columns: error is the mean absolute error over the second half of the year, in rentals per hour. State is the memory
     that the predictor needs on the device.
@@ -60,10 +59,10 @@ class Demo:
 
     _: KW_ONLY
     output: Folder = Path("pykernel-demo")
-    n_max: MostVectors = 32
     watch: Watched = QUIET
 
     shell: ClassVar = ("engine", "json")
+    gone: ClassVar = dict.fromkeys(("--n-max", "-n"), "the demo shows the default, which stores no vectors")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -372,7 +371,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableOf:
-    """Record a table from a port; or write one as .npy, or as a .csv table of numbers alone.
+    """Record a table from a port; or write one as .npy, or as numbers alone.
 
         pykernel table /dev/ttyACM0 --output first.csv
         pykernel table year.csv --output year.npy
@@ -380,8 +379,8 @@ class TableOf:
 
     A port sends frames of generate --for recorder, or lines of numbers, until Ctrl-C (docs/replay.md).
 
-    Any row of a .npy file can be read directly: convert a large table before pykernel fit chooses a basis. The table may be larger than
-    memory. Rows of a CSV file with a missing cell are left out and counted. Other files with missing cells are refused.
+    Any row of a .npy file can be read directly, for a basis of a table larger than memory. Rows of a CSV file with a missing cell are left
+    out. Other files with missing cells are refused.
 
     In a .csv file to write, a column of few words becomes one column of 0 and 1 for each word, and a column of dates or times
     phases of the day and of the week. Cells are empty where a value is missing. Constant columns are left out. A later table gets

@@ -26,7 +26,7 @@ SIGNAL = 'name = "s"\n[signal]\nchannels = ["a", "b"]\nwindow = 8\nhop = 4\nfeat
 BOTH = 'name = "both"\n[input]\ncolumns = ["a"]\n[label]\ncolumns = ["b", "y"]\n[learning]\nrule = "nlms"\n'
 # commands in their order: later ones take what earlier ones have written
 EXAMPLES = """
-demo --n-max 4 -o demo
+demo -o demo
 simulate spec.toml data.csv --delay 2 --output out.csv --report out.html --save state.bin
 simulate classes.toml classes.csv
 simulate both.toml data.csv

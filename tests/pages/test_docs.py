@@ -28,7 +28,7 @@ from pykernel.gen.check import Reference
 from pykernel.gen.compilers import compile_c, find_compilers
 from pykernel.gen.project import build, state_hash
 from pykernel.gen.streams import as_taken
-from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.host.bikeshare import bikeshare, default_spec
 from pykernel.host.identity import specialised
 from pykernel.host.model import HostModel
 from pykernel.host.samples import read_rows
@@ -144,7 +144,7 @@ def test_what_the_readme_says_of_a_new_person_is_measured():
 
 def test_one_model_has_one_hash(tmp_path):
     """That of the year of bike rentals: of the README, the site, the simulation, ``check --data`` and the C."""
-    spec, (x, y, names) = bikeshare_spec(), bikeshare()
+    spec, (x, y, names) = default_spec(), bikeshare()
     write_inputs(tmp_path, spec, x, y, names)
     project, stream = build(spec), as_taken(spec, *read_rows(spec, str(tmp_path / "features.csv")))
     host = HostModel(spec, project.drop, "llvm", raw=True)

@@ -43,12 +43,12 @@ def test_the_pc_computes_the_known_answer():
 def test_the_emulated_cpu_computes_the_known_answer():
     pytest.importorskip("unicorn")
     from pykernel.gen.project import build, state_hash
-    from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+    from pykernel.host.bikeshare import bikeshare, default_spec
     from pykernel.targets.build import model_image
     from pykernel.targets.target import find_target
     from pykernel.targets.unicorn_runner import UnicornModel
 
-    project = build(bikeshare_spec())
+    project = build(default_spec())
     target = find_target("cortex-m4f")
     model = UnicornModel(project, model_image(project, target, target.toolchains[-1]))
     model.prequential(*bikeshare()[:2])
