@@ -35,6 +35,8 @@ from pykernel.report import sections
 from pykernel.report.document import Document
 from pykernel.spec.model import Spec
 
+SAID = ("proof", "misra", "tools")
+"""Sentences of a record, in the manifest by these names."""
 HASHES = ("config_hash", "state_kind")
 """Numbers that say which model this is; a model that does not learn on the device has no state_kind."""
 
@@ -111,13 +113,14 @@ def build(
     also: Collection[str] = (),
     annotated: bool = False,
     proof: str = "",
+    said: Mapping[str, str] | None = None,
 ) -> Project:
     """Everything that ``generate`` writes.
 
-    checks, proof: results for VALIDITY.md and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
+    checks, proof, said: results for VALIDITY.md, its HTML and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
     """
     try:
-        return _build(spec, memory, checks, also, annotated, proof)
+        return _build(spec, memory, checks, also, annotated, {"proof": proof} | dict(said or {}))
     except DialectError as error:
         if spec.custom is None:
             raise
@@ -146,7 +149,7 @@ def _build(
     checks: Sequence[Mapping[str, str]],
     also: Collection[str],
     annotated: bool,
-    proof: str,
+    said: Mapping[str, str],
 ) -> Project:
     code, valid = model_code(spec, annotated), spec.program.valid
     if not code.layout.slots:
@@ -158,7 +161,7 @@ def _build(
             "struct, and read that",
         )
     context = of_spec(spec, code.printer) | of_code(spec, code) | of_memory(spec, code, memory)
-    context["proof"] = comment(proof)
+    context |= {key: comment(said.get(key, "")) for key in SAID}
     context["bounds"] = [
         {"built": comment(row["built"]), "macros": found}
         for row in checks
@@ -183,6 +186,8 @@ def _build(
         packaged |= check_files(spec, files[f"src/{spec.name}.h"], render)
     if "micropython" in also:
         packaged |= micropython_files([path for path in files if path.endswith(".c")], context, render)
+    if checks or any(said.values()):
+        packaged["VALIDITY.html"] = page_of(f"{spec.name}: what was tested", packaged["VALIDITY.md"])
     stamp = stamp_of(files)
     files = {path: text.replace(STAMP, stamp) for path, text in (files | packaged).items()}
     figures = _figures(spec, context)
@@ -196,11 +201,26 @@ def _build(
         "generator": f"pykernel {context['version']}",
         "figures": figures,
         **({"checks": list(checks)} if checks else {}),
-        **({"proof": proof} if proof else {}),
+        **{key: text for key, text in said.items() if text},
         "sha256": {path: hashlib.sha256(content).hexdigest() for path, content in everything.items()},
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True) + "\n"
     return Project(spec, files, figures, code.whose.drop, context["calls"], render("replay.c", context), start)
+
+
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
+<style>body{{font:16px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}}table{{border-collapse:collapse;display:block;overflow-x:auto}}
+td,th{{border:1px solid #999;padding:.2em .6em;text-align:left}}</style></head><body>
+{body}</body></html>
+"""
+
+
+def page_of(title: str, markdown: str) -> str:
+    """Markdown as a page of HTML that needs no other file."""
+    from markdown_it import MarkdownIt
+
+    return PAGE.format(title=title, body=MarkdownIt("js-default").render(markdown))
 
 
 def start_file(spec: Spec) -> str:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import platform
 import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +21,7 @@ from pykernel.gen.check import Report
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.coverage import selftest_coverage
 from pykernel.gen.packages import BOARD
-from pykernel.gen.project import build, start_file
+from pykernel.gen.project import SAID, build, start_file
 from pykernel.gen.write import (
     extras,
     project_folder,
@@ -27,6 +33,17 @@ from pykernel.host import snapshot
 from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
+MORE = ("coverage", "sizes", "command")
+"""Columns that records of earlier versions lack."""
+CPPCHECK = "--std=c99 --platform=arm32-wchar_t4 --quiet --addon=misra --enable=style -D__clang__ -DFLT_RADIX=2 -DFLT_MANT_DIG=24 -DDBL_MANT_DIG=53 -DFLT_EVAL_METHOD=0".split()
+SIZES = {
+    "flash_bytes": "flash",
+    "ram_bytes": "RAM",
+    "stack_bytes": "stack",
+    "stack_bound_bytes": "stack at most",
+}
+HOST_SIZES = {"text_bytes": "code at -Os", "rodata_bytes": "constants"}
+"""Bytes of a build, and what they are called."""
 COVERAGE = re.compile(r"(\d+ of \d+(, but not \d+(, \d+)*)?)?")
 BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 
@@ -69,30 +86,64 @@ def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = Fals
     """
     require_project(folder, spec)
     rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
+    said = _said(Path(folder)) | {"misra": misra(build(spec).sources), "tools": _tools()}
     coverage = _coverage(spec, report)
     for result in report.rows:
-        row = _row(result, report, recorded) | {"coverage": coverage}
+        row = _row(result, report, recorded) | _cells(
+            {"coverage": coverage, "command": _command(spec, result, recorded)}
+        )
         coverage = ""  # once is enough
         rows[row["built"], row["target"]] = row
-    return _write(Path(folder), spec, list(rows.values()), _proof(Path(folder)))
+    return _write(Path(folder), spec, list(rows.values()), said)
 
 
 def record_proof(folder: str | Path, spec: Spec, sentence: str) -> Path:
     """Write what ``pykernel prove`` found to VALIDITY.md and the manifest; otherwise as ``record``."""
     require_project(folder, spec)
-    return _write(Path(folder), spec, _earlier(Path(folder)), sentence)
+    return _write(Path(folder), spec, _earlier(Path(folder)), _said(Path(folder)) | {"proof": sentence})
 
 
-def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], proof: str) -> Path:
-    files = build(spec, start_of(folder, spec), checks=rows, proof=proof, also=extras(folder)).files
-    changed = ("VALIDITY.md", "manifest.json", f"{spec.name}.cdx.json", f"src/{spec.name}.h")
+def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], said: Mapping[str, str]) -> Path:
+    files = build(spec, start_of(folder, spec), checks=rows, said=said, also=extras(folder)).files
+    changed = ("VALIDITY.md", "VALIDITY.html", "manifest.json", f"{spec.name}.cdx.json", f"src/{spec.name}.h")
     write_files(folder, {path: files[path] for path in changed})
     return folder / "VALIDITY.md"
 
 
-def _proof(folder: Path) -> str:
-    """The sentence about a proof in the folder's manifest; "" if there is none."""
-    return " ".join(re.sub(r"[^\w .,:;()-]", " ", str(read_manifest(folder).get("proof", ""))).split())
+def _said(folder: Path) -> dict[str, str]:
+    """The sentences in the folder's manifest, of ``SAID``; "" for one that is not there."""
+    manifest = read_manifest(folder)
+    return {key: " ".join(re.sub(r"[^\w .,:;()-]", " ", str(manifest.get(key, ""))).split()) for key in SAID}
+
+
+def misra(sources: Mapping[str, str]) -> str:
+    """What the MISRA C:2012 add-on of cppcheck finds in the C; "" if it is not installed."""
+    if not shutil.which("cppcheck"):
+        return ""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in sources.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        words = ["cppcheck", *CPPCHECK, "."]
+        run = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    if run.returncode or "internalError" in run.stderr:
+        return ""
+    found = Counter(re.findall(r"\[misra-c2012-(\d+\.\d+)\]", run.stderr))
+    rules = ", ".join(f"{rule} ({count})" for rule, count in sorted(found.items(), key=lambda each: -each[1]))
+    version = subprocess.run(["cppcheck", "--version"], capture_output=True, text=True).stdout.strip()
+    return (
+        f"{version} with its MISRA C:2012 add-on finds rules {rules}"
+        if rules
+        else f"{version} finds no MISRA C:2012 rule"
+    )
+
+
+def _tools() -> str:
+    """Versions of what simulated and compared."""
+    found = [f"Python {platform.python_version()}"]
+    for name in ("pykernel-mcu", "numpy", "llvmlite", "numba", "unicorn", "wasmtime"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found.append(f"{name} {importlib.metadata.version(name)}")
+    return ", ".join(found)
 
 
 def _earlier(folder: Path) -> list[dict[str, str]]:
@@ -100,7 +151,7 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
     try:
         rows = read_manifest(folder).get("checks", [])
         found = [
-            _cells({key: str(row[key]) for key in (*COLUMNS, "bounds")} | {"coverage": str(row.get("coverage", ""))})
+            _cells({key: str(row[key]) for key in (*COLUMNS, "bounds")} | {key: str(row.get(key, "")) for key in MORE})
             for row in rows
         ]
         if not all(BOUNDS.fullmatch(row["bounds"]) and COVERAGE.fullmatch(row["coverage"]) for row in found):
@@ -115,6 +166,13 @@ def _coverage(spec: Spec, report: Report) -> str:
     built = {row["compiler"] for row in report.rows if report.ok and not {"target", "board"} & set(row)}
     found = [selftest_coverage(build(spec), each) for each in find_compilers() if each.name in built] if built else []
     return "".join(str(each) for each in found if each)
+
+
+def _command(spec: Spec, row: dict[str, Any], recorded: bool) -> str:
+    """What repeats a row."""
+    where = f" --target {row['target']}" if "target" in row else " --board PORT" if "board" in row else ""
+    stream = "--data RECORDING" if recorded else f"--samples {row['samples']}"
+    return f"pykernel check {spec.name}.toml{where} {stream} --record ."
 
 
 def _row(row: dict[str, Any], report: Report, recorded: bool) -> dict[str, str]:
@@ -132,6 +190,11 @@ def _row(row: dict[str, Any], report: Report, recorded: bool) -> dict[str, str]:
             "equal": (f"yes ({equal})" if row["equal"] else f"**no**: {row['first_difference']}")
             + "".join(f"; **not {name}**: {difference}" for name, difference in wrong.items()),
             "state": row.get("state_hash", ""),
+            "sizes": ", ".join(
+                f"{words} {row[key]:,}"
+                for key, words in (SIZES if "flash_bytes" in row else HOST_SIZES).items()
+                if row.get(key) is not None
+            ),
             "bounds": ", ".join(
                 f"{name} {bound['instructions']}"
                 for name, bound in row.get("bounds", {}).items()

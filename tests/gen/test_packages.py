@@ -675,7 +675,7 @@ def test_a_new_project_says_that_nothing_was_run(project):
 
 
 @pytest.mark.usefixtures("one_build")
-def test_a_check_is_recorded_with_what_was_run(project, capsys):
+def test_a_check_is_recorded_with_what_was_run(project, capsys, monkeypatch):
     assert command("check", "flow.toml", "--samples", "500", "--record", "flow", "--json") == 0
     report = json.loads(capsys.readouterr().out)
     text = Path("flow/VALIDITY.md").read_text()
@@ -685,7 +685,7 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys):
         and "Nothing was run on a real chip" in text
     )
     rows = re.findall(
-        r"^\| (\w+ -O\d(?: -march=native)?) \((.*)\) \| this machine, \w+ \| 500 \| yes \(llvm\) \| `\w{8}` \| `(\w{8})` \|$",
+        r"^\| (\w+ -O\d(?: -march=native)?) \((.*)\) \| this machine, \w+ \| 500 \| yes \(llvm\) \| `\w{8}` \| `(\w{8})` \| code at -Os [\d,]+, constants [\d,]+ \|$",
         text,
         re.MULTILINE,
     )
@@ -698,6 +698,13 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys):
     assert "Nothing was compiled" in Path("flow/VALIDITY.md").read_text()
     assert command("check", "flow.toml", "--samples", "500", "--record", "flow") == 0
     assert Path("flow/VALIDITY.md").read_text() == text
+    # what was not shown stands first, each row has the command that repeats it, and the page says the same
+    assert text.index("## What was not shown") < text.index("## With this model") and "numpy " in text
+    monkeypatch.chdir("flow")
+    (said,) = re.findall(r"^pykernel (check .* --record \.)$", text, re.MULTILINE)
+    assert command(*said.split()) == 0 and Path("VALIDITY.md").read_text() == text
+    cells = re.findall(r"<td>(.*?)</td>", Path("VALIDITY.html").read_text())
+    assert {state for *_, state in rows} <= {re.sub("<.*?>", "", cell) for cell in cells}
 
 
 @pytest.mark.exhaustive
