@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, TextIO
 
 from pykernel.errors import UserError, option
 
@@ -475,6 +475,16 @@ def bytes_of(path: Path, most: int) -> bytes:
             return file.read(most)
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def growing_file(path: Path, force: bool) -> TextIO:
+    """A file of text that has all that was written even if the process is killed: it is not written whole or not at all.  Raises
+    UserError.
+    """
+    try:
+        return path.open("w" if force else "x", newline="")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}; {option('force')} overwrites a file") from None
 
 
 def need_free(path: Path | None, data: str, force: bool) -> None:

@@ -237,8 +237,12 @@ def test_only_what_was_recorded_is_a_column(tmp_path):
 class Recording:
     """``pykernel table`` in a process of its own."""
 
-    def __init__(self, source, out, *words, **how):
-        self.out = out
+    def __init__(self, source, out, *words, before=lambda: None):
+        def begin():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a background job ignores it
+            before()
+
+        self.out, how = out, {"preexec_fn": begin}
         command = [sys.executable, "-m", "pykernel", "table", source, "-o", out, "--json", *words]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
 
@@ -254,7 +258,10 @@ class Recording:
 
     def end(self, how=signal.SIGINT):
         self.process.send_signal(how)
-        out, err = self.process.communicate(timeout=60)
+        try:
+            out, err = self.process.communicate(timeout=60)
+        finally:
+            self.process.kill()
         return self.process.returncode, json.loads(out) if out else {}, err
 
 
@@ -311,7 +318,7 @@ def test_two_recorders_at_one_port_and_a_full_disk(line, tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 
-    full = Recording(port, str(tmp_path / "full.csv"), preexec_fn=few)
+    full = Recording(port, str(tmp_path / "full.csv"), before=few)
     time.sleep(0.5)
     for piece in [hello(), *rows(0, 200)]:
         os.write(ours, piece)
@@ -362,7 +369,7 @@ def test_noise_and_a_flood_take_bounded_memory(tmp_path):
     def bounded():
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
-    run = Recording(f"socket://127.0.0.1:{server.getsockname()[1]}", str(tmp_path / "first.csv"), preexec_fn=bounded)
+    run = Recording(f"socket://127.0.0.1:{server.getsockname()[1]}", str(tmp_path / "first.csv"), before=bounded)
     out, err = run.process.communicate(timeout=120)
     sender.join()
     server.close()

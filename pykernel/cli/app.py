@@ -83,7 +83,8 @@ def assembled() -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; exits with 0, 1 (check failed), 2 (bad input) or 130 (interrupted)."""
-    collect_seldom()
+    if arguments is None:  # this process is the command's
+        collect_seldom()
     sys.exit(
         run(
             lambda: assembled()(

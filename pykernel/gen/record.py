@@ -120,9 +120,10 @@ def misra(sources: Mapping[str, str]) -> str:
     """What the MISRA C:2012 add-on of cppcheck finds in the C; "" if it is not installed."""
     if not shutil.which("cppcheck"):
         return ""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
         for name, text in sources.items():
-            Path(folder, name).write_text(text, encoding="utf-8")
+            (folder / name).write_text(text, encoding="utf-8")
         words = ["cppcheck", *CPPCHECK, "."]
         run = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     if run.returncode or "internalError" in run.stderr:

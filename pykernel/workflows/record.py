@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from pykernel.errors import UserError, option
-from pykernel.files import open_data, whole_file
+from pykernel.files import growing_file, open_data, whole_file
 from pykernel.progress import Show
 from pykernel.report.document import Facts, Found, told
 from pykernel.request.kinds import words
@@ -309,12 +309,7 @@ class _Tables:
     def _begin(self, header: Sequence[str]) -> None:
         number = len(self.files) + 1
         path = self.out if number == 1 else self.out.with_stem(f"{self.out.stem}-{number}")
-        try:
-            self.file = path.open("w" if self.force else "x", newline="")
-        except OSError as error:
-            raise UserError(
-                f"{path}: cannot be written: {error.strerror}; {option('force')} overwrites a file"
-            ) from None
+        self.file = growing_file(path, self.force)
         self.files.append(path)
         self.header, self.whole, self.filled = list(header), 0, Counter()
         numbers = [each for each in header if each not in logged(header)]
