@@ -106,7 +106,8 @@ def make_page(
         style=STYLE,
         figures=_beside(figures),
         script=SCRIPT,
-        title=html.escape(f"{spec.name}: {summary(spec)}"),
+        title=html.escape(f"{spec.name} learns {len(x):,} rows while you watch"),
+        summary=html.escape(summary(spec)[:1].upper() + summary(spec)[1:]),
         # text within a <script> must not contain the end of the script
         content=json.dumps(content, allow_nan=False).replace("<", "\\u003c"),
     )

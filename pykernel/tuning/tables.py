@@ -500,9 +500,9 @@ class WholeTable:
             if each["why"] == "time":
                 moments = [moment(cell) for cell in self.cells(name)]
                 times = np.array([math.nan if at is None else 86400 * at for at in moments])
-                return _intervals(name, times, self.starts, " s")
+                return intervals(name, times, self.starts, " s")
             if each["why"] == "counts":
-                return _intervals(name, self.numeric[name], self.starts, "")
+                return intervals(name, self.numeric[name], self.starts, "")
         return None
 
     def left_out(self, name: str) -> dict[str, Any]:
@@ -572,7 +572,7 @@ def moment(cell: str) -> float | None:
     return None
 
 
-def _intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) -> dict[str, Any] | None:
+def intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) -> dict[str, Any] | None:
     """How far rows are apart in time, where that differs; None if they are even.  times: (rows,), NaN where there is none."""
     steps = np.concatenate([np.diff(finite_values(part)) for part in np.split(times, starts)])
     steps = steps[steps > 0]

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from pykernel.errors import UserError, option
 from pykernel.files import growing_file, open_data, whole_file
 from pykernel.progress import Show
@@ -28,6 +30,7 @@ from pykernel.rows.columns import Columns
 from pykernel.rows.frames import READ, Frames, Told, is_framed, logged
 from pykernel.rows.text import LINE_LIMIT, SEPARATORS, is_number
 from pykernel.targets.board import BAUD, Line, open_line
+from pykernel.tuning.tables import intervals
 from pykernel.workflows.requests import TableOf
 
 PORT = re.compile(r"(?P<url>[a-z0-9]{2,}://.+?|/dev/(?!null|stdin|fd/).+?|COM\d+)(@(?P<baud>\d+))?")
@@ -36,6 +39,8 @@ AGAIN = 0.5
 """Seconds between two tries to open a port that has gone."""
 FEW = 2
 """So many lines of numbers that follow each other are a table of text."""
+LATEST = 100_000
+"""Rows of which is told how even they are in time."""
 GLANCE = 1.0
 """Seconds between two looks at what came."""
 
@@ -68,7 +73,9 @@ def record(given: TableOf, out: Path) -> Found:
     if not tables.rows:
         raise UserError(f"{source}: no row came: {heard.why()}")
     seconds = time.monotonic() - began
-    given.watch.data(tables.seen.report(file=source))
+    times = np.array([float(cell or "nan") for cell in tables.times])
+    uneven = intervals(tables.header[0], times, [], "") if len(times) else None
+    given.watch.data(tables.seen.report(file=source, times=uneven))
     found = {
         "output": str(tables.files[0]),
         "files": list(map(str, tables.files)),
@@ -287,6 +294,7 @@ class _Tables:
         self.filled = Counter[str]()
         self.header: list[str] = []
         self.waiting: list[Sequence[str]] = []
+        self.times: list[str] = []
         self.file: Any = None
 
     def __enter__(self) -> _Tables:
@@ -323,6 +331,8 @@ class _Tables:
         rows = self.waiting[self.whole == 0 :]
         columns = dict(zip(self.header, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
         self.filled.update(name for name, cells in columns.items() if any(cells))
+        if rows and logged(self.header):  # of the latest rows, or memory would grow
+            self.times = [*self.times, *columns[self.header[0]]][-LATEST:]
         if rows:
             numbers = {name: [_plain(cell) for cell in columns[name]] for name in self.seen.columns}
             self.seen.read(Part(numbers, range(self.seen.rows + 2, self.seen.rows + 2 + len(rows)), 0))

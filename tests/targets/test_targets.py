@@ -454,7 +454,7 @@ def test_without_the_extra_a_sentence_says_what_to_install(spec_file, capsys, mo
     monkeypatch.setenv("PATH", "")
     for words in (["--target", "cortex-m4f"], ["--target", "all"]):
         code, _, err = run(capsys, "check", spec_file, *words)
-        assert code == 2 and err.endswith(f"; install with: {install_hint("zig")}\n"), err
+        assert code == 2 and err.endswith(f"; install with: {install_hint('zig')}\n"), err
     code, _, err = run(capsys, "check", spec_file, "--target", "cortex-m4f", "--toolchain", "gcc")
     assert code == 2 and "arm-none-eabi-gcc was not found" in err
 
