@@ -54,7 +54,7 @@ def write_models(folder: Path) -> list[Path]:
                 model.prequential(*mixed_stream(spec, 100))
                 target = folder / spec.name
                 target.mkdir()
-                for path, text in build(spec, model.memory if full else None).files.items():
+                for path, text in build(spec, model.memory if full else None, also=("recorder",)).files.items():
                     if path.startswith("src/"):
                         (target / Path(path).name).write_text(text, encoding="utf-8")
                 folders.append(target)

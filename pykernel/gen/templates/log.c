@@ -16,17 +16,18 @@
  */
 #include "{{ name }}_log.h"
 
-extern uint32_t {{ name }}_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count);
-
 #define COLUMNS {{ columns | length }}u
 #define TELL {{ often }}u /* every so many rows, a listener that comes late is told the next thing of what it must know */
 
-/* Names of the columns, in UTF-8, each with a zero behind it. */
-static const {{ macro }}_FLASH uint8_t names[] = {
-{%- for column in columns %}
-    {{ column.bytes }}, /* {{ column.name }} */
-{%- endfor %}
-};
+/* A step of the CRC-32 of zlib; it begins and ends with all bits inverted. */
+static uint32_t crc_of(uint32_t crc, uint8_t byte)
+{
+    uint32_t rest = crc ^ byte;
+    for (int32_t bit = 0; bit < 8; bit++) {
+        rest = (rest >> 1) ^ (0xEDB88320u & (uint32_t)(0u - (rest & 1u)));
+    }
+    return rest;
+}
 
 static void put({{ name }}_log_t *log, uint8_t byte)
 {
@@ -34,7 +35,7 @@ static void put({{ name }}_log_t *log, uint8_t byte)
         log->bytes[log->count] = byte;
         log->count++;
     }
-    if ((byte == 0u) || ((log->count - log->run) == 255)) {
+    if ((byte == 0u) || (log->count == (log->run + 255u))) {
         log->bytes[log->run] = (uint8_t)(log->count - log->run);
         log->run = log->count;
         log->count++;
@@ -44,8 +45,8 @@ static void put({{ name }}_log_t *log, uint8_t byte)
 static void put_all({{ name }}_log_t *log, const void *from, uint32_t count)
 {
     const uint8_t *bytes = (const uint8_t *)from;
-    log->crc = {{ name }}_crc32(log->crc, bytes, count);
     for (uint32_t i = 0u; i < count; i++) {
+        log->crc = crc_of(log->crc, bytes[i]);
         put(log, bytes[i]);
     }
 }
@@ -55,13 +56,13 @@ static void begin({{ name }}_log_t *log, uint8_t kind)
     log->bytes[0] = 0u;
     log->run = 1u;
     log->count = 2u;
-    log->crc = 0u;
+    log->crc = 0xFFFFFFFFu;
     put_all(log, &kind, 1u);
 }
 
 static void end({{ name }}_log_t *log)
 {
-    const uint32_t crc = log->crc;
+    const uint32_t crc = ~log->crc;
     put_all(log, &crc, (uint32_t)sizeof crc);
     log->bytes[log->run] = (uint8_t)(log->count - log->run);
     log->bytes[log->count] = 0u;
@@ -71,6 +72,12 @@ static void end({{ name }}_log_t *log)
 /* The next of the frames that a listener needs before rows. */
 static void tell({{ name }}_log_t *log, uint8_t first)
 {
+    /* Names of the columns, in UTF-8, each with a zero behind it. */
+    static const {{ macro }}_FLASH uint8_t names[] = {
+{%- for column in columns %}
+        {{ column.bytes }}, /* {{ column.name }} */
+{%- endfor %}
+    };
     if (log->told == 0u) {
         const uint8_t codes[6] = {1u, first, {{ 1 if persists else 0 }}u, (uint8_t)'{{ codes.x }}', (uint8_t)'{{ codes.label }}', (uint8_t)'{{ codes.answer }}'};
         const uint16_t counts[3] = { {{- counts.x }}u, {{ counts.label }}u, {{ counts.answer }}u};
@@ -82,8 +89,10 @@ static void tell({{ name }}_log_t *log, uint8_t first)
     } else {
         const uint16_t column = (uint16_t)(log->told - 1u);
         uint32_t at = 0u;
-        for (uint16_t before = 0u; before < column; at++) {
+        uint16_t before = 0u;
+        while (before < column) {
             before = (uint16_t)(before + ((names[at] == 0u) ? 1u : 0u));
+            at++;
         }
         begin(log, (uint8_t)'N');
         put_all(log, &column, (uint32_t)sizeof column);
