@@ -53,7 +53,8 @@ def require_project(folder: str | Path, spec: Spec) -> None:
     if Path(folder).is_dir():
         with project_folder(Path(folder)):  # if a run died while it wrote, its old files are restored first
             pass
-    for name, text in build(spec, start_of(Path(folder), spec), checks=_earlier(Path(folder))).sources.items():
+    made = build(spec, start_of(Path(folder), spec), checks=_earlier(Path(folder)), also=extras(Path(folder)))
+    for name, text in made.sources.items():
         path, found = Path(folder, "src", name), b""
         with contextlib.suppress(OSError):
             found = read_plain(path, len(text.encode()))

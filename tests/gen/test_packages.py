@@ -19,7 +19,8 @@ from pykernel.errors import UserError
 from pykernel.gen.check import check
 from pykernel.gen.packages import TEMPLATES, semantic_version
 from pykernel.gen.project import build, generate, state_hash
-from pykernel.gen.record import record
+from pykernel.gen.record import record, record_proof, require_project
+from pykernel.gen.write import EXTRAS
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 from tests.gen.test_project import has_fma, learned, spec_of, unguarded
@@ -705,6 +706,17 @@ def test_a_check_is_recorded_with_what_was_run(project, capsys, monkeypatch):
     assert command(*said.split()) == 0 and Path("VALIDITY.md").read_text() == text
     cells = re.findall(r"<td>(.*?)</td>", Path("VALIDITY.html").read_text())
     assert {state for *_, state in rows} <= {re.sub("<.*?>", "", cell) for cell in cells}
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_what_is_beside_the_model_stays_and_is_checked_too(project, extra):
+    """After a record, and when the folder is generated again."""
+    assert command("generate", "flow.toml", "-o", "flow", "--for", extra) == 0
+    beside = {path.relative_to("flow"): path.read_bytes() for path in Path("flow").rglob("*") if path.is_file()}
+    require_project("flow", project)
+    record_proof("flow", project, "proved: nothing")
+    assert command("generate", "flow.toml", "-o", "flow") == 0
+    assert {path: Path("flow", path).read_bytes() for path in beside} == beside
 
 
 @pytest.mark.exhaustive
