@@ -31,6 +31,7 @@ from pykernel.rows.frames import FORMAT, PARTS, Frames, decoded, logged
 from pykernel.spec.model import make_spec
 from pykernel.targets.board import coded
 from pykernel.tuning.tables import infer
+from pykernel.workflows.record import is_recording
 from pykernel.workflows.requests import TableOf
 from pykernel.workflows.table import run as table
 from tests.support.built import built
@@ -212,6 +213,11 @@ def test_a_device_that_begins_anew_gets_another_table(tmp_path):
     assert [len(cells(each)) for each in report["files"]] == [50, 30] and report["rows"] == 80
     with open(tmp_path / "log.bin", "rb") as file, pytest.raises(UserError, match=r"after row 50 .*--output FIRST.csv"):
         infer(file, "log.bin", (), "flow")
+    assert [Path(each).name for each in report["files"]] == ["first.csv", "first-2.csv"]
+    # no file of another recording is written over
+    (tmp_path / "first.csv").unlink()
+    report = table(TableOf(str(tmp_path / "log.bin"), output=str(tmp_path / "first.csv"))).report
+    assert [Path(each).name for each in report["files"]] == ["first.csv", "first-3.csv"]
     # where its first frames are lost, its numbers tell it
     report = recorded(tmp_path, hello() + b"".join(rows(0, 50)) + b"".join(rows(3, 30)))
     assert [len(cells(each)) for each in report["files"]] == [50, 27]
@@ -223,6 +229,13 @@ def test_a_listener_that_comes_late_waits_for_the_names(tmp_path):
     (tmp_path / "log.bin").write_bytes(b"".join(rows(10, 20)))
     with pytest.raises(UserError, match="no frames named the columns"):
         recorded(tmp_path, b"".join(rows(10, 20)) + hello(0)[:20])
+
+
+def test_a_file_below_dev_is_a_file():
+    assert not is_recording("/dev/shm/no-such.csv") and not is_recording("/dev/fd/77")
+    assert all(
+        map(is_recording, ("/dev/ttyACM0", "/dev/ttyUSB0@9600", "COM3", "socket://localhost:1", "rfc2217://host:2"))
+    )
 
 
 def test_only_what_was_recorded_is_a_column(tmp_path):

@@ -33,7 +33,7 @@ from pykernel.targets.board import BAUD, Line, open_line
 from pykernel.tuning.tables import intervals
 from pykernel.workflows.requests import TableOf
 
-PORT = re.compile(r"(?P<url>[a-z0-9]{2,}://.+?|/dev/(?!null|stdin|fd/).+?|COM\d+)(@(?P<baud>\d+))?")
+PORT = re.compile(r"(?P<url>[a-z0-9]{2,}://.+?|/dev/(?!null|stdin|fd/|shm/).+?|COM\d+)(@(?P<baud>\d+))?")
 """A serial port, or another URL of pyserial's, and its speed."""
 AGAIN = 0.5
 """Seconds between two tries to open a port that has gone."""
@@ -315,8 +315,8 @@ class _Tables:
         self.rows += came.kind == "row"
 
     def _begin(self, header: Sequence[str]) -> None:
-        number = len(self.files) + 1
-        path = self.out if number == 1 else self.out.with_stem(f"{self.out.stem}-{number}")
+        others = (self.out.with_stem(f"{self.out.stem}-{number}") for number in itertools.count(len(self.files) + 1))
+        path = next(each for each in others if self.force or not each.exists()) if self.files else self.out
         self.file = growing_file(path, self.force)
         self.files.append(path)
         self.header, self.whole, self.filled = list(header), 0, Counter()
