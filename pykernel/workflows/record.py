@@ -82,26 +82,22 @@ def record(given: TableOf, out: Path) -> Found:
         "rows": tables.rows,
         "lost": tables.lost,
         "damaged": heard.damaged,
-        "early": heard.early,
+        "early": heard.frames.early,
         "framed": not heard.text,
         "columns": tables.header,
         "seconds": seconds,
     }
+    text = f"lines of text are for plan, fit and simulate; state replay needs every digit, as frames have (generate {option('for', 'recorder')})"
+    bits = (
+        "what the model did is recorded to the bit: pykernel state replay repeats it" if logged(tables.header) else None
+    )
     facts = [
         *(("file", str(file)) for file in tables.files),
         ("rows", f"{tables.rows:,} in {seconds:.0f} s; {_losses(tables, heard)}"),
         ("columns", ", ".join(tables.header)),
-        ("bits", text_told() if heard.text else REPLAYED if logged(tables.header) else None),
+        ("bits", text if heard.text else bits),
     ]
     return Found(found, told(Facts(facts)))
-
-
-REPLAYED = "what the model did is recorded to the bit: pykernel state replay repeats it"
-
-
-def text_told() -> str:
-    """For what lines of text suffice."""
-    return f"lines of text are for plan, fit and simulate; state replay needs every digit, as frames have (generate {option('for', 'recorder')})"
 
 
 def _losses(tables: _Tables, heard: _Heard) -> str:
@@ -109,7 +105,7 @@ def _losses(tables: _Tables, heard: _Heard) -> str:
     what = "lines that are no rows" if heard.text else "damaged frames"
     told = [f"{tables.lost:,} rows are lost, and empty here" if tables.lost else "none is lost"]
     told += [f"{heard.damaged:,} {what}"] * bool(heard.damaged)
-    told += [f"{heard.early:,} came before the columns' names"] * bool(heard.early)
+    told += [f"{heard.frames.early:,} came before the columns' names"] * bool(heard.frames.early)
     return "; ".join(told)
 
 
@@ -210,15 +206,11 @@ class _Heard:
     def damaged(self) -> int:
         return self.unread if self.text else self.frames.damaged
 
-    @property
-    def early(self) -> int:
-        return self.frames.early
-
     def why(self) -> str:
         """Why there is no row."""
         if not self.bytes:
             return "nothing was sent; is the baud rate right, and the firmware running?"
-        if self.early or self.frames.layout is not None:
+        if self.frames.early or self.frames.layout is not None:
             return "no frames named the columns; record from the device's start, or for longer"
         return f"{self.bytes:,} bytes were no frames, and no lines of numbers; is the baud rate right? PORT@9600 says another than {BAUD}"
 
