@@ -28,9 +28,9 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from io import BufferedReader
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import IO, BinaryIO, TextIO
+from typing import IO, BinaryIO
 
 from pykernel.errors import UserError, option
 
@@ -477,12 +477,12 @@ def bytes_of(path: Path, most: int) -> bytes:
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def growing_file(path: Path, force: bool) -> TextIO:
-    """A file of text that has all that was written even if the process is killed: it is not written whole or not at all.  Raises
-    UserError.
+def growing_file(path: Path, force: bool) -> FileIO:
+    """A file that has all that was written even if the process is killed, for it keeps nothing back: it is not written whole or not at
+    all.  Raises UserError.
     """
     try:
-        return path.open("w" if force else "x", newline="")
+        return FileIO(path, "w" if force else "x")
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}; {option('force')} overwrites a file") from None
 

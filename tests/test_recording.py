@@ -18,6 +18,7 @@ import time
 import tty
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from pykernel.rows.frames import FORMAT, PARTS, Frames, decoded, logged
 from pykernel.spec.model import make_spec
 from pykernel.targets.board import coded
 from pykernel.tuning.tables import infer
+from pykernel.workflows import record
 from pykernel.workflows.record import is_recording
 from pykernel.workflows.requests import TableOf
 from pykernel.workflows.table import run as table
@@ -257,7 +259,20 @@ class Recording:
 
         self.out, how = out, {"preexec_fn": begin}
         command = [sys.executable, "-m", "pykernel", "table", source, "-o", out, "--json", *words]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how
+        )
+
+    def wait_open(self, port, seconds=60):
+        """Until the port is open.  Whatever came before is thrown away; pyserial makes four ends of pipes after that."""
+        end, there = time.monotonic() + seconds, Path(f"/proc/{self.process.pid}/fd")
+        while time.monotonic() < end and self.process.poll() is None:
+            with contextlib.suppress(OSError):
+                links = [os.readlink(each) for each in there.iterdir()]
+                if port in links and sum(link.startswith("pipe:") for link in links) >= 6:
+                    return
+            time.sleep(0.02)
+        raise AssertionError("the port was not opened")
 
     def wait_for(self, lines, seconds=60):
         """Until the table has so many lines."""
@@ -293,7 +308,7 @@ def line():
 def test_an_interrupt_keeps_all(how, line, tmp_path):
     ours, port = line
     run = Recording(port, str(tmp_path / "first.csv"))
-    time.sleep(0.5)
+    run.wait_open(port)
     for piece in [hello(), *rows(0, 200)]:
         os.write(ours, piece)
     run.wait_for(201)
@@ -305,7 +320,7 @@ def test_lines_of_text_are_read_too(line, tmp_path):
     """What comes before the columns' names is passed over, as are broken lines; names are those of the last words before numbers."""
     ours, port = line
     run = Recording(port, str(tmp_path / "first.csv"))
-    time.sleep(0.5)
+    run.wait_open(port)
     os.write(ours, b"9,1\nbooting, please wait\nax,ay\n")
     for i in range(100):
         os.write(ours, b"%d,0x1.8p1\r\n" % i if i != 50 else b"5\xff\xfe,\n")
@@ -318,7 +333,7 @@ def test_lines_of_text_are_read_too(line, tmp_path):
 def test_two_recorders_at_one_port_and_a_full_disk(line, tmp_path):
     ours, port = line
     first = Recording(port, str(tmp_path / "first.csv"))
-    time.sleep(0.5)
+    first.wait_open(port)
     os.write(ours, hello() + b"".join(rows(0, 10)))
     first.wait_for(11)
     second = subprocess.run(
@@ -332,7 +347,7 @@ def test_two_recorders_at_one_port_and_a_full_disk(line, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 
     full = Recording(port, str(tmp_path / "full.csv"), before=few)
-    time.sleep(0.5)
+    full.wait_open(port)
     for piece in [hello(), *rows(0, 200)]:
         os.write(ours, piece)
         time.sleep(0.001)
@@ -352,9 +367,10 @@ def test_a_cable_that_is_pulled_is_waited_for(tmp_path):
             tty.setraw(each)
         link.unlink(missing_ok=True)
         link.symlink_to(os.ttyname(theirs))
+        port = os.ttyname(theirs)
         os.close(theirs)
         run = run or Recording(f"/dev/../{link}", str(tmp_path / "first.csv"))
-        time.sleep(1.5)
+        run.wait_open(port)
         os.write(ours, (hello() if first == 0 else b"") + b"".join(rows(first, first + 10)))
         run.wait_for(1 + 10 * (len(runs) + 1) + 10 * (first > 0))
         runs.append(ours)
@@ -389,6 +405,26 @@ def test_noise_and_a_flood_take_bounded_memory(tmp_path):
     report = json.loads(out)
     assert run.process.returncode == 0, err
     assert report["rows"] == 100 and report["damaged"] >= 1
+
+
+def test_what_ends_a_recording_while_rows_are_written_writes_none_twice(tmp_path, monkeypatch):
+    ends = [signal.SIGTERM]
+
+    def writer(target, **how):
+        real = csv.writer(target, **how)
+
+        def writerows(some):
+            for each in some:
+                real.writerow(each)
+                if len(each) > 1 and each[0] == "1000" and ends:
+                    os.kill(os.getpid(), ends.pop())
+
+        return SimpleNamespace(writerows=writerows)
+
+    monkeypatch.setattr(record, "csv", SimpleNamespace(writer=writer, reader=csv.reader))
+    report = recorded(tmp_path, hello() + b"".join(rows(0, 500)))
+    assert not ends and report["rows"] == 500
+    assert [each["time"] for each in cells(tmp_path / "first.csv")] == [str(10 * i) for i in range(500)]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@
 static volatile int16_t ring[RING];
 static volatile uint8_t head; /* where the next sample goes */
 static volatile uint16_t missed; /* samples that found no room */
-static uint8_t tail;
+static volatile uint8_t tail;
 
 static fan_t model;
 static fan_log_t recorder;
@@ -25,7 +25,7 @@ void on_timer(void)
     int16_t xyz[3];
     const uint8_t next = (uint8_t)((head + 1u) % RING);
     adxl345_read(xyz);
-    if (next == tail) {
+    if ((missed != 0u) || (next == tail)) { /* until the gap was told, so that all that waits lies before it */
         missed++;
         return;
     }
@@ -111,9 +111,10 @@ int main(void)
 #endif
     fan_log_begin(&recorder, send, NULL);
     for (;;) {
-        tell_gap();
         if (tail != head) {
             one_sample();
+        } else {
+            tell_gap();
         }
         if (board_power_fails()) {
 #ifndef RECORD_ONLY

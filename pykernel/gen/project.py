@@ -112,15 +112,14 @@ def build(
     checks: Sequence[Mapping[str, str]] = (),
     also: Collection[str] = (),
     annotated: bool = False,
-    proof: str = "",
     said: Mapping[str, str] | None = None,
 ) -> Project:
     """Everything that ``generate`` writes.
 
-    checks, proof, said: results for VALIDITY.md, its HTML and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
+    checks, said: results for VALIDITY.md, its HTML and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
     """
     try:
-        return _build(spec, memory, checks, also, annotated, {"proof": proof} | dict(said or {}))
+        return _build(spec, memory, checks, also, annotated, said or {})
     except DialectError as error:
         if spec.custom is None:
             raise

@@ -21,7 +21,7 @@ from pykernel.gen.check import Report
 from pykernel.gen.compilers import find_compilers
 from pykernel.gen.coverage import selftest_coverage
 from pykernel.gen.packages import BOARD
-from pykernel.gen.project import SAID, build, start_file
+from pykernel.gen.project import SAID, Project, build, start_file
 from pykernel.gen.write import (
     extras,
     project_folder,
@@ -48,8 +48,8 @@ COVERAGE = re.compile(r"(\d+ of \d+(, but not \d+(, \d+)*)?)?")
 BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 
 
-def require_project(folder: str | Path, spec: Spec) -> None:
-    """Raises UserError unless the folder holds the C that this version generates from the spec."""
+def require_project(folder: str | Path, spec: Spec) -> Project:
+    """What this version generates from the spec.  Raises UserError unless the folder holds its C."""
     if Path(folder).is_dir():
         with project_folder(Path(folder)):  # if a run died while it wrote, its old files are restored first
             pass
@@ -63,6 +63,7 @@ def require_project(folder: str | Path, spec: Spec) -> None:
                 f"{path}: differs from what this spec and this version generate, so the check does not apply to it; "
                 "generate it again, or record the check elsewhere"
             )
+    return made
 
 
 def start_of(folder: Path, spec: Spec) -> Memory | None:
@@ -85,9 +86,13 @@ def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = Fals
     earlier rows stay.  Generating the project again removes all rows.  Raises UserError if the folder holds another
     project, or a VALIDITY.md that was changed by hand; CheckFailed if the self-test fails in the build that counts lines.
     """
-    require_project(folder, spec)
+    made = require_project(folder, spec)
     rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
-    said = _said(Path(folder)) | {"misra": misra(build(spec).sources), "tools": _tools()}
+    said = _said(Path(folder))
+    said |= {
+        "misra": misra(made.sources) or said["misra"],
+        "tools": _tools(),
+    }  # of the same C, by a machine that has cppcheck
     coverage = _coverage(spec, report)
     for result in report.rows:
         row = _row(result, report, recorded) | _cells(
@@ -172,7 +177,9 @@ def _coverage(spec: Spec, report: Report) -> str:
 
 def _command(spec: Spec, row: dict[str, Any], recorded: bool) -> str:
     """What repeats a row."""
-    where = f" --target {row['target']}" if "target" in row else " --board PORT" if "board" in row else ""
+    where = " --board PORT" if "board" in row else ""
+    if "target" in row:
+        where = f" --target {row['target']} --toolchain {row['toolchain']} --level {row['flags'].split()[0]}"
     stream = "--data RECORDING" if recorded else f"--samples {row['samples']}"
     return f"pykernel check {spec.name}.toml{where} {stream} --record ."
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pykernel.host.replay import LogColumns
 from pykernel.language.c_text import comment
-from pykernel.rows.frames import CODES, PARTS
+from pykernel.rows.frames import CODES, FORMAT, PARTS
 from pykernel.spec.model import Spec
 
 CALL = 24
@@ -50,6 +50,7 @@ def recorder_files(
         ],
         "frame": longest + longest // 254 + 1,
         "call": CALL,
+        "format": FORMAT,
         "often": OFTEN,
         "asked": f"{name}_{program.asks}",
         "asked_short": program.asks,

@@ -138,7 +138,7 @@ class Frames:
             yield Told("lost", rows=lost)
         if content[:1] == b"C":
             cells = [""] * len(header)
-            cells[header.index("status") + 1] = content[3:].decode(errors="replace")
+            cells[2 + sum(self._counts[:2])] = content[3:].decode(errors="replace")
             yield Told("row", cells)
         elif (row := self._cells(content[3], content[4:])) is not None:
             yield Told("row", row)

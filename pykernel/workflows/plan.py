@@ -239,7 +239,7 @@ def concluded(
         "max_abs": asked.max_abs if winner.content["input"].get("max_abs") == asked.max_abs else None,
         "ranged": course.table.stage is None and isinstance(winner.content["input"].get("max_abs"), list),
         "signal": signal,
-        "gaps": with_gaps(course, winner),
+        "gaps": with_gaps(course, winner) if each is not None else {},
     }
     whose = {"planned": report["winner"], "frozen": report["frozen"], "small": report["small"]}
     for name, spec in specs.items():

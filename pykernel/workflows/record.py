@@ -22,6 +22,7 @@ import numpy as np
 
 from pykernel.errors import UserError, option
 from pykernel.files import growing_file, open_data, whole_file
+from pykernel.parallel import whole_task
 from pykernel.progress import Show
 from pykernel.report.document import Facts, Found, told
 from pykernel.request.kinds import words
@@ -66,9 +67,10 @@ def record(given: TableOf, out: Path) -> Found:
     heard = _Heard(source, words(given.inputs))
     with given.watch.progress(None) as show, _Tables(out, given.force) as tables, _until_told():
         for data in _pieces(source, given.watch.tell):
-            for came in heard.feed(data):
-                tables.take(came, heard)
-            tables.flush()
+            with whole_task():  # an interrupt waits, so that no row is written in part, or twice
+                for came in heard.feed(data):
+                    tables.take(came, heard)
+                tables.flush()
             _show(show, tables, heard, time.monotonic() - began)
     if not tables.rows:
         raise UserError(f"{source}: no row came: {heard.why()}")
@@ -320,7 +322,8 @@ class _Tables:
         """Write what waits."""
         if self.file is None or not self.waiting:
             return
-        rows = self.waiting[self.whole == 0 :]
+        written = self.waiting
+        rows = written[self.whole == 0 :]
         columns = dict(zip(self.header, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
         self.filled.update(name for name, cells in columns.items() if any(cells))
         if rows and logged(self.header):  # of the latest rows, or memory would grow
@@ -328,14 +331,16 @@ class _Tables:
         if rows:
             numbers = {name: [_plain(cell) for cell in columns[name]] for name in self.seen.columns}
             self.seen.read(Part(numbers, range(self.seen.rows + 2, self.seen.rows + 2 + len(rows)), 0))
+        text, self.waiting = io.StringIO(), []
+        csv.writer(text, lineterminator="\n").writerows(written)
+        data = text.getvalue().encode()
         try:
-            csv.writer(self.file, lineterminator="\n").writerows(self.waiting)
-            self.file.flush()
+            while data:
+                data = data[self.file.write(data) :]
         except OSError as error:
-            with suppress(OSError):
-                os.ftruncate(self.file.fileno(), self.whole)
-            raise UserError(f"{self.files[-1]}: {error.strerror}; the {self.rows:,} rows before are whole") from None
-        self.waiting, self.whole = [], os.fstat(self.file.fileno()).st_size
+            os.ftruncate(self.file.fileno(), self.whole)
+            raise UserError(f"{self.files[-1]}: {error.strerror}; what was written before is whole") from None
+        self.whole = os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:
         """Write what waits, and leave out what was never recorded: the time, or all that a device computes."""

@@ -3,7 +3,7 @@
  * A frame lies between two zeros, without a zero in it: COBS.  In it are a kind, and what this kind carries; then the CRC-32
  * of these bytes, as zlib has it.  All numbers are little-endian.
  *
- *   'B'  format 1; 1 if the recording begins here; 1 if there is a state; codes of inputs, labels, answers; how many of each,
+ *   'B'  format {{ format }}; 1 if the recording begins here; 1 if there is a state; codes of inputs, labels, answers; how many of each,
  *        2 bytes each; CONFIG_HASH
  *   'N'  number of a column, 2 bytes; its name
  *   'R'  number of the row, 2 bytes; parts: 1 time, 2 inputs, 4 labels, 8 answers, 16 status, 32 hash; these parts
@@ -79,7 +79,7 @@ static void tell({{ name }}_log_t *log, uint8_t first)
 {%- endfor %}
     };
     if (log->told == 0u) {
-        const uint8_t codes[6] = {1u, first, {{ 1 if persists else 0 }}u, (uint8_t)'{{ codes.x }}', (uint8_t)'{{ codes.label }}', (uint8_t)'{{ codes.answer }}'};
+        const uint8_t codes[6] = { {{- format }}u, first, {{ 1 if persists else 0 }}u, (uint8_t)'{{ codes.x }}', (uint8_t)'{{ codes.label }}', (uint8_t)'{{ codes.answer }}'};
         const uint16_t counts[3] = { {{- counts.x }}u, {{ counts.label }}u, {{ counts.answer }}u};
         const uint32_t hash = {{ macro }}_CONFIG_HASH;
         begin(log, (uint8_t)'B');
