@@ -250,7 +250,7 @@ def front_page() -> str:
     from pykernel.host.bikeshare import bikeshare, default_spec
     from pykernel.workflows.page import living_page
 
-    return living_page(default_spec(), *bikeshare()[:2], beside=answers())
+    return living_page(default_spec(), *bikeshare()[:2], beside=answers())[0]
 
 
 def front() -> str:

@@ -1,7 +1,7 @@
 """Findings of cppcheck and its MISRA C:2012 add-on in generated models: rule, count, verdict, as a markdown table.
 
-Models of every technique and precision, plain and with all options, as a compiler sees them for a processor without
-and with an FPU.  A finding is accepted if docs/misra.md has a deviation for its rule whose text is in `file:line: the line found`.
+Small models of every rule, and of every technique with all options, as a compiler sees them for a processor without and with an
+FPU.  A finding is accepted if docs/misra.md has a deviation for its rule whose text is in `file:line: the line found`.
 Ends with 1 if there is any other.
 
     python -m benchmarks.device.misra [--deviations docs/misra.md]
@@ -16,69 +16,72 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from benchmarks.device.proof import SMALL
 from benchmarks.tables import ROOT
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.gen.project import build
+from pykernel.gen.record import CPPCHECK
 from pykernel.gen.streams import mixed_stream
 from pykernel.host.model import HostModel
 from pykernel.spec.model import make_spec
 
 DEVIATIONS = ROOT / "docs" / "misra.md"
-FLOAT = ("FLT_RADIX=2", "FLT_MANT_DIG=24", "DBL_MANT_DIG=53", "FLT_EVAL_METHOD=0")
 PROCESSORS = {  # what compilers define
     "no FPU": ("__clang__",),
     "FPU": ("__GNUC__=12", "__arm__", "__ARM_FP=4"),
 }
-CPPCHECK = ("cppcheck", "--std=c99", "--platform=arm32-wchar_t4", "--quiet", "--addon=misra")
 ENABLED = "--enable=style,warning,performance,portability"
 
 
 def write_models(folder: Path) -> list[Path]:
     """A folder of C files for each model."""
     folders = []
-    for technique in TECHNIQUES:
-        for precision in ("float32", "float64"):
-            for full in (False, True):
-                spec = make_spec(
-                    {
-                        "name": f"{technique}_{precision}_{'full' if full else 'plain'}",
-                        "precision": precision,
-                        "input": {"dim": 3, "standardise": full},
-                        "label": {"low": -1.0, "high": 1.0} if full else {},
-                        "kernel": {"sigma": 1.0},
-                        "learning": {"rule": "klms"} | ({"rho": 0.01, "step_limit": 0.5} if full else {}),
-                        "reduction": {"technique": technique, "n_max": 8, "force": True},
-                    }
-                )
-                model = HostModel(spec)
-                model.prequential(*mixed_stream(spec, 100))
-                target = folder / spec.name
-                target.mkdir()
-                for path, text in build(spec, model.memory if full else None, also=("recorder",)).files.items():
-                    if path.startswith("src/"):
-                        (target / Path(path).name).write_text(text, encoding="utf-8")
-                folders.append(target)
+    full = {
+        f"{technique} {precision}": {
+            "precision": precision,
+            "input": {"dim": 3, "standardise": True},
+            "label": {"low": -1.0, "high": 1.0},
+            "kernel": {"sigma": 1.0},
+            "learning": {"rule": "klms", "rho": 0.01, "step_limit": 0.5},
+            "reduction": {"technique": technique, "n_max": 8, "force": True},
+        }
+        for technique in TECHNIQUES
+        for precision in ("float32", "float64")
+    }
+    for name, content in (SMALL | full).items():
+        spec = make_spec({"name": "m"} | content)
+        start = None
+        if name in full:
+            model = HostModel(spec)
+            model.prequential(*mixed_stream(spec, 100))
+            start = model.memory
+        target = folder / re.sub(r"\W+", "_", name)
+        target.mkdir()
+        for path, text in build(spec, start, also=("recorder",)).files.items():
+            if path.startswith("src/"):
+                (target / Path(path).name).write_text(text, encoding="utf-8")
+        folders.append(target)
     return folders
 
 
 def findings(folder: Path, defines: tuple[str, ...]) -> set[tuple[str, str]]:
     """What cppcheck says about the C files in a folder: (rule or message, file:line: its text)."""
-    words = [*CPPCHECK, ENABLED, "--template={id}\t{file}\t{line}\t{message}", *(f"-D{d}" for d in (*FLOAT, *defines))]
+    words = [*CPPCHECK, ENABLED, "--template={id}\t{file}\t{line}\t{message}", *(f"-D{each}" for each in defines)]
     run = subprocess.run([*words, "."], cwd=folder, capture_output=True, text=True, check=True)
     found = set()
     for report in run.stderr.splitlines():
-        kind, file, line, message = report.split("\t")
+        kind, file, line, _ = report.split("\t")
         rule = re.fullmatch(r"misra-c2012-(\d+\.\d+)", kind)
         source = (folder / file).read_text(encoding="utf-8").splitlines() if (folder / file).is_file() else []
         text = source[int(line) - 1].strip() if source else ""
-        found.add((rule[1] if rule else f"{kind}: {message}", f"{folder.name}/{file}:{line}: {text}"))
+        found.add((rule[1] if rule else kind, f"{folder.name}/{file}:{line}: {text}"))
     return found
 
 
 def deviations(page: Path) -> list[tuple[str, str]]:
     """The rules that docs/misra.md deviates from, and what the lines concerned contain."""
     section = page.read_text(encoding="utf-8").partition("\n## Deviations\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (\d+\.\d+) \| `(.+?)` \|", section, re.M)
+    rows = re.findall(r"^\| ([\w.]+) \| `(.+?)` \|", section, re.M)
     if not rows:
         raise SystemExit(f"{page}: has no table of deviations")
     return rows

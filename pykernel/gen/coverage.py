@@ -1,43 +1,70 @@
-"""Which lines of a model's C the self-test runs, by gcov."""
+"""Which lines of a model's C the self-test runs, by gcov, and which faults in them it notices."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pykernel.errors import CheckFailed
 from pykernel.gen.compilers import Compiler, compile_c, write_sources
 from pykernel.gen.project import Project
+from pykernel.parallel import Threads
 
 MAIN = """#include "{name}.h"
 static {name}_t model;
 int main(void) {{ return {name}_selftest(&model) == {macro}_DONE ? 0 : 1; }}
 """
+FAULTS = {
+    "+": "-",
+    "-": "+",
+    "*": "+",
+    "+=": "-=",
+    "-=": "+=",
+    "<": ">=",
+    ">": "<=",
+    "<=": ">",
+    ">=": "<",
+    "==": "!=",
+    "!=": "==",
+    "&&": "||",
+    "||": "&&",
+}
+"""Operators of C, and what a fault puts in their place."""
+OPERATOR = re.compile(f"(?<= )({'|'.join(map(re.escape, FAULTS))})(?= )")
+MOST_FAULTS = 40
+"""So many faults are tried at most, evenly over the file."""
+SECOND = "ulimit -t 1; exec ./run"
+"""A fault may make a loop endless: the program ends after a second of the processor's time, however loaded the machine is."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Coverage of NAME.c.
+    """Lines of NAME.c, by number: those that the self-test runs, or whose fault it notices, and those that it misses, with their text."""
 
-    lines: how many lines have code.  unexecuted: number and text of each line that the self-test does not run.
-    """
+    reached: tuple[int, ...]
+    missed: dict[int, str]
 
-    lines: int
-    unexecuted: tuple[tuple[int, str], ...]
+    @property
+    def lines(self) -> int:
+        """How many lines have code, or faults."""
+        return len(self.reached) + len(self.missed)
 
     def __str__(self) -> str:
-        """Text for VALIDITY.md: how many lines are run, and the numbers of the lines that are not."""
-        left = ", ".join(str(number) for number, _ in self.unexecuted)
-        return f"{self.lines - len(self.unexecuted)} of {self.lines}" + (f", but not {left}" if left else "")
+        """Text for VALIDITY.md: how many lines are reached, and the numbers of the lines that are not."""
+        left = ", ".join(map(str, self.missed))
+        return f"{len(self.reached)} of {self.lines}" + (f", but not {left}" if left else "")
 
     @property
     def part(self) -> float:
-        """The fraction of the lines that is run, from 0 to 1."""
-        return 1 - len(self.unexecuted) / self.lines
+        """The fraction that is reached, from 0 to 1."""
+        return len(self.reached) / self.lines
 
 
 def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
@@ -47,25 +74,65 @@ def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
     """
     if compiler.name != "gcc" or shutil.which("gcov") is None:
         return None
-    name = project.spec.name
+    name, code = project.spec.name, _code(project)
     with tempfile.TemporaryDirectory(prefix="pykernel-") as made:
         folder = Path(made)
-        main = {"pk_main.c": MAIN.format(name=name, macro=name.upper())}
-        sources = write_sources(folder, project.sources | main)
-        compile_c(compiler, sources, folder / "run", ("-O0", "--coverage", "-I", str(folder)), ())
-        if subprocess.run([str(folder / "run")], cwd=folder).returncode != 0:
+        if not _passes(project, compiler, folder, code, "--coverage"):
             raise CheckFailed(f"{name}_selftest fails in a build for gcov")
         data = next(folder.glob(f"*{name}.gcda"))
         found = subprocess.run(
             ["gcov", "--json-format", "--stdout", data.name], cwd=folder, capture_output=True, text=True
         )
-        if found.returncode != 0 or not found.stdout:
-            return None
-        code = project.files[f"src/{name}.c"].splitlines()
-        runs: dict[int, int] = {}
-        for file in json.loads(found.stdout.splitlines()[0])["files"]:
-            if Path(file["file"]).name == f"{name}.c":
-                for line in file["lines"]:
-                    number = line["line_number"]
-                    runs[number] = max(runs.get(number, 0), line["count"])
-    return Coverage(len(runs), tuple((n, code[n - 1].strip()) for n, count in sorted(runs.items()) if count == 0))
+    if found.returncode != 0 or not found.stdout:
+        return None
+    runs: dict[int, int] = {}
+    for file in json.loads(found.stdout.splitlines()[0])["files"]:
+        if Path(file["file"]).name == f"{name}.c":
+            for line in file["lines"]:
+                number = line["line_number"]
+                runs[number] = max(runs.get(number, 0), line["count"])
+    return _coverage(code, {line: count > 0 for line, count in sorted(runs.items())})
+
+
+def noticed_faults(project: Project, compiler: Compiler, lines: Sequence[int]) -> Coverage:
+    """Which faults in some lines the self-test notices: at most one in a line, in the functions of the model.
+
+    A fault is another operator, as in ``FAULTS``.  It is noticed if the self-test says that the C is wrong, or crashes, or does not end.
+    """
+    code = _code(project)
+    end = next(i for i, line in enumerate(code) if line.startswith(f"uint32_t {project.spec.name}_hash("))
+    sites = [
+        (line, place)
+        for line in lines
+        if line <= end
+        for place in itertools.islice(OPERATOR.finditer(code[line - 1]), 1)
+    ]
+
+    def unnoticed(line: int, place: re.Match[str]) -> bool:
+        before, after = place.span()
+        faulty = [*code]
+        faulty[line - 1] = code[line - 1][:before] + FAULTS[place[0]] + code[line - 1][after:]
+        with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
+            return _passes(project, compiler, Path(folder), faulty)
+
+    with Threads() as threads:
+        tried = {site[0]: threads.start(unnoticed, *site) for site in sites[:: -(-len(sites) // MOST_FAULTS) or 1]}
+        return _coverage(code, {line: not each.result() for line, each in tried.items()})
+
+
+def _code(project: Project) -> list[str]:
+    return project.files[f"src/{project.spec.name}.c"].splitlines()
+
+
+def _coverage(code: Sequence[str], reached: Mapping[int, bool]) -> Coverage:
+    missed = {line: code[line - 1].strip() for line, well in reached.items() if not well}
+    return Coverage(tuple(line for line, well in reached.items() if well), missed)
+
+
+def _passes(project: Project, compiler: Compiler, folder: Path, code: Sequence[str], *flags: str) -> bool:
+    """Whether the self-test passes in a build of this text of NAME.c."""
+    name = project.spec.name
+    more = {"pk_main.c": MAIN.format(name=name, macro=name.upper()), f"{name}.c": "\n".join(code)}
+    sources = write_sources(folder, project.sources | more)
+    compile_c(compiler, sources, folder / "run", ("-O0", "-w", *flags, "-I", str(folder)), ())
+    return subprocess.run(["sh", "-c", SECOND], cwd=folder, capture_output=True).returncode == 0

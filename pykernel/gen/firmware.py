@@ -133,6 +133,9 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
     takes = {which[s]: f"{name}_{s}(&model, x{'' if s in program.promises else label})" for s in orders.visits}
     if program.learns:
         takes[RUN] = f"{name}_{program.learner}(&model, x{label if labelled else ''})"
+    push = f"{name}_{named['gather']}(&model, x)" if late else None
+    if program.reads and not spec.inner.program.learns:
+        push = takes[RUN]  # it only gathers: what is asked is of the row that it takes
     visits = f"order[0] >= {orders.first_visit}u"
     kind = "int32_t" if labels.is_class or program.is_int16 else real
     return {
@@ -146,12 +149,12 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         "takes": list(takes.items()),
         "main": f"{name}_{program.asks}(&model, {'' if program.reads else 'x, '}{room(program.answer)})",
         "forecast": f"{name}_{forecast}(&model, {'' if program.reads else 'x, '}{room(program.written(forecast))})",
-        "push": f"{name}_{named['gather']}(&model, x)" if late else None,
+        "push": push,
         "alarm": f"{name}_alarm(&model, values)" if program.alarms else None,
         "reads": program.reads,
         "sample": program.sample_size,
         "run": RUN,
-        "learn": f"{name}_{named['label']}(&model{label})" if late else takes.get(RUN, "0"),
+        "learn": f"{name}_{named['label']}(&model{label})" if late else "0" if push else takes.get(RUN, "0"),
         "first_visit": orders.first_visit,
         "takes_when": visits if program.learns else f"({visits}) && (order[0] != {RUN}u)",
         "values": orders.values,

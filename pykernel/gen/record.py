@@ -19,7 +19,7 @@ from pykernel.errors import UserError, option
 from pykernel.files import read_plain
 from pykernel.gen.check import Report
 from pykernel.gen.compilers import find_compilers
-from pykernel.gen.coverage import selftest_coverage
+from pykernel.gen.coverage import noticed_faults, selftest_coverage
 from pykernel.gen.packages import BOARD
 from pykernel.gen.project import SAID, Project, build, start_file
 from pykernel.gen.write import (
@@ -33,9 +33,9 @@ from pykernel.host import snapshot
 from pykernel.spec.model import Spec
 
 COLUMNS = ("built", "target", "samples", "stream", "equal", "state")
-MORE = ("coverage", "sizes", "command")
+MORE = ("coverage", "faults", "sizes", "command")
 """Columns that records of earlier versions lack."""
-CPPCHECK = "--std=c99 --platform=arm32-wchar_t4 --quiet --addon=misra --enable=style -D__clang__ -DFLT_RADIX=2 -DFLT_MANT_DIG=24 -DDBL_MANT_DIG=53 -DFLT_EVAL_METHOD=0".split()
+CPPCHECK = "cppcheck --std=c99 --platform=arm32-wchar_t4 --quiet --addon=misra -DFLT_RADIX=2 -DFLT_MANT_DIG=24 -DDBL_MANT_DIG=53 -DFLT_EVAL_METHOD=0".split()
 SIZES = {
     "flash_bytes": "flash",
     "ram_bytes": "RAM",
@@ -93,12 +93,12 @@ def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = Fals
         "misra": misra(made.sources) or said["misra"],
         "tools": _tools(),
     }  # of the same C, by a machine that has cppcheck
-    coverage = _coverage(spec, report)
+    reached = _coverage(spec, report)
     for result in report.rows:
         row = _row(result, report, recorded) | _cells(
-            {"coverage": coverage, "command": _command(spec, result, recorded)}
+            {"coverage": "", "faults": "", "command": _command(spec, result, recorded)} | reached
         )
-        coverage = ""  # once is enough
+        reached = {}  # once is enough
         rows[row["built"], row["target"]] = row
     return _write(Path(folder), spec, list(rows.values()), said)
 
@@ -130,7 +130,7 @@ def misra(sources: Mapping[str, str]) -> str:
         folder = Path(place)
         for name, text in sources.items():
             (folder / name).write_text(text, encoding="utf-8")
-        words = ["cppcheck", *CPPCHECK, "."]
+        words = [*CPPCHECK, "--enable=style", "-D__clang__", "."]
         run = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     if run.returncode or "internalError" in run.stderr:
         return ""
@@ -161,18 +161,22 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
             _cells({key: str(row[key]) for key in (*COLUMNS, "bounds")} | {key: str(row.get(key, "")) for key in MORE})
             for row in rows
         ]
-        if not all(BOUNDS.fullmatch(row["bounds"]) and COVERAGE.fullmatch(row["coverage"]) for row in found):
+        forms = {"bounds": BOUNDS, "coverage": COVERAGE, "faults": COVERAGE}
+        if not all(form.fullmatch(row[key]) for row in found for key, form in forms.items()):
             raise ValueError("bounds")
         return found
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{folder / 'manifest.json'}: cannot be read; generate the project again") from None
 
 
-def _coverage(spec: Spec, report: Report) -> str:
-    """Which lines the self-test runs, if gcc has compiled the C on this machine and the C is right."""
+def _coverage(spec: Spec, report: Report) -> dict[str, str]:
+    """Which lines the self-test runs, and which faults it notices, if gcc has compiled the C on this machine and the C is right."""
     built = {row["compiler"] for row in report.rows if report.ok and not {"target", "board"} & set(row)}
-    found = [selftest_coverage(build(spec), each) for each in find_compilers() if each.name in built] if built else []
-    return "".join(str(each) for each in found if each)
+    project = build(spec)
+    for each in find_compilers() if built else []:
+        if each.name in built and (lines := selftest_coverage(project, each)):
+            return {"coverage": str(lines), "faults": str(noticed_faults(project, each, lines.reached))}
+    return {}
 
 
 def _command(spec: Spec, row: dict[str, Any], recorded: bool) -> str:

@@ -1,4 +1,4 @@
-"""One HTML file that needs no network: a model's generated C learns recorded rows while the reader watches."""
+"""One HTML file that needs no network: a model's generated C predicts and learns recorded rows while the reader watches."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", 
 
 
 def need_page(spec: Spec, x: np.ndarray, y: np.ndarray) -> None:
-    """Raises UserError if the model does not learn, or if there are too many rows.  x, y: as of ``make_page``."""
-    if not spec.program.learns:
-        raise UserError(f"{spec.name} learns nothing; a page shows models that learn from each row")
+    """Raises UserError if there are too many rows, or the model forecasts its own signal.  x, y: as of ``make_page``."""
     if x.nbytes + y.nbytes > MOST_BYTES:
         most = MOST_BYTES * len(x) // (x.nbytes + y.nbytes)
         raise UserError(f"{len(x):,} rows are too many for a page; give at most {most:,} of them")
@@ -58,7 +56,7 @@ def make_page(
     browser's hash.  Raises UserError as ``need_page`` does.
     """
     need_page(spec, x, y)
-    program = spec.program
+    program, learns = spec.program, spec.inner.program.learns
     inputs = list(spec.input.columns or [f"x{j}" for j in range(spec.dim)])
     project = build(spec)
     files = model_files(project)[0] | {"page.c": page_source(project)}
@@ -69,6 +67,7 @@ def make_page(
     content = {
         "name": spec.name,
         "kind": program.label_kind,
+        "learns": learns,
         "columns": list(spec.signal.channels) if spec.signal is not None else inputs,
         "inputs": inputs,
         "between": [SignalStatus.GATHERING] if program.reads else [],  # the steps of a signal
@@ -106,7 +105,8 @@ def make_page(
         style=STYLE,
         figures=_beside(figures),
         script=SCRIPT,
-        title=html.escape(f"{spec.name} learns {len(x):,} rows while you watch"),
+        title=html.escape(f"{spec.name} {'learns' if learns else 'predicts'} {len(x):,} rows while you watch"),
+        then=", then learns it" if learns else "",
         summary=html.escape(summary(spec)[:1].upper() + summary(spec)[1:]),
         # text within a <script> must not contain the end of the script
         content=json.dumps(content, allow_nan=False).replace("<", "\\u003c"),

@@ -1,4 +1,4 @@
-"""A page in which a model learns recorded rows, beside the figures of its report."""
+"""A page in which a model predicts and learns recorded rows, beside the figures of its report."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pykernel.workflows.given import write_file
 from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.requests import Page
 from pykernel.workflows.simulate import simulate
+from pykernel.workflows.simulated import Simulated
 
 if TYPE_CHECKING:
     from pykernel.spec.model import Spec
@@ -38,17 +39,25 @@ def run(given: Page) -> Found:
         read = seen.report()
         given.watch.data(read)
         show(0.1, "compiling and simulating")
-        text = living_page(spec, x, y, words(given.target))
+        text, simulated = living_page(spec, x, y, words(given.target))
     write_file(out, text)
-    report = {"output": str(out), "rows": len(x), "bytes": len(text.encode()), "data": read}
+    report = {
+        "output": str(out),
+        "rows": len(x),
+        "bytes": len(text.encode()),
+        "advice": simulated.report.get("advice", []) if simulated else [],
+        "data": read,
+    }
     said = "{output}: {rows:,} rows, {bytes:,} bytes; open it in a browser".format_map(report)
-    return Found(report, told(Sentence(said)))
+    return Found(
+        report, told(Sentence(said), *(Sentence(f"advice: {each}") for each in (simulated.advice if simulated else ())))
+    )
 
 
 def living_page(
     spec: Spec, x: np.ndarray, y: np.ndarray | None, target: Sequence[str] = (), beside: Mapping[str, str] | None = None
-) -> str:
-    """The text of the page.
+) -> tuple[str, Simulated | None]:
+    """The text of the page, and the simulation of its rows, unless nothing judges them.
 
     x, y: as ``read_rows`` has them; y is None without labels.  target: emulated CPUs that learn the same rows, for
     instructions, bounds and hashes.  beside: hashes of other machines.  Raises CheckFailed if a CPU computes other bytes.
@@ -58,8 +67,13 @@ def living_page(
 
     stream = as_taken(spec, x, y)
     need_page(spec, *stream)
+    simulated: Simulated | None = None
     labelled = spec.inner.program.label_kind != "none"
-    figures = simulate(spec, (x, y if labelled else None)).page.figures(*FIGURES)
+    if not labelled or stream[1].size:  # a frozen model of a signal takes no labels, so nothing judges it here
+        of_one_device = simulate(spec, (x, y if labelled else None))
+        assert isinstance(of_one_device, Simulated)
+        simulated = of_one_device
+    figures = simulated.page.figures(*FIGURES) if simulated else []
     hashes = dict(beside or {})
     if target:
         checked = check(spec, target=target, stream=stream)
@@ -67,4 +81,4 @@ def living_page(
             raise CheckFailed(f"no page is made: {checked!r}")
         figures += checked.page.figures("Instructions of one call")
         hashes |= {f"an emulated {row['target']}": row["state_hash"] for row in checked.rows}
-    return make_page(spec, *stream, beside=hashes, figures=figures)
+    return make_page(spec, *stream, beside=hashes, figures=figures), simulated

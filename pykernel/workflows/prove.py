@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,12 @@ def run(given: Prove) -> Proved:
 
         validity.require_project(given.record, spec)
         found = run(replace(given, record=None))
-        validity.record_proof(given.record, spec, f"{found.verdict}; {found.tools}, configuration {found.config_hash}")
+        calls = Counter((row["level"], row["proved"]) for row in found.calls)
+        told = (
+            f"{level}: {calls[level, True]} of {calls[level, True] + calls[level, False]} calls" for level in levels
+        )
+        said = f"{found.verdict}; proved from {', '.join(told)}; {found.tools}, configuration {found.config_hash}"
+        validity.record_proof(given.record, spec, said)
         return found
     with given.watch.progress() as show:
         show(0.0, "writing the driver")

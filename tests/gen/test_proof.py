@@ -144,7 +144,9 @@ def test_a_verdict_stands_beside_the_checks(tmp_path):
     spec = make_spec(RLS)
     pykernel.generate(spec, tmp_path)
     found = pykernel.prove(spec, from_="state", call="freeze", record=tmp_path)
-    assert f"{found.verdict}; Frama-C" in (tmp_path / "VALIDITY.md").read_text(encoding="utf-8")
+    assert f"{found.verdict}; proved from state: 1 of 1 calls; Frama-C" in (tmp_path / "VALIDITY.md").read_text(
+        encoding="utf-8"
+    )
     again = pykernel.check(spec, samples=50, levels=("-O0",), record=tmp_path)
     assert again.ok and found.verdict in (tmp_path / "VALIDITY.md").read_text(encoding="utf-8")
     with pytest.raises(UserError, match="differs from what this spec"):

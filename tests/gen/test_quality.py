@@ -102,7 +102,7 @@ def fitted(spec):
 # ---------------------------------------------------------------------------------------------------- checkers
 
 
-@pytest.mark.exhaustive  # two minutes; `make misra` is the same by hand
+@pytest.mark.exhaustive  # four minutes; `make misra` is the same by hand
 @pytest.mark.skipif(not shutil.which("cppcheck"), reason="needs cppcheck")
 def test_every_finding_of_cppcheck_is_documented(tmp_path):
     """One deviation is left out, to see that it is missed; nothing else may be."""
@@ -114,7 +114,7 @@ def test_every_finding_of_cppcheck_is_documented(tmp_path):
     assert run.returncode == 1, run.stderr
     table, _, missed = run.stdout.partition("\nnot documented:\n")
     assert "| 15.5 |" in table and "is not found any more" not in table
-    assert missed and all(line.startswith("19.2  ") for line in missed.splitlines()), missed
+    assert missed and not [line for line in missed.splitlines() if not line.startswith("19.2  ")]
 
 
 @pytest.mark.exhaustive
