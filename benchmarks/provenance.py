@@ -27,6 +27,7 @@ import datetime
 import functools
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import time
@@ -209,9 +210,18 @@ class Tree:
                 raise UserError(f"{name}: python {result.command} did not write {path.relative_to(self.root)}")
         self.record(name)
 
+    def measured_once(self) -> dict[str, list[str]]:
+        """What docs/records.md lists: the command of each record -> its files, or patterns."""
+        page = self.root / "docs" / "records.md"
+        rows = re.findall(
+            r"^\| [\w-]+: `python (.+?)` \|.*\| (.+?) \|$", page.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        return {command: re.findall("`(.+?)`", files) for command, files in rows}
+
     def unclaimed(self) -> list[str]:
-        """Files in docs/data that no result has."""
-        claimed = {path for result in self.results.values() for path in self.files(result.outputs)}
+        """Files in docs/data that no result and no record has."""
+        outputs = [*(result.outputs for result in self.results.values()), *self.measured_once().values()]
+        claimed = {path for patterns in outputs for path in self.files(patterns)}
         there = {path for path in self.data.rglob("*") if path.is_file() and path.suffix != ".jsonl"}
         return sorted(path.relative_to(self.data).as_posix() for path in there - claimed - {self.records})
 

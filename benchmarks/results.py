@@ -13,13 +13,11 @@ from typing import Any, Literal, get_args
 
 from benchmarks.device.proof import FINITE, PROGRAMS
 from benchmarks.device.signal_cost import ALONE, measured, with_features
-from benchmarks.host.whole_subspace import GEARBOX
 from benchmarks.provenance import ROOT, Result, Tree
 from pykernel.algorithms.kernel_choice import KERNEL_RULES
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.host.bikeshare import default_spec
-from pykernel.spec.families.expansion import INT16_EXPANSION_MODELS
 from pykernel.spec.families.expansion import RULES as EXPANSION_RULES
 from pykernel.spec.families.linear import RULES as LINEAR_RULES
 from pykernel.spec.families.nystrom import METHODS
@@ -120,15 +118,6 @@ def class_waves() -> list[Spec]:
     return specs(WIDTH | stages | {"learning": {"rule": rule}} for rule in SPECTRUM_RULES)
 
 
-def covered() -> list[Spec]:
-    """Models with intervals."""
-    learning = [
-        {"learning": {"rule": rule}} | (WIDTH if rule != "rls" else {})
-        for rule in ("klms", "spectrum-ekf", "spectrum-nlms", "rls")
-    ]
-    return specs({"interval": {}} | content for content in [{}, {"target": {"ram": 1}}, *learning])
-
-
 def alarms() -> list[Spec]:
     return specs([{"novelty": {}}])
 
@@ -157,25 +146,12 @@ def whole_waves() -> list[Spec]:
     return specs([precision | rule | staged, precision | CLASSES, vectors, vectors | CLASSES, real])
 
 
-def whole_expansions() -> list[Spec]:
-    """Trained machines of whole numbers that go on learning, and linear models, by each rule."""
-    whole: dict[str, Any] = {"precision": "int16", "label": {"max_abs": 4.0}}
-    trained = WIDTH | whole | {"expansion": WEIGHTED}
-    lines = [each | {"learning": {"rule": rule}} for each in (whole, {}) for rule in ("nlms", "rls")]
-    return specs([*lines, *(trained | {"learning": {"rule": rule}} for rule in INT16_EXPANSION_MODELS[0].rules)])
-
-
 def signals() -> list[Spec]:
     return [with_features(ALONE), *(spec for _, spec in measured())]
 
 
 def demo() -> list[Spec]:
     return [default_spec()]
-
-
-def gearbox() -> list[Spec]:
-    """The subspace whose numbers whole_subspace.py rounds."""
-    return [make_spec(GEARBOX)]
 
 
 def monitor() -> list[Spec]:
@@ -208,7 +184,6 @@ MODELS = {
     for made in (
         techniques,
         waves,
-        covered,
         class_waves,
         projections,
         recursive,
@@ -222,10 +197,8 @@ MODELS = {
         alarms,
         whole,
         whole_waves,
-        whole_expansions,
         signals,
         demo,
-        gearbox,
         monitor,
         signal_examples,
         features,
@@ -237,7 +210,7 @@ MODELS = {
 # ------------------------------------------------------------------------------------------------------ results
 
 BASES, IMPORTERS = "pykernel.bases", "pykernel.importers.steps"
-CLOSED_FORM, SELECTION = "pykernel.training.closed_form", "pykernel.training.selection"
+CLOSED_FORM = "pykernel.training.closed_form"
 REDUCED, BKFE = "pykernel.training.reduced", "pykernel.training.bkfe"
 LOW_RANK, SUBSPACE = "pykernel.training.low_rank", "pykernel.training.subspace"
 FITTED = ("techniques", "recursive", "linear")
@@ -260,7 +233,6 @@ def paper(
 
 
 RESULTS: dict[str, Result] = {
-    "accuracy": Result("-m benchmarks.host.accuracy_table", ("accuracy.*",), "hours", FITTED),
     "advice": Result(
         "-m benchmarks.host.advice_figures",
         ("advice/*.svg",),
@@ -268,15 +240,6 @@ RESULTS: dict[str, Result] = {
         ("default", "techniques"),
         ("pykernel.host.advice",),
     ),
-    "alarm-plan": Result(
-        "-m benchmarks.host.alarms.plan_truth",
-        ("alarm-plan.csv",),
-        "minutes",
-        ("alarms",),
-        ("pykernel.tuning.arms", "pykernel.tuning.faults", "pykernel.tuning.plan", "pykernel.tuning.trials"),
-    ),
-    "basis-table": Result("-m benchmarks.host.basis_table", ("basis-table.*",), "minutes", (), (BASES,)),
-    "change": Result("-m benchmarks.host.change", ("change.csv",), "minutes", (*FITTED, "streaming", "subspaces")),
     "choosing-plan": Result(
         "-m benchmarks.host.choosing_figure",
         ("plan.png",),
@@ -293,77 +256,13 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",), cost=True
     ),
     "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear"), cost=True),
-    "distilled": Result(
-        "-m benchmarks.host.distilled",
-        ("distilled.csv", "distilled-rows.csv"),
-        "minutes",
-        (),
-        ("pykernel.training.distilled", "pykernel.training.vectors"),
-    ),
-    "efvs-speed": Result("-m benchmarks.host.efvs_speed", ("efvs-speed.csv",), "minutes", (), (BASES,)),
-    "alarms": Result(
-        "-m benchmarks.host.alarms.run",
-        ("alarms.csv", "alarms-rates.csv", "alarms-settings.csv"),
-        "minutes",
-        ("alarms",),
-    ),
-    # run once on machines that choose nothing: ``--held``
-    "alarms-held": Result(
-        "-m benchmarks.host.alarms.run --held",
-        ("alarms-held.csv", "alarms-held-rates.csv"),
-        "minutes",
-        ("alarms",),
-    ),
-    "alarms-blame-held": Result(
-        "-m benchmarks.host.alarms.blame --held", ("alarms-blame-held.csv",), "minutes", ("alarms",)
-    ),
-    "alarms-blame": Result(
-        "-m benchmarks.host.alarms.blame",
-        ("alarms-blame.csv",),
-        "minutes",
-        ("alarms",),
-        ("benchmarks.host.alarms.plants", "benchmarks.host.alarms.held_plants"),
-    ),
-    "alarms-blame-recorded": Result(
-        "-m benchmarks.host.alarms.blame --recorded recordings", ("alarms-blame-recorded.csv",), "minutes", ("alarms",)
-    ),
-    "alarms-fan": Result("-m benchmarks.host.alarms.fan", ("alarms-fan.csv",), "minutes", ("alarms",)),
-    "alarms-whole": Result(
-        "-m benchmarks.host.alarms.whole_numbers",
-        ("alarms-whole.csv",),
-        "minutes",
-        ("alarms",),
-        ("benchmarks.host.alarms.plants",),
-    ),
-    "alarms-ours": Result("-m benchmarks.host.alarms.ours", ("alarms-ours.csv",), "minutes", ("alarms",)),
-    "alarms-lives": Result("-m benchmarks.host.alarms.lives", ("alarms-lives.csv",), "minutes", ("alarms",)),
-    # data of others: whoever has them gives their folders
-    "alarms-theirs": Result(
-        "-m benchmarks.host.alarms.theirs",
-        ("alarms-theirs.csv",),
-        "minutes",
-        ("alarms",),
-        reads=("alarms-settings.csv",),
-    ),
+    "alarms": Result("-m benchmarks.host.alarms", ("alarms-lives.csv", "alarms-rivals.csv"), "minutes", ("alarms",)),
     "first-faults": Result("-m benchmarks.host.first_faults", ("first-faults.csv",), "seconds", ("default", "linear")),
     "first-results": Result(
         "-m benchmarks.host.first_results", ("first-results.csv",), "minutes", ("default", "linear"), cost=True
     ),
     # river's models, not ours: only another script or other streams make it stale
     "first-river": Result("-m benchmarks.host.first_results --river", ("first-river.csv",), "hours"),
-    "flat-cost": Result("-m benchmarks.host.flat_cost", ("flat-cost.csv",), "minutes", (), (BASES,)),
-    "fronts": Result(
-        "-m benchmarks.device.fronts",
-        ("fronts.csv",),
-        "minutes",
-        ("kernels", "whole"),
-        ("pykernel.training.vectors", "pykernel.estimators.trained"),
-        cost=True,
-    ),
-    "fronts-page": Result("-m benchmarks.device.fronts_page", ("fronts.svg",), "seconds", reads=("fronts.csv",)),
-    "grid-search": Result(
-        "-m benchmarks.host.grid_search", ("grid-search.*",), "minutes", (), (SELECTION, CLOSED_FORM)
-    ),
     "held-back": Result(
         "-m benchmarks.host.held_back",
         ("held-back.csv",),
@@ -412,31 +311,6 @@ RESULTS: dict[str, Result] = {
         "hours",
         ("techniques", "recursive", "linear", "waves", "expansions", "streaming", "subspaces", "default", "monitor"),
     ),
-    "loo-digits": Result("-m benchmarks.host.loo_digits", ("loo-digits.csv",), "minutes", (), (CLOSED_FORM,)),
-    "loo-speed": Result("-m benchmarks.host.loo_speed", ("loo-speed.*",), "minutes", (), (CLOSED_FORM,)),
-    "million-rows": Result("-m benchmarks.host.million_rows", ("million-rows.csv",), "hours", (), (BASES,)),
-    # data of others: whoever has them gives their folders
-    "merging": Result(
-        "-m benchmarks.host.merging",
-        ("merging.csv",),
-        "minutes",
-        ("recursive", "linear"),
-        ("pykernel.host.merging",),
-    ),
-    "personal": Result(
-        "-m benchmarks.host.personal",
-        ("personal.csv",),
-        "minutes",
-        ("recursive", "expansions", "default"),
-        ("pykernel.host.merging", "pykernel.estimators.trained"),
-    ),
-    "plan-devices": Result(
-        "-m benchmarks.host.plan_devices",
-        ("plan-devices.csv",),
-        "minutes",
-        ("recursive", "linear", "waves", "techniques"),
-        ("pykernel.tuning.plan", "pykernel.tuning.trials", "pykernel.tuning.promises"),
-    ),
     "missing": Result(
         "-m benchmarks.host.missing",
         ("missing.csv",),
@@ -444,29 +318,20 @@ RESULTS: dict[str, Result] = {
         ("default", "waves"),
         ("pykernel.algorithms.missing",),
     ),
-    "model-selection": Result(
-        "-m benchmarks.host.model_selection",
-        ("optimism.csv",),
-        "minutes",
-        (),
-        (SELECTION, CLOSED_FORM),
-    ),
     "novelty-tour": Result(
         "examples/novelty/run.py -o build/novelty --docs docs/data/novelty",
         ("novelty/alarms.svg", "novelty/output.txt"),
         *("minutes", ("monitor",)),
         cost=True,
     ),
-    "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), "minutes", ("techniques", "projections")),
     **paper("paper-000", (), (BASES,), "*.png"),
     **paper("paper-001", ("subspaces", "streaming"), (BKFE, SUBSPACE), "*.svg"),
-    **paper("paper-001-more", ("subspaces",), (BKFE, SUBSPACE), "*.svg", "minutes"),
     **paper("paper-002", (), (BASES, REDUCED, LOW_RANK), "*.png"),
     "paper-003": Result(
         "-m benchmarks.papers.paper_003", ("paper-003/*",), "hours", ("techniques", "projections"), cost=True
     ),
-    **paper("paper-003-changing", ("techniques", "projections"), (), "*.png", "minutes", cost=True),
     "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), "hours", (), (CLOSED_FORM,)),
+    "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), "minutes", ("techniques", "projections")),
     "peers": Result(
         "-m benchmarks.device.peers",
         ("peers.csv",),
@@ -482,13 +347,9 @@ RESULTS: dict[str, Result] = {
         FITTED,
         tuple(f"pykernel.tuning.{name}" for name in ("arms", "combinations", "plan", "promises", "trials")),
     ),
-    "preconditioner": Result(
-        "-m benchmarks.host.preconditioner", ("preconditioner.csv",), "minutes", (), (BASES, REDUCED, LOW_RANK)
-    ),
     "preset-instructions": Result(
         "-m benchmarks.device.preset_instructions", ("preset-instructions.csv",), "hours", FITTED, cost=True
     ),
-    "searches": Result("-m benchmarks.host.searches", ("searches.csv",), "minutes", ("techniques",)),
     "report": Result(
         "-m benchmarks.report",
         ("report.svg",),
@@ -515,20 +376,6 @@ RESULTS: dict[str, Result] = {
     "heads": Result(
         "-m benchmarks.host.heads", ("heads.csv", "head-costs.csv"), "minutes", ("default", "expansions"), cost=True
     ),
-    "learned-vectors": Result(
-        "-m benchmarks.host.learned_vectors", ("learned-vectors.csv",), "minutes", ("default", "expansions")
-    ),
-    "intervals": Result("-m benchmarks.host.intervals", ("intervals.csv",), "minutes", ("covered",)),
-    "skfa": Result("-m benchmarks.host.skfa", ("skfa.csv", "skfa.png"), "minutes", (), (BASES, BKFE, SUBSPACE)),
-    "svm": Result("-m benchmarks.host.svm", ("svm.csv",), "minutes", (), (BASES, LOW_RANK, "pykernel.training.svm")),
-    "lp": Result(
-        "-m benchmarks.host.lp",
-        ("lp.csv", "lp-rounds.csv"),
-        "minutes",
-        (),
-        (BASES, REDUCED, *(f"pykernel.training.{name}" for name in ("lp", "svm", "trained", "vectors"))),
-    ),
-    "swaps": Result("-m benchmarks.host.swaps", ("swaps.csv",), "minutes", (), (BASES,)),
     "rule-front": Result(
         "-m benchmarks.host.rule_front",
         ("rule-front.csv",),
@@ -536,87 +383,14 @@ RESULTS: dict[str, Result] = {
         ("default", "techniques", "recursive"),
         cost=True,
     ),
-    "class-front": Result(
-        "-m benchmarks.host.class_front", ("class-front.csv",), "minutes", ("default", "class_waves")
-    ),
-    "class-probability": Result(
-        "-m benchmarks.host.class_probability", ("class-probability.csv",), "minutes", ("default", "class_waves")
-    ),
-    "spectrum-front": Result(
-        "-m benchmarks.host.spectrum_front", ("spectrum-front.csv",), "minutes", ("default", "waves"), cost=True
-    ),
-    "spectrum-stability": Result(
-        "-m benchmarks.host.spectrum_stability", ("spectrum-stability.csv",), "hours", ("waves", "class_waves")
-    ),
-    "spectrum-whole": Result(
-        "-m benchmarks.host.spectrum_whole", ("spectrum-whole.csv",), "minutes", ("whole_waves",), cost=True
-    ),
     "streaming-cost": Result(
         "-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), "minutes", ("streaming",), cost=True
     ),
-    "streaming-quality": Result(
-        "-m benchmarks.host.streaming_quality", ("streaming-quality.csv",), "minutes", ("streaming",), (BASES,)
-    ),
-    "subspace-device": Result(
-        "-m benchmarks.device.subspace_cost", ("subspace-device.csv",), "hours", ("subspaces",), cost=True
-    ),
-    "subspace-drift": Result("-m benchmarks.host.subspace_drift", ("subspace-drift.csv",), "minutes", ("subspaces",)),
-    "subspace-baselines": Result(
-        "-m benchmarks.host.subspace_baselines", ("subspace-baselines.csv",), "hours", ("subspaces",), (BKFE, SUBSPACE)
-    ),
-    "subspaces": Result(
-        "-m benchmarks.host.subspace_guide",
-        ("subspaces-*.csv",),
-        "minutes",
-        ("subspaces",),
-        (BKFE, SUBSPACE),
-        cost=True,
-    ),
-    "taken-cell": Result("-m benchmarks.host.taken_cell", ("taken-cell.csv",), "minutes", (), (SELECTION, CLOSED_FORM)),
     "training-cost": Result(
         "-m benchmarks.device.training_cost", ("training-cost.csv",), "minutes", ("training",), cost=True
     ),
     "training-limits": Result(
         "-m benchmarks.device.training_limits", ("training-limits.csv",), "seconds", ("training",)
-    ),
-    "update-cost": Result(
-        "-m benchmarks.host.update_cost", ("update-cost.*",), "minutes", ("techniques", "recursive"), cost=True
-    ),
-    "trained-vectors": Result(
-        "-m benchmarks.host.trained_vectors",
-        ("trained-vectors.csv",),
-        "hours",
-        (),
-        ("pykernel.training.vectors", "pykernel.estimators.trained"),
-    ),
-    "trained-vectors-goals": Result(
-        "-m benchmarks.host.trained_vectors_goals",
-        ("trained-vectors-goals.csv",),
-        "hours",
-        (),
-        (
-            "pykernel.training.vectors",
-            "pykernel.estimators.trained",
-            "pykernel.spec.families.int16",
-            "pykernel.spec.families.int16_scales",
-            "pykernel.spec.families.int16_errors",
-        ),
-    ),
-    "trained-vectors-trials": Result(
-        "-m benchmarks.host.trained_vectors_trials",
-        ("trained-vectors-trials.csv",),
-        "minutes",
-        (),
-        (
-            "pykernel.training.vectors",
-            "pykernel.estimators.trained",
-            "pykernel.spec.families.int16",
-            "pykernel.spec.families.int16_scales",
-            "pykernel.spec.families.int16_errors",
-        ),
-    ),
-    "trained-vectors-page": Result(
-        "-m benchmarks.host.trained_vectors_page", (), "seconds", (), (), ("trained-vectors.csv",)
     ),
     "whole-numbers": Result(
         "-m benchmarks.device.whole_numbers",
@@ -630,21 +404,6 @@ RESULTS: dict[str, Result] = {
             "pykernel.spec.families.int16_online",
         ),
         cost=True,
-    ),
-    "whole-expansion": Result(
-        "-m benchmarks.host.whole_expansion",
-        ("whole-expansion.csv",),
-        "minutes",
-        ("expansions", "whole_expansions"),
-        ("pykernel.estimators.trained", "pykernel.training.vectors"),
-        cost=True,
-    ),
-    "whole-subspace": Result("-m benchmarks.host.whole_subspace", ("whole-subspace.csv",), "seconds", ("gearbox",), ()),
-    # pages that sum up what others measured
-    "subspace-summary": Result(
-        "-m benchmarks.host.subspace_summary",
-        *((), "seconds", (), ()),
-        tuple(f"subspace-{name}.csv" for name in ("device", "drift", "baselines")),
     ),
 }
 TREE = Tree(ROOT, RESULTS, MODELS)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import DATA, ROOT, Rows, gcc_version, markdown, publish, save
-from pykernel.spec.defaults import completed
+from pykernel.spec.defaults import BLOCK, FEATURES, Size, completed, groups
 from pykernel.spec.model import make_spec
 from pykernel.targets.check import check_targets
 
@@ -96,6 +96,20 @@ def table(rows: Rows, shown: Mapping[str, str] | None = None) -> str:
             lines.append([told, target, f"{int(row['ram_bytes']):,}", flash, *counts])
     heads = ["model", "target", "RAM", f"flash, {compiler} -O2 / -Os", *COUNTS.values()]
     return markdown(heads, lines)
+
+
+def sizes() -> str:
+    """The default's models, and the bytes that they take for some numbers of inputs: for one label, or three classes."""
+    dims, lines = (1, 3, 8, 16), []
+    every = [(waves, o) for task, o in (("number", 1), ("class", 3)) for waves in groups(task, False)[0]]
+    for waves, outputs in every:
+        learning = {"features": FEATURES[waves.rule], "block": BLOCK} | waves.sections["learning"]
+        blocks = f", in blocks of {learning['block']}" if waves.rule == "spectrum-ekf" else ""
+        mixture = waves.sections.get("mixture")
+        beside = "" if mixture is None else f", with `[mixture]`{' in blocks' * bool(mixture)}"
+        each = [f"{waves.costs(Size(dim, outputs))[0]:,}" for dim in dims]
+        lines.append([f"`{waves.rule}`, {learning['features']} waves{blocks}{beside}", *each])
+    return markdown(["model", *(f"bytes, D = {dim}" for dim in dims)], lines)
 
 
 def main() -> None:

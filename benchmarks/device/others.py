@@ -20,12 +20,11 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from benchmarks.device.imported_instructions import ANSWER, BUILDS, DEFAULTS, TARGET
-from benchmarks.host.trained_vectors import Network
 from benchmarks.tables import gcc_version
 from pykernel.gen.compilers import Compiler
 from pykernel.gen.project import build
@@ -41,6 +40,62 @@ COMPARED = 100
 """Rows on which our C is run, and compared byte for byte with the host."""
 WIDEST = 32_000
 """Counts of inputs for trees are even numbers up to this one."""
+
+
+class Network:
+    """A perceptron of one hidden layer on standardised inputs: solver, penalty and steps by five folds, then the best of three seeds by its loss."""
+
+    CHOICES: ClassVar[list[dict[str, Any]]] = [
+        *({"solver": "lbfgs", "alpha": a, "max_iter": steps} for a in (1e-3, 1e-1, 1.0, 10.0) for steps in (50, 300)),
+        *(
+            {"solver": "adam", "alpha": a, "max_iter": 400, "early_stopping": True, "learning_rate_init": 1e-2}
+            for a in (1e-4, 1e-1)
+        ),
+    ]
+
+    def __init__(self, classes: int, hidden: int, seed: int) -> None:
+        self.classes, self.hidden, self.seed = classes, hidden, seed
+
+    def made(self, choice: dict[str, Any], seed: int) -> Any:
+        from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+        kind = MLPClassifier if self.classes else MLPRegressor
+        return kind(hidden_layer_sizes=(self.hidden,), random_state=seed, **choice)
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> Network:
+        from sklearn.model_selection import KFold, StratifiedKFold
+
+        self.center, deviation = x.mean(axis=0), x.std(axis=0)
+        self.scale = 1 / np.where(deviation > 0, deviation, 1.0)
+        z = (x - self.center) * self.scale
+        if not self.classes:
+            self.middle, self.deviation = y.mean(), y.std()
+            y = (y - self.middle) / self.deviation
+        rows = np.random.default_rng(self.seed).permutation(len(z))[:2000]
+        folds = (StratifiedKFold if self.classes else KFold)(5, shuffle=True, random_state=self.seed)
+        found = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # steps that were limited on purpose
+            for choice in self.CHOICES:
+                loss = 0.0
+                for a, b in folds.split(z[rows], y[rows] if self.classes else None):
+                    model = self.made(choice, self.seed).fit(z[rows][a], y[rows][a])
+                    if self.classes:
+                        p = model.predict_proba(z[rows][b])[
+                            np.arange(len(b)), np.searchsorted(model.classes_, y[rows][b])
+                        ]
+                        loss -= float(np.log(np.maximum(p, 1e-12)).mean())
+                    else:
+                        loss += float(np.square(model.predict(z[rows][b]) - y[rows][b]).mean())
+                found.append(loss)
+            choice = self.CHOICES[int(np.argmin(found))]
+            fits = [self.made(choice, self.seed + k).fit(z, y) for k in range(3)]
+        self.model = min(fits, key=lambda m: m.loss_)
+        return self
+
+    def predict(self, x: np.ndarray) -> Any:
+        found = self.model.predict((x - self.center) * self.scale)
+        return found if self.classes else self.middle + self.deviation * found
 
 
 @dataclass(frozen=True)
@@ -401,23 +456,7 @@ def emlearn_forest(data: Set, model: Any, inputs: np.ndarray) -> dict[str, Code]
     return found
 
 
-def boosted_of(data: Set, rounds: int, seed: int = 0) -> Any:
-    """Gradient boosting whose learning rate and leaves are chosen by three folds."""
-    from lightgbm import LGBMClassifier, LGBMRegressor  # type: ignore[import-not-found]
-    from sklearn.model_selection import GridSearchCV
-
-    kind = LGBMClassifier if data.classes else LGBMRegressor
-    model = kind(n_estimators=rounds, random_state=seed, n_jobs=1, verbose=-1, deterministic=True)
-    grid = {"learning_rate": [0.1, 0.3], "num_leaves": [4, 8, 16]}
-    scoring = "neg_log_loss" if data.classes else "neg_root_mean_squared_error"
-    x, y = data.train
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return GridSearchCV(model, grid, cv=3, scoring=scoring).fit(x, y).best_estimator_
-
-
-def m2cgen_code(data: Set, model: Any, inputs: np.ndarray, single: bool = False) -> Code:
-    """single: in float32, which its C for double becomes by its types, constants and functions."""
+def m2cgen_code(data: Set, model: Any, inputs: np.ndarray) -> Code:
     import m2cgen as peer
 
     text = peer.export_to_c(model)
@@ -432,11 +471,7 @@ def m2cgen_code(data: Set, model: Any, inputs: np.ndarray, single: bool = False)
         body = "*y = value(x) > 0;" if data.classes else "*y = value(x);"
     answer = "int" if data.classes else "double"
     source = f"void score(double *x, {answer} *y);\n{text}\nvoid score(double *x, {answer} *y) {{ {body} }}\n"
-    real: type = np.float32 if single else np.float64
-    if single:
-        source = re.sub(r"\bexp\(", "expf(", source.replace("double", "float"))
-    kind = np.int32 if data.classes else real
-    return Code(source, inputs.astype(real), kind, ("-fsingle-precision-constant",) if single else ())
+    return Code(source, inputs.astype(float), np.int32 if data.classes else np.float64)
 
 
 def micromlgen_code(data: Set, model: Any, inputs: np.ndarray) -> Code:

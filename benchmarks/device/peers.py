@@ -116,6 +116,8 @@ def scaled(data: Set) -> np.ndarray:
     return ((data.x - first.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)).astype(np.float32)
 
 
+BY_HAND = "C by hand"
+"""As short as the network can be written."""
 MACHINES: dict[str, Any] = {}
 
 
@@ -144,7 +146,8 @@ def forest_and_machine(data: Set) -> Iterator[tuple[Any, str, np.ndarray]]:
 def theirs(data: Set, generator: str, model: str, code: Code) -> dict[str, Any]:
     ran = others.run(code, data.judged)
     error = None if ran.predict is None else data.error(ran.answers)
-    return row(data, f"{generator} {importlib.metadata.version(generator)}", model, ran.compiler, error, **ran.costs)
+    made = generator if generator == BY_HAND else f"{generator} {importlib.metadata.version(generator)}"
+    return row(data, made, model, ran.compiler, error, **ran.costs)
 
 
 def emlearn(data: Set) -> Iterator[dict[str, Any]]:
@@ -155,7 +158,10 @@ def emlearn(data: Set) -> Iterator[dict[str, Any]]:
     for hidden in HIDDEN:
         with one_thread:
             network = others.network_of(data, hidden)
-        yield theirs(data, "emlearn", f"network, {hidden} hidden units", others.emlearn_network(data, network))
+        name = f"network, {hidden} hidden units"
+        yield theirs(data, "emlearn", name, others.emlearn_network(data, network))
+        yield theirs(data, BY_HAND, name, others.network_by_hand(data, network))
+        yield theirs(data, BY_HAND, f"{name}, int8", others.network_in_int8(data, network))
 
 
 def m2cgen(data: Set) -> Iterator[dict[str, Any]]:
@@ -186,12 +192,17 @@ def line(row: Any) -> list[str]:
 
 
 def short(rows: Rows) -> str:
-    """For the README: two tables; of ours what learns, trained vectors and the network in int16, of emlearn the same network."""
+    """For the README: of ours what learns and trained vectors, then the network of each, and the forest of each that errs least."""
     chosen = []
-    for name in ("digits", "bike rentals"):
+    for name in dict.fromkeys(row["data"] for row in rows):
         of_set = [row for row in rows if row["data"] == name]
-        networks = [row for row in of_set if row["model"].startswith(f"network, {HIDDEN[0]}")]
-        chosen += [*of_set[:2], *networks[1:]]
+        networks = [row for row in of_set if row["model"] == f"network, {HIDDEN[0]} hidden units"]
+        forests = [row for row in of_set if row["model"].startswith(FOREST) and row["error"]]
+        chosen += [
+            *of_set[:2],
+            *networks,
+            *sorted(forests, key=lambda row: (float(row["error"]), int(row["flash"])))[:1],
+        ]
     cells = [line(row) for row in chosen]
     return markdown(
         ["data", "model", *heads(rows)[3:]], [[data, f"{code}: {model}", *rest] for data, code, model, *rest in cells]

@@ -2,7 +2,7 @@
 
     python -m benchmarks.device.preset_instructions [--toolchain gcc] [--only NAME …] [-o docs] [--quick]
 
-4 inputs, float32, -O2.  The host learns the stream of update_cost.py, which keeps every technique busy, until the budget
+4 inputs, float32, -O2.  The host learns the stream of presets.py, which keeps every technique busy, until the budget
 is full and has been exchanged, and an update that exchanges a vector is near, if there is one; the device goes on from
 that state, and predicts and learns up to 100 samples: fewer, but at least 10, where they would take more than 30 million
 instructions.  Then its memory is compared with the host's, byte for byte.  Counted is each instruction from a call's
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.host.update_cost import DIM, PRESETS, filling, spec_of, stream
+from benchmarks.device.presets import DIM, PRESETS, filling, spec_of, stream
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.errors import UserError

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.figures import pareto_figure
 from benchmarks.tables import DATA, ROOT
-from pykernel.host.bikeshare import bikeshare, bikeshare_spec
+from pykernel.host.bikeshare import bikeshare, default_spec
 from pykernel.telling import MEASURES, judged_on
 from pykernel.workflows.demo import write_inputs
 from pykernel.workflows.planned import front_of
@@ -37,7 +37,7 @@ def main() -> None:
         folder = arguments.results or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         x, y, names = bikeshare()
-        write_inputs(folder, bikeshare_spec(), x, y, names)
+        write_inputs(folder, default_spec(), x, y, names)
         with_last_label(folder / "rentals.csv")
         command = [sys.executable, "-m", "pykernel", *WORDS, "--jobs", arguments.jobs]
         wide = os.environ | {"COLUMNS": "100"}  # no cell of a table is broken into lines

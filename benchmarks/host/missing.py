@@ -22,7 +22,6 @@ import numpy as np
 
 from benchmarks.host.first_results import minimal
 from benchmarks.host.first_streams import REGRESSION, raw
-from benchmarks.host.spectrum_front import models
 from benchmarks.tables import DATA, DOCS, Rows, load, markdown, publish, save
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
@@ -32,7 +31,7 @@ PART = 0.1
 RUN = 10
 SLOW = 0.5
 CHOICES = ("refuse", "mean", "hold")
-RULES = {"krls-t": "krls-t", "spectrum-ekf": "spectrum-ekf"}
+RULES = {"krls-t": "krls-t", "spectrum-ekf": "spectrum-ekf, the default"}
 
 
 def single(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -48,7 +47,7 @@ GAPS: dict[str, Callable[[tuple[int, ...], np.random.Generator], np.ndarray]] = 
 
 
 def spec_of(rule: str, dim: int, missing: str) -> Spec:
-    spec = minimal(dim, 0, reduction={"n_max": 32}) if rule == "krls-t" else dict(models(dim))["spectrum-ekf, 4"]
+    spec = minimal(dim, 0, **({"reduction": {"n_max": 32}} if rule == "krls-t" else {}))
     content = dump(spec)
     return make_spec(content | {"input": content["input"] | {"missing": missing}})
 

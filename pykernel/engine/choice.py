@@ -26,7 +26,7 @@ def chosen_engine(default: Engine = "llvm") -> Engine:
 
 def engines_of_a_check() -> tuple[Engine, ...]:
     """The engines whose bytes a check compares: the one that the environment names, alone; else LLVM, which answers
-    first, and Numba as a second witness.
+    first, and Numba as the reference.
     """
     return (chosen_engine(),) if os.environ.get(VARIABLE) else ("llvm", "numba")
 

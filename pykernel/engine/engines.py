@@ -4,7 +4,7 @@
     executor.rows(x, statuses, ask=predict, answers=answers, learn=update, y=y)
     status = executor.call(refresh)
 
-"llvm" runs models: it starts within a second.  "numba" is the second witness of ``pykernel check``.  "python"
+"llvm" runs models: it starts within a second.  "numba" is the reference of ``pykernel check``.  "python"
 executes the source as it stands, and refuses what C would not survive, such as a position outside of an array.
 """
 

@@ -1,4 +1,4 @@
-"""The second witness of a check: the same functions, printed as Python and compiled by Numba.
+"""The reference of a check: the same functions, printed as Python and compiled by Numba.
 
 The code that prints or compiles C and LLVM IR is not used here.  Only the folding of choices is shared.
 """

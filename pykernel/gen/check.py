@@ -375,7 +375,7 @@ class Reference:
         tell(f"{text}, which takes some seconds")
         verdict = self.verdict(self.fresh_host(engine))
         row = {"engine": engine, "equal": verdict["equal"], "first_difference": verdict["first_difference"]}
-        tell(f"{engine}, the second witness: " + ("the same bytes" if row["equal"] else row["first_difference"]))
+        tell(f"{engine}, the reference: " + ("the same bytes" if row["equal"] else row["first_difference"]))
         return row
 
     def verdict(self, device: Device) -> dict[str, Any]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import math
 from importlib import resources
-from typing import Any
 
 import numpy as np
 
 from pykernel.spec.defaults import completed
-from pykernel.spec.model import Spec, load_spec, make_spec
+from pykernel.spec.model import Spec, make_spec
 
 DAY = 24  # rows; a few hours are missing from the data
 
@@ -41,19 +40,6 @@ def default_spec() -> Spec:
     return make_spec(
         dict(completed({"name": "bikeshare", "input": {"columns": columns}, "label": {"column": "rentals"}}))
     )
-
-
-def bikeshare_spec(**changes: Any) -> Spec:
-    """A spec with stored vectors, tuned on the first half of the stream, with other values for n_max, technique, eta, sigma or precision."""
-    with resources.as_file(resources.files("pykernel.data").joinpath("bikeshare.toml")) as path:
-        content = load_spec(path).model_dump(mode="json", exclude_unset=True)
-    for key, value in changes.items():
-        if key == "precision":
-            content[key] = value
-        else:
-            section = {"eta": "learning", "sigma": "kernel", "n_max": "reduction", "technique": "reduction"}[key]
-            content[section][key] = value
-    return make_spec(content)
 
 
 def lagged(y: np.ndarray, rows: int) -> np.ndarray:

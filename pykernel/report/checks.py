@@ -171,7 +171,7 @@ def checked(
     equal = all(row["equal"] for row in (*every, *report["witnesses"]))
     said = f"{len(every):,} build{'s compute' if len(every) > 1 else ' computes'} the same bytes as the PC"
     engines = [
-        f"; {row['engine']}, the second witness, has {'the same bytes' if row['equal'] else 'OTHER BYTES: ' + str(row['first_difference'])}"
+        f", the fast engine; {row['engine']}, the reference, has {'the same bytes' if row['equal'] else 'OTHER BYTES: ' + str(row['first_difference'])}"
         for row in report["witnesses"]
     ]
     sections = [

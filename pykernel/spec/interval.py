@@ -10,7 +10,7 @@ from pydantic import Field
 from pykernel.spec.sections import Section
 
 PACE = 0.2
-"""How fast the width follows: measured by benchmarks/host/intervals.py."""
+"""How fast the width follows: measured by docs/records.md, intervals."""
 
 
 class IntervalSection(Section):

@@ -19,7 +19,7 @@ SHAPE, SHAPE_ARMED = 0.2, 0.05
 can hardly sink: it has to begin where small rates need it."""
 CORRECTION, UNDONE = 0.02, 2e-4
 """A row in alarm raises the threshold by the first, in mean excesses, and by more for small rates: a quiet row lowers it by the second,
-or by more for large ones.  All were chosen on the public plants (benchmarks/host/alarms)."""
+or by more for large ones.  All were chosen on simulated plants (docs/records.md, alarms)."""
 EXCESS_ARMED = 3.0
 """Largest mean excess once the monitor is armed, in usual spreads of a level."""
 HELD, HELD_RATE, REFILL = 20, 1000, 1.5

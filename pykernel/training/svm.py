@@ -66,7 +66,7 @@ BLOCK = 2**22
 """Kernel values that are held at once: 32 MB."""
 INSIDE = 0.03
 """A start from an earlier solution is moved so far from the bounds, as a part of their distance.  Nearer ones take more steps
-(benchmarks/host/svm.py)."""
+(docs/records.md, svm)."""
 
 
 # --------------------------------------------------------------------------------------------------------- the dual

@@ -460,7 +460,7 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
     emulator = find_target(target).counting
     x, y = table.device_rows(spec)
     few = FEW_VERIFIED * spec.stride
-    with engine_used(chosen_engine()):  # pykernel check has a second witness
+    with engine_used(chosen_engine()):  # pykernel check has the reference
         try:
             first = check_targets(spec, [target], emulator=emulator, stream=(x[:few], y[:few]), tries=0).rows[0]
         except UserError as error:  # it was not measured in time, and is too large

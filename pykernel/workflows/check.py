@@ -33,7 +33,7 @@ ON_TARGETS = 1000
 def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
     wrong = next(row for row in rows if not row["equal"])
     if "engine" in wrong:
-        return f"{wrong['engine']}, the second witness, differs: {wrong['first_difference']}"
+        return f"{wrong['engine']}, the reference, differs: {wrong['first_difference']}"
     built = f"{wrong.get('board', '')} {wrong['compiler']} {wrong['flags']}".strip()
     return f"{built}: the C differs from the simulation: {wrong['first_difference']}"
 

@@ -169,7 +169,7 @@ class Check:
     """Check that the C computes what the host computes, to the byte.
 
     Each compiler on this machine compiles the C, with and without optimisation. C and simulation learn the same random
-    samples, difficult ones too; then their memories are compared. LLVM simulates; Numba is a second witness.
+    samples, difficult ones too; then their memories are compared. LLVM simulates, and Numba is the reference.
 
         pykernel check spec.toml
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/

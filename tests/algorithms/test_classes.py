@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.host.spectrum_stability import streams_of_classes
 from pykernel.algorithms.expert import (
     EXPERT_KNOWN,
     EXPERT_VARIANCE,
@@ -33,6 +32,7 @@ from pykernel.host.snapshot import load, save
 from pykernel.spec.families.spectrum import count_of, orthogonal_features
 from pykernel.spec.model import make_spec
 from pykernel.spec.stages import GAIN_HORIZON
+from tests.support.hard_streams import streams_of_classes
 
 RULES = ("klms", "krls-t", "fb-krls", "spectrum-nlms", "nystrom-rls", "okfeb")
 

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.host.spectrum_stability import streams_of_numbers
 from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host import snapshot
@@ -16,6 +15,7 @@ from pykernel.spec.families.int16_scales import FUNCTIONS, in_eight_bits
 from pykernel.spec.model import make_spec
 from tests.algorithms.test_expansion import content_of, inputs
 from tests.support.following import is_valid
+from tests.support.hard_streams import streams_of_numbers
 from tests.support.random_specs import random_spec
 from tests.support.whole_expansion import WholeExpansion
 

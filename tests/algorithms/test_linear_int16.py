@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.host.spectrum_stability import streams_of_numbers
 from pykernel.errors import UserError
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.int16_linear import SPREAD_MOST
 from pykernel.spec.model import make_spec
 from tests.support.following import is_valid
+from tests.support.hard_streams import streams_of_numbers
 from tests.support.random_specs import random_spec
 from tests.support.whole_expansion import WholeLine
 

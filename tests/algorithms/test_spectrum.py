@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.host.spectrum_stability import streams_of_numbers
 from pykernel.algorithms.spectrum import FREQUENCY_MOST
 from pykernel.algorithms.stages import TRUSTED
 from pykernel.dialect import FLOAT64
@@ -29,6 +28,7 @@ from pykernel.spec.families.spectrum import (
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
 from tests.support.following import is_valid
+from tests.support.hard_streams import streams_of_numbers
 
 OF_NUMBERS = [rule for rule in RULES if rule != SOFTMAX]
 STAGED = {

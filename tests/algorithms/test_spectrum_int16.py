@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.host.spectrum_stability import streams_of_numbers
 from pykernel.algorithms.int16 import spectrum
 from pykernel.dialect import INT16
 from pykernel.dialect.interpreter import bind
@@ -16,6 +15,7 @@ from pykernel.host.model import HostModel
 from pykernel.spec.families.int16_spectrum import FEATURES_MOST, OCTAVES
 from pykernel.spec.families.spectrum import count_of, orthogonal_features
 from pykernel.spec.model import make_spec
+from tests.support.hard_streams import streams_of_numbers
 from tests.support.random_specs import random_spec
 
 RULE = "spectrum-nlms"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.papers.neighbours import KernelNeighbours, distance_bounds
-from benchmarks.papers.preconditioning import gram_operator, preconditioner
+from benchmarks.papers.preconditioning import gram_operator
 from pykernel.bases import arguments
 from pykernel.bases.basis import Basis
 from pykernel.bases.gram import MercerKernel
@@ -416,30 +416,6 @@ def test_refusals_say_what_is_wrong(monkeypatch):
     for message, call in cases.items():
         with pytest.raises(UserError, match=message):
             call()
-
-
-# --------------------------------------------------------------------------------------------- the page, the benchmark
-
-
-def test_the_benchmark_counts_iterations_and_its_table_is_on_the_page(monkeypatch):
-    import benchmarks.host.preconditioner as benchmark
-    from benchmarks import tables
-
-    rows = tables.load(tables.DATA / "preconditioner.csv")
-    page = tables.read(PAGE)
-    assert tables.place(page, "preconditioner", benchmark.tables(rows)["preconditioner"]) == page
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(120, 2))
-    y = rng.normal(size=120)
-    monkeypatch.setattr(benchmark, "problem", lambda name: (x, KERNELS["gaussian"], y))
-    found = benchmark.measure(2, ["digits"], (10, 40), (0.1,))
-    count = {(row["basis"], row["n"]): row["iterations"] for row in found}
-    assert all(count[method, 40] < count[method, 10] < count["none", 0] for method in benchmark.METHODS)
-    assert count["sgma", 40] <= 5  # 40 vectors hold nearly all of 120 points in the plane
-    # with the exact inverse one iteration is enough
-    basis = basis_of(x, KERNELS["gaussian"], epsilon=1e-13)
-    operator = gram_operator(KERNELS["gaussian"], x, 0.1)
-    assert benchmark.iterations(operator, y, preconditioner(basis, x, 0.1)) <= 2
 
 
 # ---------------------------------------------------------------------------------------------------------- weights

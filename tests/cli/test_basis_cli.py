@@ -816,32 +816,3 @@ def test_the_guides_command_prints_what_it_says(run, tmp_path, monkeypatch):
                 assert abs(x - y) <= 0.1 * abs(x), out
             else:
                 assert a.strip("─") == b.strip("─"), out
-
-
-def test_the_guides_tables_are_those_of_the_benchmarks(monkeypatch):
-    from benchmarks import tables
-    from benchmarks.host import million_rows, swaps
-
-    page = tables.read(DOCS / "bases.md")
-    measured = tables.load(tables.DATA / "million-rows.csv")
-    assert million_rows.tables(measured) in page
-    exchanges = tables.load(tables.DATA / "swaps.csv")
-    assert swaps.table(exchanges) in page
-    of_60 = [row for row in exchanges if (row["set"], row["vectors"], row["rounds"]) == ("digits", "60", "2")]
-    means = {
-        method: [np.mean([float(row[key]) for row in of_60 if row["method"] == method]) for key in ("error", "greedy")]
-        for method in swaps.METHODS
-    }
-    after, before = zip(*means.values(), strict=True)
-    assert f"leave {min(after):.3f} to {max(after):.3f} of the digits" in page
-    assert f"left {min(before):.3f} to {max(before):.3f}." in page
-    worth = [float(row["worth"]) for row in of_60 if row["method"] == "efvs"]
-    assert f"60 vectors of `efvs` worth {60 + np.mean(worth):.0f}, in 0.4 s" in page
-    lazy = [float(row["values_per_vector"]) for row in measured if row["method"] == "efvs"]
-    assert {int(row["rows"]) for row in measured if row["method"] == "efvs"} == set(million_rows.SIZES)
-    assert max(lazy) / min(lazy) <= 1.05 and f"{max(lazy):,.0f} kernel values for a vector" in page
-    assert 10**7 in {int(row["rows"]) for row in measured if row["method"] in ("sgma", "rpcholesky")}
-    # one million rows in float64 would be 128 MB, ten 1,280
-    for row in measured:
-        if row["method"] == "efvs" and row["source"] == ".npy":
-            assert int(row["peak_mb"]) - int(row["before_mb"]) < 20

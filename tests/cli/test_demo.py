@@ -4,8 +4,6 @@ import csv
 import functools
 import json
 import re
-import subprocess
-import sys
 from importlib import resources
 from pathlib import Path
 
@@ -14,11 +12,8 @@ import pytest
 
 from pykernel.cli.app import main
 from pykernel.errors import UserError
-from pykernel.gen.project import build
 from pykernel.host import bikeshare as stream
-from pykernel.host.model import HostModel
 from pykernel.workflows import demo
-from tests.support import ROOT
 from tests.support.compilers import QUICK
 
 
@@ -106,22 +101,3 @@ def test_trivial_baselines_use_only_the_past():
     y = np.array([3.0, 5.0, 10.0])
     np.testing.assert_array_equal(stream.lagged(y, 1), [0, 3, 5])
     np.testing.assert_array_equal(stream.running_mean(y), [0, 3, 4])
-
-
-@pytest.mark.exhaustive
-def test_the_table_of_the_documentation():
-    """One row of benchmarks/host/demo_table.py against a run of its own."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "benchmarks.host.demo_table", "--n-max", "16"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    rows = {line.split("|")[1].strip(): [c.strip() for c in line.split("|")[2:-1]] for line in ran.stdout.splitlines()}
-    chosen, error, state = rows["mklms, 16 vectors"]
-    eta, sigma = re.fullmatch(r"η (\S+), σ (\S+)", chosen).groups()
-    spec = stream.bikeshare_spec(n_max=16, eta=float(eta), sigma=float(sigma))
-    x, y, _ = stream.bikeshare()
-    assert float(error) == pytest.approx(stream.mean_error(HostModel(spec).prequential(x, y)[0], y), abs=0.06)
-    assert int(state.replace(",", "")) == build(spec).figures["state_bytes"]

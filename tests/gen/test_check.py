@@ -228,7 +228,7 @@ def test_a_witness_that_differs_fails_the_check_and_says_where(monkeypatch):
     begins = [
         f"{report.rows[0]['compiler']} -O1, 60 samples: the bytes of llvm",
         "python compiles",
-        "python, the second witness",
+        "python, the reference",
     ]
     assert all(map(str.startswith, said, begins)) and len(said) == len(begins)
     right = Host.prequential

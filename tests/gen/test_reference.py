@@ -1,6 +1,6 @@
 """What Numba computes is what the C computes, byte for byte over the whole memory: the project's central promise.
 
-Other tests run the host's models in LLVM, which is quicker; here the second witness of ``pykernel check`` is the reference.
+Other tests run the host's models in LLVM, which is quicker; here is the reference of ``pykernel check``.
 """
 
 from __future__ import annotations
@@ -116,7 +116,6 @@ def in_numba(spec: Spec, samples: int) -> Reference:
     return reference
 
 
-@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("name", SMALLEST)
 def test_the_smallest_programs(name: str) -> None:
     statuses = in_numba(SMALLEST[name](), 200).report([]).statuses

@@ -11,10 +11,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from benchmarks.host.alarms import blame, fan, lives, ours, plan_truth
-from benchmarks.host.alarms import page as tables
-from benchmarks.host.alarms.raw import raw_names
-from benchmarks.tables import DATA, load, place, read
+from benchmarks.host import alarms
+from benchmarks.tables import DATA, DOCS, load, place, read
 from pykernel import check, load_spec
 from pykernel.algorithms.novelty import threshold
 from pykernel.algorithms.novelty.state import GmmStatus
@@ -31,7 +29,7 @@ import run  # noqa: E402
 from machine import FAULTS, SENSORS, Drive, inside  # noqa: E402
 
 SPEC = load_spec(EXAMPLE / "monitor.toml")
-TEXT = read(tables.PAGE)
+TEXT = read(DOCS / "novelty.md")
 WORDS = " ".join(TEXT.split())
 OUTPUT = (FOLDER / "output.txt").read_text(encoding="utf-8")
 
@@ -40,67 +38,25 @@ OUTPUT = (FOLDER / "output.txt").read_text(encoding="utf-8")
 
 
 def test_the_pages_blocks_are_the_results() -> None:
-    made = tables.tables("") | tables.theirs(load(DATA / "alarms-theirs.csv"))
-    name = "alarms-held-summary"
-    made |= {name: tables.tables("-held")[name]}
-    made |= {"alarms-ours": ours.table(load(ours.PATH)), "alarms-sizes": ours.sizes()}
-    made["alarms-lives"] = lives.table(load(lives.PATH))
+    made = alarms.tables(*(load(DATA / f"alarms-{name}.csv") for name in ("lives", "rivals")))
     assert page.filled(TEXT, OUTPUT) == TEXT
     for name, table in made.items():
         assert place(TEXT, name, table) == TEXT, name
-    assert TEXT.count("<!-- end -->") == len(made) + len(page.blocks(OUTPUT))
     assert all((ROOT / "docs" / file).is_file() for file in re.findall(r"\]\((data/novelty/[\w.]+)\)", TEXT))
 
 
 def test_the_text_is_of_these_results() -> None:
-    rows = load(DATA / "alarms.csv")
-    kinds = {row["kind"] for row in rows} - {"raw streams"}
-    assert len(kinds) == 11 and "simulated plants of eleven kinds" in WORDS
-    assert len(list(raw_names())) == 40 and "on 40 recorded streams" in WORDS
-    assert {row["detector"] for row in rows} >= {"spec without a rule", "chance"}
-    assert tables.WITHIN == 0.3 and tables.BELOW == 2 and "within 30 % of it" in WORDS
+    assert len(alarms.raw_streams()) == 40 and "On 40 recorded streams and two simulated pumps" in WORDS
+    streams = {row["streams"].rpartition(",")[0] for row in load(DATA / "alarms-rivals.csv")}
+    assert streams == {"raw streams", "pumps"}
 
 
-def test_how_often_blame_is_right() -> None:
-    """On recordings and plants that chose no constant."""
-    recordings = [row for row in load(DATA / "alarms-blame-recorded.csv") if row["source"] == "recordings"]
-    held = load(DATA / "alarms-blame-held.csv")
-    parts = []
-    for rows in (recordings, held):
-        parts += [100 * blame.total(rows, name) / blame.total(rows, "alarmed") for name in ("first", "two")]
-    known = [row for row in held if row["says"]]
-    told = blame.total(known, "alarmed")
-    answers = told - blame.total(known, "unknown")
-    kinds = 100 * (1 - answers / told), 100 * blame.right(known) / answers
-    words = [
-        f"the first name is right in {parts[0]:.0f} % of the alarms, and one of two in {parts[1]:.0f} %",
-        f"machines, {parts[2]:.0f} % and {parts[3]:.0f} %",
-        f"`UNKNOWN` in {kinds[0]:.0f} % of the alarms, and right in {kinds[1]:.0f} % of the others",
-    ]
-    assert len({row["kind"] for row in recordings}) == 7 and "seven recordings by strangers" in WORDS
-    assert parts[0] >= 80 and kinds[1] >= 70
-    assert all(each in WORDS for each in words), words
-
-
-def test_a_fans_loose_bolt_is_seen_by_bands() -> None:
-    rows = load(fan.PATH)
-    ours, bands = (100 * fan.mean(rows, kind, "events_01") for kind in ("rms", "bands"))
-    faults = sum(int(row["faults"]) for row in rows if row["rows"] == "rms")
-    assert f"sees {ours:.0f} % of {faults} simulated ones at 0.1 % false rows" in WORDS
-    assert bands > 2 * ours and f"it sees {bands:.0f} %" in WORDS
-
-
-def test_how_a_plans_promises_hold() -> None:
-    rows, text = load(DATA / "alarm-plan.csv"), read(ROOT / "docs" / "choosing.md")
-    held = ("four", "five", "six", "seven", "eight", "nine", "ten")[sum(row["holds"] == "yes" for row in rows) - 4]
-    assert plan_truth.table_of(rows) in text and len(rows) == 10
-    assert f"That is so for {held} of these ten" in text
-
-
-def test_what_whole_numbers_would_see() -> None:
-    rows = load(DATA / "alarms-whole.csv")
-    real, whole = (np.mean([float(row["own_events"]) for row in rows if row["bits"] == bits]) for bits in ("0", "15"))
-    assert f"saw {whole:.2f} of the faults with its own threshold, for {real:.2f} in float32" in WORDS
+def test_the_monitor_keeps_its_rate_and_sees_repeated_faults() -> None:
+    """What novelty.md promises of `life = "known"`, of the measured lives."""
+    value = {row["what"]: float(row["value"]) for row in load(DATA / "alarms-lives.csv") if row["life"] == "known"}
+    for rate in ("5 %", "1 %", "0.1 %"):
+        assert value[f"normal throughout, {rate}: most"] < 3, rate
+    assert value["8 deviations in 40 of 150 rows: of bursts 301 to 400"] > 0.8
 
 
 def test_numbers_in_the_text() -> None:

@@ -1,7 +1,5 @@
 """docs/paper-002.md: its numbers are those of the results; what must hold of them does, computed again."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -9,13 +7,11 @@ pytest.importorskip("sklearn")
 pytest.importorskip("threadpoolctl")
 pytest.importorskip("matplotlib")
 
-from sklearn.model_selection import train_test_split
 
 import benchmarks.papers.basis_reference as reference
 import benchmarks.papers.paper_002_page as page
 import benchmarks.papers.paper_002_tasks as tasks
 from benchmarks import tables
-from benchmarks.host import lp, skfa, svm
 from benchmarks.papers import basis_pages, paper_002
 from tests.support import DATA, DOCS
 from tests.support.papers import goes_on
@@ -172,117 +168,3 @@ def test_the_command_goes_on_where_it_stopped(quick, capsys):
     # figures and tables again, of what is there
     paper_002.main(["--show", "-o", str(quick[1])])
     assert (quick[1] / "subsets.csv").read_bytes() == before["subsets.csv"]
-
-
-# ------------------------------------------------------------------------------------------- support vector machines
-
-
-def test_support_vector_machines_are_as_the_page_says():
-    """6.1: time and errors beside LIBSVM, and the excess, which is never less than what is lost."""
-    rows = tables.load(DATA / "svm.csv")
-    for name, table in svm.tables(rows).items():
-        assert f"<!-- {name} -->\n\n{table}\n<!-- end -->" in TEXT
-    theirs = {}
-    for row in rows:
-        task = row["kind"], row["data"], int(row["rows"])
-        if row["machine"] == "LIBSVM":
-            theirs[task] = row
-            continue
-        their, vectors = theirs[task], int(row["vectors"])
-        ratio = (float(row["choose"]) + float(row["solve"])) / float(their["solve"])
-        if task[2] <= 10_000:
-            assert vectors < 100 or ratio > 1
-            assert vectors > 50 or (ratio < 1) == (task[2] == 10_000 or task == ("numbers", "bike rentals", 6000))
-        elif vectors < 200:
-            assert ratio < 0.6 and float(row["error"]) > float(their["error"])
-        else:
-            assert 1 < ratio < 1.3
-        lost = 1 - float(their["objective"]) / float(row["objective"])
-        assert lost <= float(row["excess"]) + 1e-3
-    tried = {(int(row["rows"]), int(row["vectors"])) for row in rows if row["machine"] == "low rank"}
-    assert max(vectors for count, vectors in tried if count > 2000) < 1000 <= max(v for _, v in tried)
-
-
-# ------------------------------------------------------------------------------------ sparse kernel feature analysis
-
-
-def test_sparse_directions_are_as_the_guide_says():
-    """7.1: beside kernel PCA and other choices of as many vectors; one cell is computed again."""
-    rows = tables.load(DATA / "skfa.csv")
-    page = tables.read(DOCS / "subspaces.md")
-    for name, table in skfa.table(rows).items():
-        assert tables.place(page, name, table) == page
-    cells = {(row["data"], row["method"], int(row["n"])): row for row in rows}
-    for name in ("digits", "breast cancer"):
-        for n in skfa.SIZES:
-            explained = {method: float(cells[name, method, n]["explained"]) for method in skfa.METHODS}
-            assert explained["kernel PCA"] > explained["rule 4.2, of length 1"] > explained["SKFA, columns"]
-            assert explained["SKFA, columns"] > explained["SKFA, kurtosis"]
-            assert name != "digits" or explained["SKFA, kurtosis"] < explained["uniform, of length 1"]
-            rules = [explained[f"rule {rule}, of length 1"] for rule in ("4.2", "4.3")]
-            assert explained["SKFA, columns"] < min(rules)
-            errors = {method: 100 * float(cells[name, method, n]["error"]) for method in skfa.METHODS}
-            columns = errors["SKFA, columns, of length 1"]
-            assert columns < min(errors[f"rule {rule}, of length 1"] for rule in ("4.2", "4.3")) + 1.4
-            assert (
-                name != "digits" or errors["kernel PCA"] < columns <= errors["SKFA, columns"] < errors["SKFA, kurtosis"]
-            )
-            assert explained["SKFA, columns"] == explained["SKFA, columns, of length 1"]
-            assert int(cells[name, "SKFA, columns", n]["values"]) == n < int(cells[name, "kernel PCA", n]["values"])
-    told = [
-        f"{100 * float(cells['digits', m, 50]['error']):.1f} %" for m in ("SKFA, columns", "SKFA, columns, of length 1")
-    ]
-    assert f"costs on digits: {told[0]} for {told[1]} of errors with 50" in page
-    of_cancer = [
-        np.mean([float(cells["breast cancer", m, n]["error"]) for n in skfa.SIZES])
-        for m in ("SKFA, columns", "SKFA, columns, of length 1")
-    ]
-    assert of_cancer[0] <= of_cancer[1]
-    x, y, kernel = skfa.data("breast cancer")
-    parts = [train_test_split(x, y, test_size=0.3, random_state=seed, stratify=y)[:2] for seed in range(5)]
-    for method in ("SKFA, kurtosis", "BKFE, n vectors"):
-        again = [skfa.features(method, *part, kernel, seed, 10)[1] for seed, part in enumerate(parts)]
-        assert np.mean(again) == pytest.approx(float(cells["breast cancer", method, 10]["explained"]), abs=2e-3)
-
-
-@pytest.mark.exhaustive
-def test_sparse_directions_are_measured_again(tmp_path, monkeypatch, capsys):
-    before = (DOCS / "subspaces.md").read_bytes()
-    monkeypatch.setattr(sys, "argv", ["skfa.py", "--quick", "-o", str(tmp_path)])
-    skfa.main()
-    rows = tables.load(tmp_path / "skfa.csv")
-    assert [row["method"] for row in rows[::2]] == list(skfa.METHODS) and all(
-        float(row["error"]) < 0.15 for row in rows
-    )
-    assert (tmp_path / "skfa.png").read_bytes()[:4] == b"\x89PNG" and "n = 10" in capsys.readouterr().out
-    assert (DOCS / "subspaces.md").read_bytes() == before
-
-
-def test_linear_programming_machines_are_as_the_page_says():
-    """6.2: how sparse, how the vectors come, what a hot start saves, and errors beside other machines of as many vectors."""
-    grown, machines = tables.load(DATA / "lp-rounds.csv"), tables.load(DATA / "lp.csv")
-    for name, table in lp.tables(grown, machines).items():
-        assert f"<!-- {name} -->\n\n{table}\n<!-- end -->" in TEXT
-    weights, least_vectors, missing, bounds, parts = [], [], [], [], []
-    for task in dict.fromkeys((row["kind"], row["data"], row["rows"]) for row in grown):
-        mine = [row for row in grown if (row["kind"], row["data"], row["rows"]) == task]
-        least = float(mine[-1]["objective"])
-        for row in mine:
-            lost = 1 - least / float(row["objective"])
-            assert -1e-6 <= lost <= float(row["excess"]) + 1e-5
-        weights.append(int(mine[-1]["weighted"]))
-        least_vectors.append(int(mine[-1]["vectors"]))
-        greedy = [row for row in mine if row["growth"] == "greedy"]
-        assert greedy[-1]["vectors"] == "512"
-        missing.append(float(greedy[-1]["objective"]) / least - 1)
-        bounds.append(float(greedy[-1]["excess"]))
-        cold, hot = (sum(float(row[name]) for row in greedy[1:]) for name in ("cold", "hot"))
-        parts.append(hot / cold)
-    assert f"{weights[0]}, {weights[1]} and {weights[2]} vectors have a weight" in SPACED
-    assert f"{min(least_vectors)} to {max(least_vectors)} vectors end at" in SPACED
-    assert f"{100 * min(missing):.1f} to {100 * max(missing):.1f} % above" in SPACED
-    assert f"{100 * min(bounds):.0f} to {100 * max(bounds):.0f} %." in SPACED
-    assert f"{min(parts):.2f} to {max(parts):.2f} of the seconds" in SPACED
-    for key in dict.fromkeys((row["kind"], row["data"]) for row in machines):
-        error = {row["machine"]: float(row["error"]) for row in machines if (row["kind"], row["data"]) == key}
-        assert error["trained"] < error["linear program"] < min(error["support vectors"], error["LS-SVM"]), key

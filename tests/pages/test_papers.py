@@ -13,45 +13,31 @@ from benchmarks import tables
 from benchmarks.papers import (
     paper_000,
     paper_001,
-    paper_001_more,
     paper_002,
     paper_003,
-    paper_003_changing,
     paper_003_figures,
     paper_004,
 )
 from tests.support import DATA, DOCS
 
-COMMANDS = {
-    each.__name__.rpartition(".")[2]: each
-    for each in (paper_000, paper_001, paper_001_more, paper_002, paper_003, paper_003_changing, paper_004)
-}
+COMMANDS = {each.__name__.rpartition(".")[2]: each for each in (paper_000, paper_001, paper_002, paper_003, paper_004)}
 PAGES = {name: importlib.import_module(f"benchmarks.papers.{name}_page") for name in COMMANDS}
 TEXTS = {name: tables.read(DOCS / f"{name[:9].replace('_', '-')}.md") for name in COMMANDS}
 FOLDERS = {name: DATA / name.replace("_", "-") for name in COMMANDS}
 RESULTS = {name: ({path.stem: tables.load(path) for path in folder.glob("*.csv")},) for name, folder in FOLDERS.items()}
 RESULTS["paper_003"] = tuple(paper_003.read_table(FOLDERS["paper_003"] / f"{name}.csv") for name in ("results", "cost"))
-FIGURES = {name: getattr(page, "FIGURES", ("effort",)) for name, page in PAGES.items()}
+FIGURES = {name: getattr(page, "FIGURES", ()) for name, page in PAGES.items()}
 FIGURES["paper_003"] = tuple(f"figure-{name}" for name in paper_003_figures.FIGURES)
-"""Of the functions that change, a page has one figure."""
-
-
-PARTS = ("paper_001_more", "paper_003_changing")
-"""Papers' parts that share a page with the others."""
 
 
 @pytest.mark.parametrize("paper", COMMANDS)
 def test_the_pages_tables_are_the_results(paper):
     text, made = TEXTS[paper], PAGES[paper].TABLES
-    if paper in PARTS:
-        for name, table in made.items():
-            assert tables.place(text, name, table(*RESULTS[paper])) == text, name
-        return
     assert tables.fill(text, made, *RESULTS[paper]) == text
     assert text.count("<!-- table: ") == len(made)
 
 
-@pytest.mark.parametrize("paper", ["paper_001", *PARTS])
+@pytest.mark.parametrize("paper", ["paper_001"])
 def test_every_result_is_linked(paper):
     for path in FOLDERS[paper].glob("*.csv"):
         assert f"(data/{FOLDERS[paper].name}/{path.name})" in TEXTS[paper]

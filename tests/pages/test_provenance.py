@@ -35,6 +35,7 @@ def tree(tmp_path):
     (tmp_path / "benchmarks" / "tables.py").write_text("")
     (tmp_path / "pykernel" / "bases" / "gram.py").write_text("def gram(a):\n    '''G.'''\n    return a * a\n")
     (tmp_path / "docs" / "data" / "numbers.csv").write_text("3\n")
+    (tmp_path / "docs" / "records.md").write_text("")
     shutil.copy(ROOT / "tests" / "golden" / "pressure.toml", tmp_path / "level.toml")
     result = Result("-m benchmarks.numbers", ("*.csv",), "seconds", ("level",), ("pykernel.bases",))
 

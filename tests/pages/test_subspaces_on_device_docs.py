@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -27,7 +26,6 @@ from pykernel.spec.families.subspace import (
     UPDATES,
 )
 from pykernel.spec.model import load_spec, make_spec
-from tests.support import DATA
 from tests.support.pages import blocks, commands_print, table, text_of
 
 SubspaceStatus = OKFEB["real"].status
@@ -151,25 +149,6 @@ def test_the_sizes_of_the_text_are_those_of_the_code() -> None:
     for said, budget in ((exact, "exact"), (drop, "drop")):
         figures = build(spec_of(**content, subspace={"budget": budget, "fading": 0.99})).figures
         assert figures["state_bytes"] == int(said.replace(",", ""))
-
-
-def test_drift_is_within_what_the_page_says() -> None:
-    path = DATA / "subspace-drift.csv"
-    if not path.exists():
-        pytest.skip("needs the results of benchmarks/host/subspace_drift.py")
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["refresh"] == "0"]
-    said = table(PAGE, "## float32")
-    chosen = (
-        [row for row in rows if row["budget"] == "drop"],
-        [row for row in rows if row["budget"] == "exact" and row["defaults"] == "1"],
-    )
-    for cells, mine in zip(said, chosen, strict=True):
-        assert {row["width"] for row in mine} >= {"1", "1000"} and {row["samples"] for row in mine} == {"100000"}
-        for cell, key in zip(cells[1:], ("drift_g_float32", "drift_p_float32"), strict=True):
-            if cell:
-                worst = max(float(row[key]) for row in mine)
-                assert 0.01 * float(cell.removeprefix("below ")) < worst < float(cell.removeprefix("below "))
 
 
 # ------------------------------------------------------------------------------------------------- what it says of use

@@ -16,7 +16,6 @@ from pykernel.training import bkfe
 from pykernel.training import subspace as hosted
 from pykernel.training.bkfe import bkfe as solve
 from pykernel.training.subspace import HostSubspace, affine_of_model
-from tests.support import ROOT
 
 GAUSSIAN = MercerKernel("gaussian", gamma=0.3)
 KERNELS = (
@@ -499,84 +498,3 @@ def test_the_score_tells_what_is_unlike_the_data():
     ):  # fmt: skip
         with pytest.raises(UserError, match=re.escape(sentence)):
             call()
-
-
-# ------------------------------------------------------------------------------------------------- docs/subspaces.md
-
-
-PAGE = ROOT / "docs" / "subspaces.md"
-
-
-def guide():
-    from benchmarks import tables
-    from benchmarks.host import subspace_guide
-
-    return (
-        subspace_guide,
-        {name: tables.load(tables.DATA / f"subspaces-{name}.csv") for name in subspace_guide.TABLES},
-        tables,
-    )
-
-
-def test_the_guides_tables_are_the_results():
-    module, rows, tables = guide()
-    page = tables.read(PAGE)
-    for name, table in module.TABLES.items():
-        for place, text in table(rows[name]).items():
-            assert tables.place(page, place, text) == page, place
-
-
-def test_what_the_guide_says_of_its_tables_is_so():
-    module, rows, _ = guide()
-    # the bounds hold, and are as loose as it says; the first row computed again
-    for row in rows["bounds"]:
-        value = {key: float(number) for key, number in row.items() if key != "data"}
-        assert value["spectral"] < value["frobenius"] < value["trace_bound"] < value["residual_bound"]
-        assert value["residual_bound"] > 4 * value["trace_bound"] > 16 * value["frobenius"]
-        assert value["krr"] < value["krr_bound"] < 1 < value["krr_usual"]
-    again, told = next(module.bounds(("breast cancer",), (5,))), rows["bounds"][len(module.RANKS)]
-    assert told["data"] == "breast cancer"
-    assert {k: float(v) for k, v in again.items() if k != "data"} == pytest.approx(
-        {k: float(v) for k, v in told.items() if k != "data"}, rel=2e-3
-    )
-    cancer = {row["rank"]: row["spectral"] for row in rows["bounds"] if row["data"] == "breast cancer"}
-    assert cancer["20"] == cancer["50"] < cancer["10"]
-
-    def column(data, method, key):
-        return [float(row[key]) for row in rows["features"] if row["data"] == data and row["method"] == method]
-
-    for data in ("digits", "breast cancer"):
-        nystroem = np.array(column(data, "Nyström, B vectors of SGMA, all B", "frobenius"))
-        subspaces = np.array(column(data, "batch, B vectors", "frobenius"))
-        assert ((nystroem > 0.4 * subspaces) & (nystroem < 0.75 * subspaces)).all()
-        drop = column(data, "online, drop", "frobenius")
-        assert drop[2] > 0.7 * drop[0]
-        x, _, kernel = module.data(data)
-        values = np.linalg.eigvalsh(kernel.gram(x, x))
-        least = {rank: np.linalg.norm(values[:-rank]) / len(x) for rank in module.RANKS}
-        added = {
-            int(row["rank"]): float(row["frobenius"]) / least[int(row["rank"])] - 1
-            for row in rows["bounds"]
-            if row["data"] == data
-        }
-        assert added[20 if data == "digits" else 50] == pytest.approx(0.02 if data == "digits" else 0.39, abs=0.006)
-        assert max(added.values()) < 0.4
-    digits = {row["method"]: column("digits", row["method"], "accuracy") for row in rows["features"]}
-    best, batch, online = (
-        np.array(digits[name]) for name in ("Nyström, B vectors of SGMA, all B", "batch, B vectors", "online, exact")
-    )
-    assert (best > batch).all() and best[0] == best[1] > batch[1] + 0.01 > batch[0] + 0.03
-    first = np.array(digits["Nyström, B rows, the first r"])
-    above = np.array(digits["batch, every row"]) - first
-    assert round(above.min(), 3) == 0.006 and round(above.max(), 3) == 0.018
-    np.testing.assert_allclose(online - first, [0.0115, 0.006, -0.0015], atol=0.0015)
-    assert digits["batch, every row"][1] < digits["inputs as they are"][0]
-    assert digits["random Fourier, B"][0] == pytest.approx(digits["batch, every row"][0], abs=0.005)
-    plain, *others = [
-        float(row["accuracy"])
-        for row in rows["features"]
-        if row["data"] == "breast cancer" and row["method"] != "support vector machine"
-    ]
-    assert plain > max(others)
-    spreads = [float(row["spread"]) for row in rows["features"] if "Fourier" not in row["method"]]
-    assert 0.005 < np.median(spreads) < 0.015

@@ -1,6 +1,11 @@
 """pykernel.training.selection: every cell is what training anew gives, the choice and its optimism are by their definitions, and
 results do not depend on where they were computed."""
 
+import csv
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -394,60 +399,18 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
 # ------------------------------------------------------------------------------------------------- what the pages say
 
 
-@pytest.fixture(scope="module")
-def scripts():
-    pytest.importorskip("sklearn")
-    from benchmarks import tables
-    from benchmarks.host import grid_search, model_selection
-
-    return grid_search, model_selection, tables
-
-
-def test_the_contenders_of_the_benchmark_agree(scripts):
-    grid_search, _, _ = scripts
-    x, y = grid_search.data(15)
-    errors = [grid_search.CONTENDERS[name](x, y, 0.7, [1e-3, 0.1, 10.0]) for name in grid_search.CONTENDERS]
-    for other in errors[1:]:
-        assert other == pytest.approx(errors[0], rel=grid_search.AGREE)
-    # and one that does not agree is told
-    wrong = {
-        "select": grid_search.by_selection,
-        "loop": lambda *arguments: grid_search.by_loop(*arguments) * (1 + 1e-6),
-    }
-    with pytest.raises(SystemExit, match="loop differs from select by 1e-06"):
-        grid_search.compare(10, wrong, lambda: None)
-
-
-def test_the_pages_tables_are_the_results(scripts):
-    grid_search, model_selection, tables = scripts
-    for script, page, name in (
-        (grid_search, tables.PAGE, "grid-search.csv"),
-        (model_selection, model_selection.PAGE, "optimism.csv"),
-    ):
-        text = tables.read(page)
-        for place, table in script.tables(tables.load(tables.DATA / name)).items():
-            assert tables.place(text, place, table) == text, place
-
-
-def test_what_the_page_says_of_the_optimism_is_so(scripts):
-    _, _, tables = scripts
-    rows = [
-        tuple(float(row[key]) for key in ("least", "corrected", "test"))
-        for row in tables.load(tables.DATA / "optimism.csv")
-    ]
-    left = [abs(test - corrected) / (test - least) for least, corrected, test in rows]
-    nearer, further = [part for part in left if part < 1], [part for part in left if part >= 1]
-    assert all(least < test for least, _, test in rows) and (len(nearer), len(further)) == (12, 2)
-    page = " ".join((ROOT / "docs" / "model-selection.md").read_text(encoding="utf-8").split())
-    amounts = f"{np.mean(nearer):.0%} on average, and from {min(nearer):.0%} to {max(nearer):.0%}".replace("%", " %")
-    assert amounts in page and f"in two rows by {max(further):.1f} times" in page
-
-
 @pytest.mark.exhaustive
-def test_what_the_page_shows_is_what_the_command_prints(scripts):
-    _, model_selection, _ = scripts
-    text = model_selection.PAGE.read_text(encoding="utf-8")
-    assert f"pykernel {' '.join(model_selection.COMMAND)}\n" in text
-    printed = model_selection.run_command().splitlines()
+def test_what_the_page_shows_is_what_the_command_prints(tmp_path):
+    data = pytest.importorskip("sklearn.datasets").load_breast_cancer()
+    text = (ROOT / "docs" / "model-selection.md").read_text(encoding="utf-8")
+    words = re.search(r"^pykernel (fit cancer\.csv .*)$", text, re.MULTILINE)[1].split()
+    with (tmp_path / "cancer.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*(name.replace(" ", "_") for name in data.feature_names), "diagnosis"])
+        for x, y in zip(data.data.tolist(), data.target, strict=True):
+            writer.writerow([*map(repr, x), data.target_names[y]])
+    command = [sys.executable, "-m", "pykernel", *words]
+    ran = subprocess.run(command, cwd=tmp_path, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    printed = [line.rstrip() for line in ran.stdout.strip().splitlines()]
     estimates = printed[printed.index("What to expect") :]
     assert "\n".join(estimates) in text

@@ -125,7 +125,7 @@ class Expansion(Struct):
 
 
 SEARCHES = 2
-"""Largest number of searches for lost neighbours in one choice; few need more (benchmarks/host/searches.py)."""
+"""Largest number of searches for lost neighbours in one choice; few need more (docs/records.md, searches)."""
 
 
 class Work(Struct):

@@ -46,7 +46,7 @@ RULES = {"expansion-nlms": Gain.NLMS, "expansion-rls": Gain.RLS, SOFTMAX: Gain.R
 
 
 class ExpansionLearning(Learning):
-    """How a sample changes the model.  Defaults were measured on streams by benchmarks/host/learned_vectors.py."""
+    """How a sample changes the model.  Defaults were measured on streams: docs/records.md, learned-vectors."""
 
     eta: Annotated[float, Of("expansion-nlms"), Rate(), TRIED_ETA] = Field(
         0.5, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"

@@ -25,7 +25,7 @@ RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Upda
 FORM = "sparse-spectrum"
 FREQUENCY_VARIANCE = 0.8
 """Variance of an angular frequency before the first sample, in parts of 1 / sigma^2; that of a weight is 1.  Measured, as the
-rest, by benchmarks/host/spectrum_front.py."""
+rest, by docs/records.md, spectrum-front."""
 EVEN_LENGTH, EVEN_LENGTHS = 0.7, (0.3, 1.2)
 """Magnitude of the elements of a frequency that is not drawn: of those with a turned sign, and from the shortest to the longest of others."""
 SLOWER = 30.0
