@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 
-.PHONY: help setup test nightly lint format types layers golden stale remeasure misra sizes demo site clean
+.PHONY: help setup test nightly lint format types layers golden stale remeasure misra demo site clean
 
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -45,16 +45,13 @@ licences: setup ## the table of docs/licences.md
 	$(BIN)/python -m benchmarks.licences
 
 stale: setup ## which results in docs/data are stale, and why
-	$(BIN)/python -m benchmarks.provenance
+	$(BIN)/python -m benchmarks
 
 remeasure: setup ## measure again what is stale; CLASS=seconds, minutes or hours
 	$(BIN)/doit --continue $(or $(CLASS),hours minutes seconds)
 
 misra: setup ## cppcheck's MISRA findings, against docs/misra.md
 	$(BIN)/python -m benchmarks.device.misra
-
-sizes: setup ## bytes of the golden models, and how they changed
-	$(BIN)/python -m benchmarks.device.size_report
 
 demo: setup ## pykernel demo
 	$(BIN)/pykernel demo

@@ -1,10 +1,5 @@
 """Where the results in docs/data come from, and whether what they measured is still what is there.
 
-    python -m benchmarks.provenance                  # what is stale, and why; ends with 1 if that takes seconds only
-    python -m benchmarks.provenance --record NAME …  # these were measured just now, by hand: with peers, say
-    python -m benchmarks.provenance --adopt NAME …   # what changed cannot have changed these: they keep their date
-    python -m benchmarks.provenance --adopt          # the same for results whose models have other C and the same bits
-
 ``docs/data/provenance.json`` has for each result of ``benchmarks/results.py`` the date and these digests:
 
 script    the script and the benchmark modules that it imports.  Comments, docstrings and imports do not count, nor the
@@ -16,12 +11,11 @@ modules   the definitions of the Python modules that are measured, in any order:
 reads     other results, of which this one is made.
 outputs   the result's own files: a table that was edited is found.
 
-"adopted" is there where a result is older than its digests: they are those of that day, not of the measurement.
+"adopted" is there where a result is older than its digests, from when that was possible: they are those of that day, not of the measurement.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import datetime
 import functools
@@ -163,15 +157,10 @@ class Tree:
     def recorded(self) -> dict[str, Any]:
         return json.loads(self.records.read_text(encoding="utf-8")) if self.records.is_file() else {}
 
-    def record(self, name: str, adopt: bool = False) -> None:
-        """Write down that a result was measured today, or that it is still the one that was measured."""
+    def record(self, name: str) -> None:
+        """Write down that a result was measured today."""
         records = {known: old for known, old in self.recorded().items() if known in self.results}
-        today = datetime.date.today().isoformat()
-        entry = {"command": self.results[name].command, "date": today}
-        if adopt:
-            if name not in records:
-                raise UserError(f"{name} was never recorded: there is no date that it could keep")
-            entry |= {"date": records[name]["date"], "adopted": today}
+        entry = {"command": self.results[name].command, "date": datetime.date.today().isoformat()}
         records[name] = entry | {key: value for key, value in self.now(self.results[name]).items() if value}
         text = json.dumps(dict(sorted(records.items())), indent=1) + "\n"
         with whole_file(self.records) as file:
@@ -193,13 +182,6 @@ class Tree:
                 why += [say.format(key) for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
         return [f"changed: {', '.join(why)}"] if why else []
 
-    def recomputed(self, name: str) -> bool:
-        """Whether a result is not stale, though the C of its models has changed: the bits are the same."""
-        old = self.recorded().get(name, {}).get("code", {})
-        return any(old.get(each) != c_digest(self.models[each]) for each in self.results[name].code) and not self.stale(
-            name
-        )
-
     def remeasure(self, name: str) -> None:
         """Run the script, and record that.  Raises UserError if it fails or leaves a file as it was."""
         began, result = time.time_ns(), self.results[name]
@@ -213,9 +195,7 @@ class Tree:
     def measured_once(self) -> dict[str, list[str]]:
         """What docs/records.md lists: the command of each record -> its files, or patterns."""
         page = self.root / "docs" / "records.md"
-        rows = re.findall(
-            r"^\| [\w-]+: `python (.+?)` \|.*\| (.+?) \|$", page.read_text(encoding="utf-8"), re.MULTILINE
-        )
+        rows = re.findall(r"^\| [\w-]+: `(.+?)` \|.*\| (.+?) \|$", page.read_text(encoding="utf-8"), re.MULTILINE)
         return {command: re.findall("`(.+?)`", files) for command, files in rows}
 
     def unclaimed(self) -> list[str]:
@@ -287,27 +267,3 @@ def c_of(spec: Spec) -> str:
     lines += [f"{p['name']} {p['value']}" for p in (*code.parameters, *code.constants)]
     lines += [f"{t['declaration']} {t['text']}" for t in code.tables] + [slot["declaration"] for slot in code.slots]
     return " ".join(tokens("\n".join([*lines, *("\n".join(part) for part in code.printed.values())])))
-
-
-def main() -> None:
-    from benchmarks.results import TREE
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--record", nargs="+", choices=TREE.results, metavar="NAME", default=[])
-    parser.add_argument("--adopt", nargs="*", choices=TREE.results, metavar="NAME")
-    given = parser.parse_args()
-    adopted = [name for name in TREE.results if TREE.recomputed(name)] if given.adopt == [] else given.adopt or []
-    for name in (*given.record, *adopted):
-        TREE.record(name, name in adopted)
-    if given.record or given.adopt is not None:
-        return
-    found = {name: why for name in TREE.results if (why := TREE.stale(name))}
-    for name, why in sorted(found.items(), key=lambda item: (TREE.results[item[0]].takes, item[0])):
-        print(f"{TREE.results[name].takes:8} {name}: {'; '.join(why)}")
-    adopted = [name for name, old in TREE.recorded().items() if "adopted" in old]
-    print(f"{len(found)} of {len(TREE.results)} results are stale; {len(adopted)} are older than their digests.")
-    sys.exit(any(TREE.results[name].takes == "seconds" for name in found))
-
-
-if __name__ == "__main__":
-    main()

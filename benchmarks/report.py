@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.host.first_results import SIMPLE, ratios
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place, read, write
+from benchmarks.tables import DATA, DOCS, load, markdown, place, read, write
 from pykernel.files import whole_file
 
 PAGE, FIGURE = DOCS / "report.md", DATA / "report.svg"
@@ -83,39 +83,9 @@ def defaults_table() -> str:
     )
 
 
-def peers_table() -> str:
-    def shown(row: dict[str, str]) -> list[str]:
-        number = [f"{int(row[key]):,}" if row[key] else "does not fit" for key in ("flash", "ram", "predict")]
-        return [row["data"], row["code"], row["model"], row["learns"], row["error"] or "-", *number]
-
-    rows = load(DATA / "peers.csv")
-    (compiler,) = {row["compiler"] for row in rows}
-    sizes = [f"flash, {compiler}", "RAM", "instructions to predict"]
-    return markdown(["data", "code", "model", "learns on the device", "error", *sizes], map(shown, rows))
-
-
-def signals_table() -> str:
-    rows: Rows = load(DATA / "signal-cost.csv")
-    found = {
-        (r["what"], r["code"], r["precision"], r["target"]): r
-        for r in rows
-        if r["part"] == "push" and r["hop"] == "128" and r["target"] in ("cortex-m4f", "cortex-m0plus")
-    }
-    made = []
-    for (what, code, precision, target), row in found.items():
-        if code == "pykernel":
-            peer = found[what.removesuffix(", int16"), "CMSIS-DSP 1.10.3", "float32", target]
-            cells = [f"{float(each['mean']):,.0f}; {int(each['most']):,}" for each in (row, peer)]
-            made.append([what, precision, TARGETS[target], *cells, f"{int(row['bound']):,}"])
-    return markdown(["features", "precision", "target", "pykernel: mean; most", "CMSIS-DSP f32", "our bound"], made)
-
-
 def page(text: str) -> str:
     """The page with all tables in their places."""
-    made = {
-        "bounds": bounds_table(), "whole": whole_table(), "defaults": defaults_table(), "peers": peers_table(),
-        "signals": signals_table(),
-    }  # fmt: skip
+    made = {"bounds": bounds_table(), "whole": whole_table(), "defaults": defaults_table()}
     for name, table in made.items():
         text = place(text, f"report {name}", table)
     return text

@@ -354,10 +354,7 @@ RESULTS: dict[str, Result] = {
         "-m benchmarks.report",
         ("report.svg",),
         "seconds",
-        reads=(
-            *("bounds.csv", "whole-numbers.csv", "first-results.csv", "first-river.csv"),
-            *("peers.csv", "signal-cost.csv"),
-        ),
+        reads=(*("bounds.csv", "whole-numbers.csv", "first-results.csv", "first-river.csv"),),
     ),
     "signal-cost": Result(
         "-m benchmarks.device.signal_cost", ("signal-cost.csv", "signal-memory.csv"), "minutes", ("signals",), cost=True

@@ -16,6 +16,7 @@ monitor has in alarm there: rivals are given the stream's own faultless rows to 
 from __future__ import annotations
 
 import argparse
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -100,31 +101,17 @@ def monitor(life: str) -> Alarms:
 # ------------------------------------------------------------------------------------------------------------ rivals
 
 
-def trained(make: Callable[[], Any], rows: np.ndarray, settled: int) -> np.ndarray:
+def trained(module: str, name: str, **keys: Any) -> Callable[[np.ndarray, int], np.ndarray]:
     """Levels of a detector of scikit-learn that is fitted on the first rows, on standardised inputs."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
-    found = make_pipeline(StandardScaler(), make()).fit(rows[:settled]).score_samples(rows)
-    return np.asarray(-found)
+    def levels(rows: np.ndarray, settled: int) -> np.ndarray:
+        from sklearn.preprocessing import StandardScaler
 
+        detector = getattr(importlib.import_module(f"sklearn.{module}"), name)(**keys)
+        scaled = StandardScaler().fit(rows[:settled]).transform(rows)
+        return -np.asarray(detector.fit(scaled[:settled]).score_samples(scaled))
 
-def forest(rows: np.ndarray, settled: int) -> np.ndarray:
-    from sklearn.ensemble import IsolationForest
-
-    return trained(lambda: IsolationForest(random_state=0), rows, settled)
-
-
-def gaussians(rows: np.ndarray, settled: int) -> np.ndarray:
-    from sklearn.mixture import GaussianMixture
-
-    return trained(lambda: GaussianMixture(16, reg_covar=1e-3, random_state=0), rows, settled)
-
-
-def vectors(rows: np.ndarray, settled: int) -> np.ndarray:
-    from sklearn.svm import OneClassSVM
-
-    return trained(lambda: OneClassSVM(nu=0.01), rows, settled)
+    return levels
 
 
 def half_space_trees(rows: np.ndarray, settled: int) -> np.ndarray:
@@ -150,9 +137,9 @@ def largest(rows: np.ndarray, settled: int) -> np.ndarray:
 
 RIVALS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "largest distance of a sensor": largest,
-    "16 Gaussians, trained": gaussians,
-    "isolation forest, trained": forest,
-    "one-class support vectors, trained": vectors,
+    "16 Gaussians, trained": trained("mixture", "GaussianMixture", n_components=16, reg_covar=1e-3, random_state=0),
+    "isolation forest, trained": trained("ensemble", "IsolationForest", random_state=0),
+    "one-class support vectors, trained": trained("svm", "OneClassSVM", nu=0.01),
     "half-space trees (River)": half_space_trees,
 }
 

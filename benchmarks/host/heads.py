@@ -57,7 +57,6 @@ HEADS: dict[bool, dict[str, dict[str, Any]]] = {
     },
 }
 """Whether labels are classes -> the heads."""
-ADVISED = ("`expansion-rls`, `[mixture]`", "`expansion-softmax`, `[mixture]`")
 
 
 def made_up(seed: int = 0) -> Field:

@@ -177,23 +177,6 @@ def test_long_lines_are_folded_without_a_change_of_meaning():
     assert fold(folded) == folded
 
 
-# ------------------------------------------------------------------------------------------------------- sizes
-
-
-@pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
-def test_size_report_shows_every_golden_model():
-    words = [sys.executable, "-m", "benchmarks.device.size_report", "--against", "no-such-revision"]
-    run = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
-    assert run.returncode == 0, run.stderr
-    assert "nothing to compare with" in run.stdout
-    for folder in (ROOT / "tests" / "golden").iterdir():
-        if folder.is_dir():
-            header = (folder / "src" / f"{folder.name}.h").read_text(encoding="utf-8")
-            ram = int(re.search(r"_RAM_BYTES (\d+)", header)[1])
-            assert re.search(rf"^\| {folder.name} \| host \| .* \| {ram:,} \|$", run.stdout, re.M), run.stdout
-
-
 # ----------------------------------------------------------------------------------------------------- fuzzing
 
 

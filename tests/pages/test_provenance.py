@@ -96,15 +96,13 @@ def test_c_that_computes_the_same_counts_where_cost_is_measured(tree, monkeypatc
     c_digest.cache_clear()
     assert costs.stale("numbers") == ["changed: the C of level"]
     tree.records.write_bytes(before)
-    assert tree.stale("numbers") == [] and tree.recomputed("numbers")
-    tree.record("numbers", adopt=True)
-    assert not tree.recomputed("numbers")
+    assert tree.stale("numbers") == []
     # an algorithm's revision speaks for longer streams than this one
     monkeypatch.setitem(RAISED, "klms", Revision(bits=9))
     bits_digest.cache_clear()
     monkeypatch.setattr(provenance, "c_of", original)
     c_digest.cache_clear()
-    assert tree.stale("numbers") == ["changed: the bits of level"] and not tree.recomputed("numbers")
+    assert tree.stale("numbers") == ["changed: the bits of level"]
 
 
 def test_what_is_missing_is_said(tree):
@@ -115,23 +113,13 @@ def test_what_is_missing_is_said(tree):
     assert "there is no module pykernel.bases" in tree.stale("numbers")[0]
     tree.records.unlink()
     assert tree.stale("numbers") == ["it was never recorded"]
-    with pytest.raises(UserError, match="no date that it could keep"):
-        tree.record("numbers", adopt=True)
 
 
-def test_measuring_again_records_and_adopting_keeps_the_date(tree):
+def test_measuring_again_records(tree):
     change(tree, "benchmarks/sums.py", "a + b", "a * b")
     tree.remeasure("numbers")
     assert (tree.data / "numbers.csv").read_text() == "2\n"
     assert tree.stale("numbers") == []
-    text = tree.records.read_text()
-    today = tree.recorded()["numbers"]["date"]
-    tree.records.write_text(text.replace(today, "2020-02-02"))
-    change(tree, "benchmarks/sums.py", "a * b", "b * a")
-    tree.record("numbers", adopt=True)
-    assert tree.stale("numbers") == []
-    entry = tree.recorded()["numbers"]
-    assert (entry["date"], entry["adopted"]) == ("2020-02-02", today)
 
 
 def test_a_script_that_fails_or_writes_elsewhere_records_nothing(tree):
@@ -158,6 +146,28 @@ def test_every_file_in_docs_data_has_a_record():
         assert records[name]["command"] == result.command, name
         assert TREE.contents(result.outputs) == records[name].get("outputs", {}), f"{name}: edited by hand"
         assert set(records[name].get("code", ())) == set(result.code), name
+
+
+def test_records_are_what_their_commit_has():
+    """The script that measured a record, and the very files: nobody edits them afterwards."""
+
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True)
+
+    if git("rev-parse", "--is-shallow-repository").stdout.strip() != b"false":
+        pytest.skip("needs the repository with its history")
+    page = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| [\w-]+: `(\S+).*?` \| .*? \| [\d-]+ \| ([\d.]+) \| `(\w+)` \| (.*?) \|$", page, re.MULTILINE
+    )
+    assert len(rows) == len(TREE.measured_once()) == page.count("\n| ") - 1 > 30
+    for script, version, commit, files in rows:
+        assert f'version = "{version}"' in git("show", f"{commit}:pyproject.toml").stdout.decode(), commit
+        path = f"benchmarks/{script.replace('.', '/')}.py"
+        assert git("cat-file", "-e", f"{commit}:{path}").returncode == 0, (path, commit)
+        for path in TREE.files(re.findall("`(.+?)`", files)):
+            name = path.relative_to(ROOT).as_posix()
+            assert git("show", f"{commit}:{name}").stdout == path.read_bytes(), (name, commit)
 
 
 def test_every_script_that_writes_results_is_listed():
