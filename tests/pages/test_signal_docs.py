@@ -21,10 +21,11 @@ def test_what_the_page_says_is_so():
     calls = {(r["what"], r["code"], r["precision"], r["target"]): float(r["mean"]) for r in ROWS if r["part"] == "call"}
     for target in signal_cost.TARGETS:
         spectrum = calls["a spectrum", "pykernel", "float32", target]
-        assert 6 < spectrum / calls["one frequency", "Goertzel by hand", "float32", target] < 8
+        ratio = spectrum / calls["one frequency", "Goertzel by hand", "float32", target]
+        assert (6 < ratio < 8) if target == "cortex-m4f" else (3.5 < ratio < 4.5)
         assert spectrum < 2 * calls["arm_rfft_fast_f32", "CMSIS-DSP 1.10.3", "float32", target]
         whole = calls["a spectrum", "pykernel", "int16", target]
-        assert 0.9 < whole / (spectrum * {"cortex-m4f": 4, "cortex-m0plus": 1 / 7}[target]) < 1.1
+        assert 0.9 < whole / (spectrum * {"cortex-m4f": 4, "cortex-m0plus": 1 / 4}[target]) < 1.1
     for row in ROWS:
         assert not row["bound"] or int(row["most"]) <= int(row["bound"])
 
