@@ -4,7 +4,7 @@
 
 4 inputs, float32, -O2.  The host learns the stream of presets.py, which keeps every technique busy, until the budget
 is full and has been exchanged, and an update that exchanges a vector is near, if there is one; the device goes on from
-that state, and predicts and learns up to 100 samples: fewer, but at least 10, where they would take more than 30 million
+that state, and predicts and learns up to 100 samples: fewer, but at least 10, where they would take more than 5 million
 instructions.  Then its memory is compared with the host's, byte for byte.  Counted is each instruction from a call's
 first to its return, the float library included.  "replaced" is the part of these updates that exchanged a vector.
 
@@ -35,12 +35,12 @@ from pykernel.targets.unicorn_runner import UnicornModel
 Status = KLMS["real"].status
 
 TARGETS = ("cortex-m0plus", "cortex-m4f", "rv32imac")
-BUDGETS = (8, 16, 32, 64)
+BUDGETS = (8, 32)
 AHEAD = 2000
 """How far an update is looked for that exchanges a vector."""
 LEAST, MOST = 10, 100
 """Updates that are counted ..."""
-INSTRUCTIONS = 30_000_000
+INSTRUCTIONS = 5_000_000
 """... and after how many instructions no further one is."""
 LINEAR: dict[str, dict[str, Any]] = {
     "nlms": {"rule": "nlms", "eta": 0.1},
