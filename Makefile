@@ -47,8 +47,8 @@ licences: setup ## the table of docs/licences.md
 stale: setup ## which results in docs/data are stale, and why
 	$(BIN)/python -m benchmarks
 
-remeasure: setup ## measure again what is stale; CLASS=seconds, minutes or hours
-	$(BIN)/doit --continue $(or $(CLASS),hours minutes seconds)
+remeasure: setup ## measure again what is stale
+	$(BIN)/doit --continue remeasure
 
 misra: setup ## cppcheck's MISRA findings, against docs/misra.md
 	$(BIN)/python -m benchmarks.device.misra

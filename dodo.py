@@ -12,7 +12,7 @@ from pykernel.errors import UserError
 
 ROOT = Path(__file__).parent
 Path(ROOT, "build").mkdir(exist_ok=True)
-DOIT_CONFIG = {"dep_file": "build/doit.db", "verbosity": 2, "default_tasks": ["seconds"]}
+DOIT_CONFIG = {"dep_file": "build/doit.db", "verbosity": 2, "default_tasks": ["remeasure"]}
 
 
 def remeasure(name):
@@ -23,24 +23,11 @@ def remeasure(name):
         return False
 
 
-def stale(takes):
-    """A task for each result of a class; what counts is docs/data/provenance.json, not this machine's memory."""
-    for name, result in TREE.results.items():
-        if result.takes == takes:
-            recorded = [lambda task, values, name=name: not TREE.stale(name)]
-            yield {"name": name, "actions": [(remeasure, [name])], "uptodate": recorded}
-
-
-def task_seconds():
-    yield from stale("seconds")
-
-
-def task_minutes():
-    yield from stale("minutes")
-
-
-def task_hours():
-    yield from stale("hours")
+def task_remeasure():
+    """A task for each result; what counts is docs/data/provenance.json, not this machine's memory."""
+    for name in TREE.results:
+        recorded = [lambda task, values, name=name: not TREE.stale(name)]
+        yield {"name": name, "actions": [(remeasure, [name])], "uptodate": recorded}
 
 
 def task_nightly():

@@ -28,7 +28,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.bits import bits_of
 from pykernel.algorithms.revisions import revision_of
@@ -60,7 +60,6 @@ class Result:
 
     command: str  # of Python: "-m MODULE …" or "FILE …"
     outputs: tuple[str, ...]  # names in docs/data, or patterns; none if only a page is filled
-    takes: Literal["seconds", "minutes", "hours"]
     code: tuple[str, ...] = ()  # sets of models (``Tree.models``) that are measured
     modules: tuple[str, ...] = ()  # modules and packages of pykernel that are measured
     reads: tuple[str, ...] = ()  # names or patterns of other results' files
@@ -157,14 +156,20 @@ class Tree:
     def recorded(self) -> dict[str, Any]:
         return json.loads(self.records.read_text(encoding="utf-8")) if self.records.is_file() else {}
 
-    def record(self, name: str) -> None:
-        """Write down that a result was measured today."""
+    def record(self, name: str, seconds: int | None = None) -> None:
+        """Write down that a result was measured today, and how long it took, if that is known."""
         records = {known: old for known, old in self.recorded().items() if known in self.results}
-        entry = {"command": self.results[name].command, "date": datetime.date.today().isoformat()}
+        entry: dict[str, Any] = {"command": self.results[name].command, "date": datetime.date.today().isoformat()}
+        if seconds := seconds or self.seconds(name):
+            entry["seconds"] = seconds
         records[name] = entry | {key: value for key, value in self.now(self.results[name]).items() if value}
         text = json.dumps(dict(sorted(records.items())), indent=1) + "\n"
         with whole_file(self.records) as file:
             file.write(text.encode())
+
+    def seconds(self, name: str) -> int:
+        """How long a result took when it was measured; 0 if nobody knows."""
+        return int(self.recorded().get(name, {}).get("seconds", 0))
 
     def stale(self, name: str) -> list[str]:
         """What has changed since a result was measured; empty if nothing has."""
@@ -190,7 +195,7 @@ class Tree:
         for path in self.files(result.outputs):
             if path.stat().st_mtime_ns < began:
                 raise UserError(f"{name}: python {result.command} did not write {path.relative_to(self.root)}")
-        self.record(name)
+        self.record(name, round((time.time_ns() - began) / 1e9))
 
     def measured_once(self) -> dict[str, list[str]]:
         """What docs/records.md lists: the command of each record -> its files, or patterns."""

@@ -1,15 +1,15 @@
-"""Every result in docs/data: the command that makes it, how long that takes, and what it measures.
+"""Every result in docs/data: the command that makes it, and what it measures.
 
-    make stale                      # which are stale, and why
-    make remeasure CLASS=seconds    # run what is stale and takes seconds; without CLASS: hours, minutes, seconds
+    make stale        # which are stale, and why
+    make remeasure    # measure these again
 
-"takes" is for one thread, with what Numba compiles kept from another run.  ``benchmarks/provenance.py`` says what counts.
+``benchmarks/provenance.py`` says what counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from benchmarks.device.proof import FINITE, PROGRAMS
 from benchmarks.device.signal_cost import ALONE, measured, with_features
@@ -221,14 +221,13 @@ def paper(
     code: tuple[str, ...],
     modules: tuple[str, ...],
     figures: str,
-    takes: Literal["minutes", "hours"] = "hours",
     cost: bool = False,
 ) -> dict[str, Result]:
     """Numbers take long, what is drawn of them seconds."""
     command, tables = f"-m benchmarks.papers.{name.replace('-', '_')}", f"{name}/*.csv"
     return {
-        name: Result(command, (tables,), takes, code, modules, cost=cost),
-        f"{name}-figures": Result(f"{command} --show", (f"{name}/{figures}",), "seconds", reads=(tables,)),
+        name: Result(command, (tables,), code, modules, cost=cost),
+        f"{name}-figures": Result(f"{command} --show", (f"{name}/{figures}",), reads=(tables,)),
     }
 
 
@@ -236,106 +235,88 @@ RESULTS: dict[str, Result] = {
     "advice": Result(
         "-m benchmarks.host.advice_figures",
         ("advice/*.svg",),
-        "seconds",
         ("default", "techniques"),
         ("pykernel.host.advice",),
     ),
     "choosing-plan": Result(
         "-m benchmarks.host.choosing_figure",
         ("plan.png",),
-        "minutes",
         FITTED,
         ("pykernel.tuning.arms", "pykernel.tuning.combinations", "pykernel.tuning.plan", "pykernel.tuning.trials"),
         cost=True,
     ),
-    "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv", "marks.csv"), "minutes", FITTED, cost=True),
-    "avr-bounds": Result("-m benchmarks.device.avr_bounds", ("avr-bounds.csv",), "minutes", FITTED, cost=True),
-    "proof": Result("-m benchmarks.device.proof", ("proof.csv",), "minutes", ("proved",), cost=True),
-    "finite": Result("-m benchmarks.device.proof --finite", ("finite.csv",), "minutes", ("finite",), cost=True),
-    "default-cost": Result(
-        "-m benchmarks.device.default_cost", ("default-cost.csv",), "minutes", ("default",), cost=True
-    ),
-    "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), "minutes", ("demo", "linear"), cost=True),
-    "alarms": Result("-m benchmarks.host.alarms", ("alarms-lives.csv", "alarms-rivals.csv"), "minutes", ("alarms",)),
-    "first-faults": Result("-m benchmarks.host.first_faults", ("first-faults.csv",), "seconds", ("default", "linear")),
+    "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv", "marks.csv"), FITTED, cost=True),
+    "avr-bounds": Result("-m benchmarks.device.avr_bounds", ("avr-bounds.csv",), FITTED, cost=True),
+    "proof": Result("-m benchmarks.device.proof", ("proof.csv",), ("proved",), cost=True),
+    "finite": Result("-m benchmarks.device.proof --finite", ("finite.csv",), ("finite",), cost=True),
+    "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), ("default",), cost=True),
+    "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), ("demo", "linear"), cost=True),
+    "alarms": Result("-m benchmarks.host.alarms", ("alarms-lives.csv", "alarms-rivals.csv"), ("alarms",)),
+    "first-faults": Result("-m benchmarks.host.first_faults", ("first-faults.csv",), ("default", "linear")),
     "first-results": Result(
-        "-m benchmarks.host.first_results", ("first-results.csv",), "minutes", ("default", "linear"), cost=True
+        "-m benchmarks.host.first_results", ("first-results.csv",), ("default", "linear"), cost=True
     ),
     # river's models, not ours: only another script or other streams make it stale
-    "first-river": Result("-m benchmarks.host.first_results --river", ("first-river.csv",), "hours"),
+    "first-river": Result("-m benchmarks.host.first_results --river", ("first-river.csv",)),
     "held-back": Result(
         "-m benchmarks.host.held_back",
         ("held-back.csv",),
-        "minutes",
         ("default", "linear", "waves", "class_waves", "recursive"),
     ),
     # river's models, not ours, like first-river
-    "held-back-river": Result("-m benchmarks.host.held_back --river", ("held-back-river.csv",), "minutes"),
+    "held-back-river": Result("-m benchmarks.host.held_back --river", ("held-back-river.csv",)),
     "late-labels": Result(
         "-m benchmarks.host.late_labels",
         ("late-labels.csv",),
-        "seconds",
         ("default", "linear", "waves", "class_waves", "recursive"),
     ),
     "column-order": Result(
         "-m benchmarks.host.column_order",
         ("column-order.csv", "chosen-seed.csv"),
-        "seconds",
         ("default", "linear", "waves", "recursive"),
     ),
     "rare-classes": Result(
         "-m benchmarks.host.rare_classes",
         ("rare-classes.csv",),
-        "seconds",
         ("default", "class_waves"),
     ),
     "rare-classes-trained": Result(
         "-m benchmarks.host.rare_classes --trained",
         ("rare-classes-trained.csv",),
-        "minutes",
         ("training",),
     ),
-    "import-errors": Result(
-        "-m benchmarks.host.import_errors", ("import-errors.csv",), "seconds", ("kernels",), (IMPORTERS,)
-    ),
+    "import-errors": Result("-m benchmarks.host.import_errors", ("import-errors.csv",), ("kernels",), (IMPORTERS,)),
     "imported-instructions": Result(
-        "-m benchmarks.device.imported_instructions", ("imported-instructions.csv",), "minutes", ("kernels",), cost=True
+        "-m benchmarks.device.imported_instructions", ("imported-instructions.csv",), ("kernels",), cost=True
     ),
-    "kernel-costs": Result(
-        "-m benchmarks.device.kernel_costs", ("kernel-costs.csv",), "seconds", ("kernels",), cost=True
-    ),
-    "limits": Result("-m benchmarks.device.limits", ("limits.csv",), "seconds", ("techniques", "recursive")),
+    "kernel-costs": Result("-m benchmarks.device.kernel_costs", ("kernel-costs.csv",), ("kernels",), cost=True),
+    "limits": Result("-m benchmarks.device.limits", ("limits.csv",), ("techniques", "recursive")),
     "long": Result(
         "-m benchmarks.host.long",
         ("long.csv",),
-        "hours",
         ("techniques", "recursive", "linear", "waves", "expansions", "streaming", "subspaces", "default", "monitor"),
     ),
     "missing": Result(
         "-m benchmarks.host.missing",
         ("missing.csv",),
-        "minutes",
         ("default", "waves"),
         ("pykernel.algorithms.missing",),
     ),
     "novelty-tour": Result(
         "examples/novelty/run.py -o build/novelty --docs docs/data/novelty",
         ("novelty/alarms.svg", "novelty/output.txt"),
-        *("minutes", ("monitor",)),
+        ("monitor",),
         cost=True,
     ),
     **paper("paper-000", (), (BASES,), "*.png"),
     **paper("paper-001", ("subspaces", "streaming"), (BKFE, SUBSPACE), "*.svg"),
     **paper("paper-002", (), (BASES, REDUCED, LOW_RANK), "*.png"),
-    "paper-003": Result(
-        "-m benchmarks.papers.paper_003", ("paper-003/*",), "hours", ("techniques", "projections"), cost=True
-    ),
-    "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), "hours", (), (CLOSED_FORM,)),
-    "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), "minutes", ("techniques", "projections")),
+    "paper-003": Result("-m benchmarks.papers.paper_003", ("paper-003/*",), ("techniques", "projections"), cost=True),
+    "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), (), (CLOSED_FORM,)),
+    "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), ("techniques", "projections")),
     "peers": Result(
         "-m benchmarks.device.peers",
         ("peers.csv",),
-        "minutes",
         ("default", "kernels", "whole"),
         ("pykernel.tuning.trials", "pykernel.training.vectors", "pykernel.estimators.trained"),
         cost=True,
@@ -343,56 +324,43 @@ RESULTS: dict[str, Result] = {
     "plan-promises": Result(
         "-m benchmarks.host.plan_promises",
         ("plan-promises.csv",),
-        "minutes",
         FITTED,
         tuple(f"pykernel.tuning.{name}" for name in ("arms", "combinations", "plan", "promises", "trials")),
     ),
     "preset-instructions": Result(
-        "-m benchmarks.device.preset_instructions", ("preset-instructions.csv",), "hours", FITTED, cost=True
+        "-m benchmarks.device.preset_instructions", ("preset-instructions.csv",), FITTED, cost=True
     ),
     "report": Result(
         "-m benchmarks.report",
         ("report.svg",),
-        "seconds",
         reads=(*("bounds.csv", "whole-numbers.csv", "first-results.csv", "first-river.csv"),),
     ),
     "signal-cost": Result(
-        "-m benchmarks.device.signal_cost", ("signal-cost.csv", "signal-memory.csv"), "minutes", ("signals",), cost=True
+        "-m benchmarks.device.signal_cost", ("signal-cost.csv", "signal-memory.csv"), ("signals",), cost=True
     ),
-    "river-accuracy": Result("-m benchmarks.host.river_accuracy", ("river-accuracy.csv",), "minutes", ("default",)),
+    "river-accuracy": Result("-m benchmarks.host.river_accuracy", ("river-accuracy.csv",), ("default",)),
     "river-overhead": Result(
         "-m benchmarks.host.river_overhead",
         ("river-overhead.csv",),
-        "minutes",
         ("default",),
         ("pykernel.river", "pykernel.host.single"),
         cost=True,
     ),
-    "signals": Result("-m examples.signals.study", ("signals/*.csv",), "minutes", ("signal_examples", "linear")),
-    "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), "seconds", ("features",)),
-    "heads": Result(
-        "-m benchmarks.host.heads", ("heads.csv", "head-costs.csv"), "minutes", ("default", "expansions"), cost=True
-    ),
+    "signals": Result("-m examples.signals.study", ("signals/*.csv",), ("signal_examples", "linear")),
+    "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), ("features",)),
+    "heads": Result("-m benchmarks.host.heads", ("heads.csv", "head-costs.csv"), ("default", "expansions"), cost=True),
     "rule-front": Result(
         "-m benchmarks.host.rule_front",
         ("rule-front.csv",),
-        "minutes",
         ("default", "techniques", "recursive"),
         cost=True,
     ),
-    "streaming-cost": Result(
-        "-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), "minutes", ("streaming",), cost=True
-    ),
-    "training-cost": Result(
-        "-m benchmarks.device.training_cost", ("training-cost.csv",), "minutes", ("training",), cost=True
-    ),
-    "training-limits": Result(
-        "-m benchmarks.device.training_limits", ("training-limits.csv",), "seconds", ("training",)
-    ),
+    "streaming-cost": Result("-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), ("streaming",), cost=True),
+    "training-cost": Result("-m benchmarks.device.training_cost", ("training-cost.csv",), ("training",), cost=True),
+    "training-limits": Result("-m benchmarks.device.training_limits", ("training-limits.csv",), ("training",)),
     "whole-numbers": Result(
         "-m benchmarks.device.whole_numbers",
         ("whole-numbers.csv",),
-        "minutes",
         ("whole", "whole_waves"),
         (
             "pykernel.spec.families.int16",

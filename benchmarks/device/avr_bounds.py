@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.device.bounds import PAGE, SAMPLES, WHOLE, model_of
-from benchmarks.device.preset_instructions import LINEAR
-from benchmarks.device.presets import PRESETS
+from benchmarks.device.presets import LINEAR, PRESETS
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
 from pykernel.errors import UserError
 from pykernel.targets.check import check_targets

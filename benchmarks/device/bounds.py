@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.device.preset_instructions import LINEAR
-from benchmarks.device.presets import PRESETS, spec_of
+from benchmarks.device.presets import LINEAR, PRESETS, spec_of
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
 from pykernel.errors import UserError
 from pykernel.gen.project import build

@@ -192,21 +192,27 @@ def line(row: Any) -> list[str]:
 
 
 def short(rows: Rows) -> str:
-    """For the README: of ours what learns and trained vectors, then the network of each, and the forest of each that errs least."""
-    chosen = []
-    for name in dict.fromkeys(row["data"] for row in rows):
+    """For the README: of ours what learns and trained vectors, then the network of each, and the forest that errs least."""
+    lines: dict[str, list[str]] = {}
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    for name in names:
         of_set = [row for row in rows if row["data"] == name]
-        networks = [row for row in of_set if row["model"] == f"network, {HIDDEN[0]} hidden units"]
+        networks = {
+            f"{HIDDEN[0]} hidden units, {row['code']}": row
+            for row in of_set
+            if row["model"] == f"network, {HIDDEN[0]} hidden units"
+        }
         forests = [row for row in of_set if row["model"].startswith(FOREST) and row["error"]]
-        chosen += [
-            *of_set[:2],
-            *networks,
-            *sorted(forests, key=lambda row: (float(row["error"]), int(row["flash"])))[:1],
-        ]
-    cells = [line(row) for row in chosen]
-    return markdown(
-        ["data", "model", *heads(rows)[3:]], [[data, f"{code}: {model}", *rest] for data, code, model, *rest in cells]
-    )
+        best = min(forests, key=lambda row: (float(row["error"]), int(row["flash"])))
+        for title, row in {
+            "the default": of_set[0],
+            "16 trained vectors": of_set[1],
+            **networks,
+            f"{FOREST}, the best code": best,
+        }.items():
+            error, *counts = line(row)[3:7]
+            lines.setdefault(title, []).append("; ".join([error, *counts]))
+    return markdown(["model", *names], [[title, *cells] for title, cells in lines.items()])
 
 
 MAKERS: tuple[Callable[[Set], Iterator[dict[str, Any]]], ...] = (ours, emlearn, m2cgen, micromlgen)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.device.presets import DIM, PRESETS, filling, spec_of, stream
+from benchmarks.device.presets import DIM, LINEAR, PRESETS, filling, spec_of, stream
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
 from pykernel.algorithms.online.klms import KLMS
 from pykernel.errors import UserError
@@ -42,14 +42,6 @@ LEAST, MOST = 10, 100
 """Updates that are counted ..."""
 INSTRUCTIONS = 5_000_000
 """... and after how many instructions no further one is."""
-LINEAR: dict[str, dict[str, Any]] = {
-    "nlms": {"rule": "nlms", "eta": 0.1},
-    "rls": {"rule": "rls", "forgetting": 0.999},
-    "quadratic-rls": {"rule": "quadratic-rls", "forgetting": 0.999},
-    "rff-rls": {"rule": "rff-rls", "forgetting": 0.999},
-}
-"""The linear rules; of rff-rls, N is the number of features."""
-
 COLUMNS = (
     *("preset", "n", "target", "state_bytes", "ram_bytes", "flash_bytes", "stack_bytes"),
     *("predict_median", "update_median", "update_max", "updates", "replaced"),

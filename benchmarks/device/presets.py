@@ -25,6 +25,14 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "knlms": {"learning": {"rule": "knlms", "eta": ETA}, "reduction": {}},
 }
 
+LINEAR: dict[str, dict[str, Any]] = {
+    "nlms": {"rule": "nlms", "eta": 0.1},
+    "rls": {"rule": "rls", "forgetting": 0.999},
+    "quadratic-rls": {"rule": "quadratic-rls", "forgetting": 0.999},
+    "rff-rls": {"rule": "rff-rls", "forgetting": 0.999},
+}
+"""The linear rules; of rff-rls, N is the number of features."""
+
 
 def spec_of(preset: str, n_max: int, precision: str = "float32") -> Spec:
     content = PRESETS[preset]

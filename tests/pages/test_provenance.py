@@ -37,7 +37,7 @@ def tree(tmp_path):
     (tmp_path / "docs" / "data" / "numbers.csv").write_text("3\n")
     (tmp_path / "docs" / "records.md").write_text("")
     shutil.copy(ROOT / "tests" / "golden" / "pressure.toml", tmp_path / "level.toml")
-    result = Result("-m benchmarks.numbers", ("*.csv",), "seconds", ("level",), ("pykernel.bases",))
+    result = Result("-m benchmarks.numbers", ("*.csv",), ("level",), ("pykernel.bases",))
 
     def level():
         return [load_spec(tmp_path / "level.toml")]
@@ -229,5 +229,5 @@ def test_doit_knows_all_results_and_all_tests():
     )
     listed = set(done.stdout.split())
     files = (path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
-    wanted = {f"nightly:{name}" for name in files} | {f"{r.takes}:{name}" for name, r in TREE.results.items()}
-    assert listed == wanted | {"nightly", "seconds", "minutes", "hours"}
+    wanted = {f"nightly:{name}" for name in files} | {f"remeasure:{name}" for name in TREE.results}
+    assert listed == wanted | {"nightly", "remeasure"}
