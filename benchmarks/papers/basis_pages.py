@@ -51,6 +51,18 @@ class Experiment:
     timed: bool = False
 
 
+def errata(task: Task) -> Experiment:
+    """Formulas as they are printed, and as they should be."""
+
+    def lines(pairs: Sequence[tuple[Task, Any]]) -> Iterator[dict[str, str]]:
+        for _, found in pairs:
+            for entry, values in found.items():
+                for what, value in values.items():
+                    yield {"entry": entry, "what": what, "value": repr(value)}
+
+    return Experiment("errata", [task], lines)
+
+
 @dataclass(frozen=True)
 class Page:
     """A paper's page: how it is run and shown."""

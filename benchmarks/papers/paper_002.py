@@ -275,15 +275,7 @@ def gains(sets: Sequence[str], quick: bool) -> Experiment:
 
 
 def errata(sets: Sequence[str], quick: bool) -> Experiment:
-    todo = [{"kind": "errata", "seed": 0}]
-
-    def lines(pairs: Sequence[tuple[Task, Any]]) -> Iterator[dict[str, str]]:
-        for _, found in pairs:
-            for entry, values in found.items():
-                for what, value in values.items():
-                    yield {"entry": entry, "what": what, "value": repr(value)}
-
-    return Experiment("errata", todo, lines)
+    return pages.errata({"kind": "errata", "seed": 0})
 
 
 def plan(quick: bool, sets: Sequence[str]) -> list[Experiment]:
