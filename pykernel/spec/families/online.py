@@ -50,14 +50,14 @@ RULES: dict[str, Mapping[LabelKind, Program]] = {
 FAILS = {
     ("nt", "fklms"): 3.10e4,
     ("nt", "ls"): 1.69e0,
-    ("at", "fklms"): 8.01e24,
-    ("at", "ls"): 3.43e16,
-    ("lsreg", "fklms"): 5.42e22,
-    ("lsridge", "fklms"): 7.44e9,
-    ("fklms", "fklms"): 1.39e23,
+    ("at", "fklms"): 1.18e17,
+    ("at", "ls"): 3.38e12,
+    ("lsreg", "fklms"): 1.95e12,
+    ("lsridge", "fklms"): 1.10e10,
+    ("fklms", "fklms"): 3.15e5,
     ("fmklms", "fklms"): 8.47e2,
     ("afmklms", "none"): 4.22e-01,
-    ("afmklms", "fklms"): 1.87e24,
+    ("afmklms", "fklms"): 4.38e17,
     ("afmklms", "bounded"): 1.59e-01,
 }
 """(technique, projection) -> largest mean squared error that was measured; docs/data/pairs.csv, by benchmarks/host/pairs.py."""
