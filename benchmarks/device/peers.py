@@ -210,8 +210,7 @@ def short(rows: Rows) -> str:
             **networks,
             f"{FOREST}, the best code": best,
         }.items():
-            error, *counts = line(row)[3:7]
-            lines.setdefault(title, []).append("; ".join([error, *counts]))
+            lines.setdefault(title, []).append("; ".join(line(row)[3:7]))
     return markdown(["model", *names], [[title, *cells] for title, cells in lines.items()])
 
 
