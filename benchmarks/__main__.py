@@ -24,8 +24,9 @@ def main() -> None:
     seconds = {name: TREE.seconds(name) for name in TREE.results}
     for name, why in sorted(found.items(), key=lambda item: (seconds[item[0]], item[0])):
         print(f"{seconds[name] or '?':>5} s  {name}: {'; '.join(why)}")
-    adopted = sum("adopted" in old for old in TREE.recorded().values())
-    print(f"{len(found)} of {len(TREE.results)} results are stale; {adopted} are older than their digests.")
+    print(
+        f"{len(found)} of {len(TREE.results)} results are stale; {str(TREE.recorded()).count('adopted')} are older than their digests."
+    )
     print(
         f"All of them took {sum(seconds.values()) / 60:.0f} minutes of a core; of {list(seconds.values()).count(0)} nobody knows."
     )

@@ -302,8 +302,10 @@ def fact_exponents(rows: Rows, costs: Rows) -> str:
     names = ("fklms", "fmklms", "klms", "mklms", "ls", "lsridge")
     slopes = {name: figures.exponent(costs, name, "noise", 64) for name in names}
     cached = max(figures.exponent([row for row in costs if row["n_max"] != "256"], name, "noise", 64) for name in names)
-    told = [f"{figures.label(name)} {slope:.1f}" for name, slope in slopes.items()]
-    return claim(slopes["fklms"] < 1.3 and cached < 2.2, f"{', '.join(told)}; up to N = 128 at most {cached:.1f}")
+    return claim(
+        slopes["fklms"] < 1.3 and cached < 2.2,
+        f"{', '.join(f'{figures.label(name)} {slope:.1f}' for name, slope in slopes.items())}; up to N = 128 at most {cached:.1f}",
+    )
 
 
 def fact_ties(rows: Rows, costs: Rows) -> str:
