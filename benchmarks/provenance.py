@@ -21,6 +21,7 @@ import datetime
 import functools
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -189,8 +190,8 @@ class Tree:
 
     def remeasure(self, name: str) -> None:
         """Run the script, and record that.  Raises UserError if it fails or leaves a file as it was."""
-        began, result = time.time_ns(), self.results[name]
-        if subprocess.run([sys.executable, *result.command.split()], cwd=self.root).returncode != 0:
+        began, result, env = time.time_ns(), self.results[name], os.environ | {"PYTHONPATH": str(self.root)}
+        if subprocess.run([sys.executable, *result.command.split()], cwd=self.root, env=env).returncode != 0:
             raise UserError(f"{name}: python {result.command} failed; its record stays as it was")
         for path in self.files(result.outputs):
             if path.stat().st_mtime_ns < began:

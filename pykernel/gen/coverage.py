@@ -68,11 +68,11 @@ class Coverage:
 
 
 def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
-    """Build NAME.c for gcov, run only NAME_selftest, and count lines.  None if this compiler has no gcov.
+    """Build NAME.c for gcov, run only NAME_selftest, and count lines.  None if this compiler has no gcov, or there is no shell.
 
     Raises CheckFailed if the C does not compile, or if the self-test fails.
     """
-    if compiler.name != "gcc" or shutil.which("gcov") is None:
+    if compiler.name != "gcc" or not (shutil.which("gcov") and shutil.which("sh")):
         return None
     name, code = project.spec.name, _code(project)
     with tempfile.TemporaryDirectory(prefix="pykernel-") as made:
