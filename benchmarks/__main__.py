@@ -21,15 +21,12 @@ def main() -> None:
     seconds = {name: TREE.seconds(name) for name in TREE.results}
     for name, why in sorted(found.items(), key=lambda item: (seconds[item[0]], item[0])):
         print(f"{seconds[name] or '?':>5} s  {name}: {'; '.join(why)}")
-    print(
-        f"{len(found)} of {len(TREE.results)} results are stale; {str(TREE.recorded()).count('adopted')} are older than their digests."
-    )
-    print(
-        f"All of them took {sum(seconds.values()) / 60:.0f} minutes of a core; of {list(seconds.values()).count(0)} nobody knows."
-    )
-    sys.exit(
-        any(0 < seconds[name] <= 60 for name in found)
-    )  # who changes what such a result measures measures it again
+    adopted = str(TREE.recorded()).count("adopted")
+    print(f"{len(found)} of {len(TREE.results)} results are stale; {adopted} are older than their digests.")
+    unknown = list(seconds.values()).count(0)
+    print(f"All of them took {sum(seconds.values()) / 60:.0f} minutes of a core; of {unknown} nobody knows.")
+    # who changes what such a result measures measures it again
+    sys.exit(any(0 < seconds[name] <= 60 for name in found))
 
 
 if __name__ == "__main__":

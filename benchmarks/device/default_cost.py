@@ -140,6 +140,7 @@ def main() -> None:
     saved = save(DATA / "default-cost.csv", rows)
     publish({"costs": table(saved)}, ROOT / "docs" / "benchmarks.md")
     publish({"costs": table(saved, README)}, ROOT / "README.md")
+    publish({"default-sizes": sizes()}, ROOT / "docs" / "online.md")
 
 
 if __name__ == "__main__":

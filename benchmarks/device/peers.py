@@ -206,7 +206,7 @@ def short(rows: Rows) -> str:
         best = min(forests, key=lambda row: (float(row["error"]), int(row["flash"])))
         for title, row in {
             "the default": of_set[0],
-            "16 trained vectors": of_set[1],
+            of_set[1]["model"]: of_set[1],
             **networks,
             f"{FOREST}, the best code": best,
         }.items():

@@ -1,4 +1,4 @@
-"""What a monitor sees, beside detectors of scikit-learn and River, and what each `[novelty] life` loses; two tables of docs/novelty.md.
+"""What a monitor sees, beside the rivals of ``pykernel plan`` and detectors of scikit-learn and River, and what each `[novelty] life` loses; two tables of docs/novelty.md.
 
     python -m benchmarks.host.alarms          # docs/data/alarms-lives.csv, alarms-rivals.csv
     python -m benchmarks.host.alarms --show   # the tables of the files
@@ -9,7 +9,7 @@ place of it; faults that begin with a run of a machine, or soon after; streams t
 of them chose a constant of the monitor, but the raw streams were looked at when the lives were made.
 
 All detectors judge a row by the rows before it.  Rivals that are trained see the first 2,000 rows (a third of a short stream), in which no
-fault counts; Half-space trees go on learning.  A rival's threshold is the one that as many rows without faults are above as the
+fault counts; the others go on learning.  Each rival has one setting.  A rival's threshold is the one that as many rows without faults are above as the
 monitor has in alarm there: rivals are given the stream's own faultless rows to choose it, the monitor is not.
 """
 
@@ -26,6 +26,7 @@ import numpy as np
 from benchmarks.host.first_streams import CLASSES, REGRESSION, raw
 from benchmarks.tables import DATA, DOCS, Rows, load, markdown, publish, save
 from pykernel.host.monitoring import Monitoring
+from pykernel.host.simple import Rivals
 from pykernel.parallel import Workers, one_thread
 from pykernel.spec.defaults import completed
 from pykernel.spec.model import make_spec
@@ -125,18 +126,7 @@ def half_space_trees(rows: np.ndarray, settled: int) -> np.ndarray:
     return np.array(levels)
 
 
-def largest(rows: np.ndarray, settled: int) -> np.ndarray:
-    """The largest distance of a sensor from its running mean, in running deviations, of about 1,000 rows."""
-    mean, square, levels = rows[0].astype(float), np.ones(rows.shape[1]), np.zeros(len(rows))
-    for t, row in enumerate(rows):
-        away, part = row - mean, max(1e-3, 1 / (t + 1))
-        levels[t] = np.max(np.abs(away) / np.sqrt(square + 1e-12))
-        mean, square = mean + part * away, square + part * (away**2 - square)
-    return levels
-
-
 RIVALS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
-    "largest distance of a sensor": largest,
     "16 Gaussians, trained": trained("mixture", "GaussianMixture", n_components=16, reg_covar=1e-3, random_state=0),
     "isolation forest, trained": trained("ensemble", "IsolationForest", random_state=0),
     "one-class support vectors, trained": trained("svm", "OneClassSVM", nu=0.01),
@@ -217,7 +207,10 @@ def raw_streams() -> tuple[Stream, ...]:
             faults.append(
                 put_in(x, float(rng.choice([-1, 1])) * deviation[j], KINDS[(number + i) % len(KINDS)], first, j)
             )
-        found.append(Stream(x.astype(np.float32), tuple(faults)))
+        changed = (x != sensors(name)).any(axis=1)  # a sensor that repeats its value may be stuck there already
+        found.append(
+            Stream(x.astype(np.float32), tuple(each for each in faults if changed[each.first : each.last].any()))
+        )
     return tuple(found)
 
 
@@ -233,13 +226,16 @@ def beside(task: Mapping[str, Any], shared: Any) -> list[dict[str, Any]]:
     """What the monitor sees of a stream, and its rivals with as many false rows."""
     found, (source, stream) = [], with_faults()[task["stream"]]
     with one_thread:
-        rivals = {name: make(stream.rows, stream.settled).astype(float) for name, make in RIVALS.items()}
+        dim = stream.rows.shape[1]
+        rivals = dict(zip(Rivals.numbers(dim), Rivals(dim).step(stream.rows).T, strict=True))
+        rivals |= {name: make(stream.rows, stream.settled).astype(float) for name, make in RIVALS.items()}
         for rate in RATES:
             alarms = monitor("known")(stream.rows, rate)
             false = float(alarms[stream.sound].mean())
             seen = {"the monitor": stream.seen(alarms)}
             seen |= {
-                name: stream.seen_at(np.nan_to_num(levels, posinf=1e300), false) for name, levels in rivals.items()
+                name: stream.seen_at(np.nan_to_num(levels, nan=-1e300, posinf=1e300), false)
+                for name, levels in rivals.items()
             }
             for name, (faults, rows) in seen.items():
                 told = {"faults": round(faults, 4), "rows": round(rows, 4), "false": round(false / rate, 4)}
@@ -339,7 +335,10 @@ def tables(lives: Rows, beside: Rows) -> dict[str, str]:
         return f"{np.mean(found):.2f}"
 
     where, names = (list(dict.fromkeys(row[key] for row in beside)) for key in ("streams", "detector"))
-    found = [[name, *(mean(each, name, key) for each in where for key in ("faults", "rows"))] for name in names]
+    found = [
+        [name.replace("|", "\\|"), *(mean(each, name, key) for each in where for key in ("faults", "rows"))]
+        for name in names
+    ]
     asked = [f"{float(mean(each, names[0], 'false')):.2f}" for each in where]
     found.append(["*false rows / asked*", *(cell for each in asked for cell in (each, ""))])
     return {
