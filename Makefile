@@ -47,8 +47,17 @@ licences: setup ## the table of docs/licences.md
 stale: setup ## which results in docs/data are stale, and why
 	$(BIN)/python -m benchmarks
 
-remeasure: setup ## measure again what is stale
-	$(BIN)/doit --continue remeasure
+build/held-back: benchmarks/data.txt
+	$(BIN)/pip install -q --upgrade --no-deps --target $@ -r $<
+	touch $@
+
+build/signals: examples/signals/data.py
+	$(BIN)/python -m examples.signals.data
+	touch $@
+
+remeasure: setup build/held-back build/signals ## measure again what is stale, an hour on two idle cores; ALL=1: everything
+	$(BIN)/pip install -q -r benchmarks/peers.txt
+	$(BIN)/doit --continue $(if $(ALL),-a) -n 2 -P thread remeasure
 
 misra: setup ## cppcheck's MISRA findings, against docs/misra.md
 	$(BIN)/python -m benchmarks.device.misra

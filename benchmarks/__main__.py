@@ -1,6 +1,6 @@
 """Results in docs/data.
 
-python -m benchmarks                  # what is stale, and why; ends with 1 if that takes a minute at most
+python -m benchmarks                  # what is stale, and why; ends with 1 if anything is
 python -m benchmarks --record NAME …  # these were measured just now, by hand: with peers, say
 """
 
@@ -20,13 +20,13 @@ def main() -> None:
     found = {name: why for name in TREE.results if (why := TREE.stale(name))}
     seconds = {name: TREE.seconds(name) for name in TREE.results}
     for name, why in sorted(found.items(), key=lambda item: (seconds[item[0]], item[0])):
-        print(f"{seconds[name] or '?':>5} s  {name}: {'; '.join(why)}")
-    adopted = str(TREE.recorded()).count("adopted")
-    print(f"{len(found)} of {len(TREE.results)} results are stale; {adopted} are older than their digests.")
-    unknown = list(seconds.values()).count(0)
-    print(f"All of them took {sum(seconds.values()) / 60:.0f} minutes of a core; of {unknown} nobody knows.")
-    # who changes what such a result measures measures it again
-    sys.exit(any(0 < seconds[name] <= 60 for name in found))
+        print(f"{seconds[name]:>5} s  {name}: {'; '.join(why)}")
+    print(f"{len(found)} of {len(TREE.results)} results are stale: `make remeasure` measures them again.")
+    again = sum(seconds[name] for name in found)
+    print(
+        f"They took {again / 60:.0f} minutes, one after the other; all results took {sum(seconds.values()) / 60:.0f}."
+    )
+    sys.exit(bool(found))  # who changes what a result measures measures it again
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ modules   the definitions of the Python modules that are measured, in any order:
 reads     other results, of which this one is made.
 outputs   the result's own files: a table that was edited is found.
 
-"adopted" is there where a result is older than its digests, from when that was possible: they are those of that day, not of the measurement.
+seconds   how long it took.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.bits import bits_of
+from benchmarks.tables import alone
 from pykernel.algorithms.revisions import revision_of
 from pykernel.errors import UserError
 from pykernel.files import whole_file
@@ -65,6 +66,7 @@ class Result:
     modules: tuple[str, ...] = ()  # modules and packages of pykernel that are measured
     reads: tuple[str, ...] = ()  # names or patterns of other results' files
     cost: bool = False  # whether instructions, flash or seconds of these models are measured: then their C counts, not their bits
+    timed: bool = False  # whether it measures seconds of this machine: then it is measured with nothing beside it
 
 
 @dataclass(frozen=True)
@@ -159,14 +161,14 @@ class Tree:
 
     def record(self, name: str, seconds: int | None = None) -> None:
         """Write down that a result was measured today, and how long it took, if that is known."""
-        records = {known: old for known, old in self.recorded().items() if known in self.results}
         entry: dict[str, Any] = {"command": self.results[name].command, "date": datetime.date.today().isoformat()}
         if seconds := seconds or self.seconds(name):
             entry["seconds"] = seconds
-        records[name] = entry | {key: value for key, value in self.now(self.results[name]).items() if value}
-        text = json.dumps(dict(sorted(records.items())), indent=1) + "\n"
-        with whole_file(self.records) as file:
-            file.write(text.encode())
+        entry |= {key: value for key, value in self.now(self.results[name]).items() if value}
+        with alone("records"):
+            records = {known: old for known, old in self.recorded().items() if known in self.results} | {name: entry}
+            with whole_file(self.records) as file:
+                file.write((json.dumps(dict(sorted(records.items())), indent=1) + "\n").encode())
 
     def seconds(self, name: str) -> int:
         """How long a result took when it was measured; 0 if nobody knows."""
@@ -190,13 +192,17 @@ class Tree:
 
     def remeasure(self, name: str) -> None:
         """Run the script, and record that.  Raises UserError if it fails or leaves a file as it was."""
-        began, result, env = time.time_ns(), self.results[name], os.environ | {"PYTHONPATH": str(self.root)}
-        if subprocess.run([sys.executable, *result.command.split()], cwd=self.root, env=env).returncode != 0:
+        result, env = self.results[name], os.environ | {"PYTHONPATH": str(self.root)}
+        with alone("measuring", beside_others=not result.timed):
+            began = time.time_ns()
+            done = subprocess.run([sys.executable, *result.command.split()], cwd=self.root, env=env)
+            seconds = round((time.time_ns() - began) / 1e9)
+        if done.returncode != 0:
             raise UserError(f"{name}: python {result.command} failed; its record stays as it was")
         for path in self.files(result.outputs):
             if path.stat().st_mtime_ns < began:
                 raise UserError(f"{name}: python {result.command} did not write {path.relative_to(self.root)}")
-        self.record(name, round((time.time_ns() - began) / 1e9))
+        self.record(name, seconds)
 
     def measured_once(self) -> dict[str, list[str]]:
         """What docs/records.md lists: the command of each record -> its files, or patterns."""

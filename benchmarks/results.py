@@ -221,12 +221,11 @@ def paper(
     code: tuple[str, ...],
     modules: tuple[str, ...],
     figures: str,
-    cost: bool = False,
 ) -> dict[str, Result]:
     """Numbers take long, what is drawn of them seconds."""
     command, tables = f"-m benchmarks.papers.{name.replace('-', '_')}", f"{name}/*.csv"
     return {
-        name: Result(command, (tables,), code, modules, cost=cost),
+        name: Result(command, (tables,), code, modules, timed=True),
         f"{name}-figures": Result(f"{command} --show", (f"{name}/{figures}",), reads=(tables,)),
     }
 
@@ -237,6 +236,12 @@ RESULTS: dict[str, Result] = {
         ("advice/*.svg",),
         ("default", "techniques"),
         ("pykernel.host.advice",),
+    ),
+    "blas-kernels": Result(
+        "-m benchmarks.host.blas_kernels",
+        ("blas-kernels.csv",),
+        (),
+        ("pykernel.tuning.trials", "pykernel.training.vectors", "pykernel.estimators.trained"),
     ),
     "choosing-plan": Result(
         "-m benchmarks.host.choosing_figure",
@@ -256,14 +261,12 @@ RESULTS: dict[str, Result] = {
     "first-results": Result(
         "-m benchmarks.host.first_results", ("first-results.csv",), ("default", "linear"), cost=True
     ),
-    # river's models, not ours: only another script or other streams make it stale
-    "first-river": Result("-m benchmarks.host.first_results --river", ("first-river.csv",)),
     "held-back": Result(
         "-m benchmarks.host.held_back",
         ("held-back.csv",),
         ("default", "linear", "waves", "class_waves", "recursive"),
     ),
-    # river's models, not ours, like first-river
+    # river's models, not ours: only another script or other streams make it stale
     "held-back-river": Result("-m benchmarks.host.held_back --river", ("held-back-river.csv",)),
     "late-labels": Result(
         "-m benchmarks.host.late_labels",
@@ -311,14 +314,17 @@ RESULTS: dict[str, Result] = {
     **paper("paper-000", (), (BASES,), "*.png"),
     **paper("paper-001", ("subspaces", "streaming"), (BKFE, SUBSPACE), "*.svg"),
     **paper("paper-002", (), (BASES, REDUCED, LOW_RANK), "*.png"),
-    "paper-003": Result("-m benchmarks.papers.paper_003", ("paper-003/*",), ("techniques", "projections"), cost=True),
-    "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), (), (CLOSED_FORM,)),
+    "paper-003": Result(
+        "-m benchmarks.papers.paper_003", ("paper-003/*",), ("techniques", "projections"), cost=True, timed=True
+    ),
+    "paper-004": Result("-m benchmarks.papers.paper_004", ("paper-004/*",), (), (CLOSED_FORM,), timed=True),
     "pairs": Result("-m benchmarks.host.pairs", ("pairs.csv",), ("techniques", "projections")),
     "peers": Result(
         "-m benchmarks.device.peers",
         ("peers.csv",),
         ("default", "kernels", "whole"),
         ("pykernel.tuning.trials", "pykernel.training.vectors", "pykernel.estimators.trained"),
+        reads=("blas-kernels.csv",),
         cost=True,
     ),
     "plan-promises": Result(
@@ -333,7 +339,7 @@ RESULTS: dict[str, Result] = {
     "report": Result(
         "-m benchmarks.report",
         ("report.svg",),
-        reads=(*("bounds.csv", "whole-numbers.csv", "first-results.csv", "first-river.csv"),),
+        reads=(*("bounds.csv", "whole-numbers.csv", "first-results.csv"),),
     ),
     "signal-cost": Result(
         "-m benchmarks.device.signal_cost", ("signal-cost.csv", "signal-memory.csv"), ("signals",), cost=True
@@ -345,6 +351,7 @@ RESULTS: dict[str, Result] = {
         ("default",),
         ("pykernel.river", "pykernel.host.single"),
         cost=True,
+        timed=True,
     ),
     "signals": Result("-m examples.signals.study", ("signals/*.csv",), ("signal_examples", "linear")),
     "signals-figures": Result("-m examples.signals.figures", ("signals/*.svg",), ("features",)),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +73,24 @@ def fill(text: str, tables: Mapping[str, Callable[..., str]], *results: Any) -> 
     return re.sub(r"(<!-- table: ([\w-]+) -->)\n.*?(<!-- end -->)", written, text, flags=re.DOTALL)
 
 
+@contextmanager
+def alone(what: str, beside_others: bool = False) -> Iterator[None]:
+    """Wait until nobody else does this, in any process; or only until nobody does it alone."""
+    import fcntl  # not on Windows, where nothing is measured
+
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / f"{what}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH if beside_others else fcntl.LOCK_EX)
+        yield
+
+
 def publish(tables: Mapping[str, str], page: Path = PAGE) -> None:
     """Put tables into the page."""
-    text = read(page)
-    for name, table in tables.items():
-        text = place(text, name, table)
-    write(page, text)
+    with alone("pages"):
+        text = read(page)
+        for name, table in tables.items():
+            text = place(text, name, table)
+        write(page, text)
 
 
 def gcc_version(told: str) -> str:

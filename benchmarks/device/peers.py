@@ -1,6 +1,6 @@
 """What other generators make of three public data sets, and what ours does, on an emulated Cortex-M4F.
 
-    pip install emlearn==0.23.2 m2cgen==0.10.0 micromlgen==1.1.28
+    pip install -r benchmarks/peers.txt
     python -m benchmarks.device.peers
 
 Breast cancer (569 x 30, two classes) and digits (1,797 x 64, ten classes) of scikit-learn, and the year of bike rentals
@@ -31,7 +31,9 @@ import numpy as np
 from benchmarks.device import others
 from benchmarks.device.imported_instructions import TARGET
 from benchmarks.device.others import CHAIN, LEVEL, Code, Set, named, sets
-from benchmarks.tables import DATA, ROOT, Rows, markdown, publish, save
+from benchmarks.host import blas_kernels
+from benchmarks.host.blas_kernels import shown
+from benchmarks.tables import DATA, ROOT, Rows, load, markdown, publish, save
 from pykernel.errors import UserError
 from pykernel.estimators.trained import TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.host.model import HostModel
@@ -184,9 +186,7 @@ def heads(rows: Rows) -> list[str]:
 
 
 def line(row: Any) -> list[str]:
-    error = "does not fit" if not row["error"] else row["error"]
-    if row["error"]:
-        error = f"{float(error):.1%}" if float(error) < 1 else f"{float(error):.1f}"
+    error = shown(float(row["error"])) if row["error"] else "does not fit"
     counts = [f"{int(row[key]):,}" if row[key] else "" for key in ("flash", "ram", "predict", "update")]
     return [row["data"], row["code"], row["model"], error, *counts]
 
@@ -194,6 +194,7 @@ def line(row: Any) -> list[str]:
 def short(rows: Rows) -> str:
     """For the README: of ours what learns and trained vectors, then the network of each, and the forest that errs least."""
     lines: dict[str, list[str]] = {}
+    spread = blas_kernels.spreads(load(blas_kernels.FILE))
     names = list(dict.fromkeys(row["data"] for row in rows))
     for name in names:
         of_set = [row for row in rows if row["data"] == name]
@@ -210,7 +211,10 @@ def short(rows: Rows) -> str:
             **networks,
             f"{FOREST}, the best code": best,
         }.items():
-            lines.setdefault(title, []).append("; ".join(line(row)[3:7]))
+            error, *costs = line(row)[3:7]
+            if row["code"] == "pykernel" and (name, row["model"]) in spread:
+                error += " ({} to {})".format(*map(shown, spread[name, row["model"]]))
+            lines.setdefault(title, []).append("; ".join([error, *costs]))
     return markdown(["model", *names], [[title, *cells] for title, cells in lines.items()])
 
 

@@ -258,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=list(PROGRAMS | FINITE))
     parser.add_argument("--level", nargs="+", choices=LEVELS, default=list(LEVELS))
     parser.add_argument("--finite", action="store_true")
-    parser.add_argument("--timeout", type=float, default=600.0)
+    parser.add_argument("--timeout", type=float, default=60.0)
     parser.add_argument("-o", "--output", type=Path, default=DATA.parent)
     given = parser.parse_args(arguments)
     path = given.output / "data" / ("finite.csv" if given.finite else "proof.csv")

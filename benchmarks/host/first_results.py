@@ -1,36 +1,33 @@
 """First results: a spec that names no rule, and the estimator without parameters, on raw streams.
 
-    python -m benchmarks.host.first_results                # models and simple predictors: docs/data/first-results.csv
-    python -m benchmarks.host.first_results --river        # river's models, hours: docs/data/first-river.csv
-    python -m benchmarks.host.first_results --show         # ratios of both files, for docs/online.md
+    python -m benchmarks.host.first_results          # docs/data/first-results.csv, and its table in docs/online.md
+    python -m benchmarks.host.first_results --show   # the table of the file
 
 Each row is predicted, then learned, in float32.  error: of numbers the root mean square error, of classes the part that
-is wrong, over the second half of the rows.  Data is raw, but for river's models, which get it standardised, as its own
-examples do.  state_bytes: what the device keeps; of river, what its models say of their memory.
+is wrong, over the second half of the rows.  Data is raw.  state_bytes: what the device keeps.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import functools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.host.first_streams import CLASS_VARIANTS, CLASSES, REGRESSION, VARIANTS, stream
-from benchmarks.tables import ROOT, markdown, publish
+from benchmarks.tables import DATA, load, markdown, publish, save
 from pykernel import BudgetedKernelClassifier, BudgetedKernelRegressor
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.host.simple import LastAndMajority, LastAndMean, linear_specs
 from pykernel.spec.model import Spec, make_spec
 
-DATA = ROOT / "docs" / "data"
+FILE = DATA / "first-results.csv"
 COLUMNS = ("stream", "variant", "predictor", "error", "state_bytes", "microseconds", "refused_in_a_row")
 LINEAR = ("linear model", "linear model, raw inputs")
 SIMPLE = ("running mean", "last label", *LINEAR)
@@ -123,82 +120,26 @@ def _sized(spec: Spec, found: tuple[np.ndarray, float, int]) -> tuple[np.ndarray
     return answers, state_bytes(spec), us, refused
 
 
-def river_models(classes: int) -> dict[str, Callable[[], Any]]:
-    from river import forest, neighbors, preprocessing, rules, tree
-
-    def scaled(model: Any) -> Any:
-        return preprocessing.StandardScaler() | model
-
-    if classes:
-        return {
-            "river KNN": lambda: scaled(neighbors.KNNClassifier()),
-            "river Hoeffding adaptive tree": lambda: scaled(tree.HoeffdingAdaptiveTreeClassifier(seed=0)),
-            "river ARF": lambda: scaled(forest.ARFClassifier(seed=0)),
-        }
-    return {
-        "river KNN": lambda: scaled(neighbors.KNNRegressor()),
-        "river Hoeffding adaptive tree": lambda: scaled(tree.HoeffdingAdaptiveTreeRegressor(seed=0)),
-        "river AMRules": lambda: scaled(rules.AMRules()),
-        "river ARF": lambda: scaled(forest.ARFRegressor(seed=0)),
-    }
-
-
-def river_rows(name: str, variant: str) -> Iterator[dict[str, Any]]:
-    x, y = stream(name, variant)
-    classes = int(y.max()) + 1 if name in CLASSES else 0
-    for called, make in river_models(classes).items():
-        model, answers, start = make(), np.zeros(len(y)), time.perf_counter()
-        for t in range(len(y)):
-            sample = dict(enumerate(x[t].tolist()))
-            answers[t] = model.predict_one(sample) or 0
-            model.learn_one(sample, int(y[t]) if classes else float(y[t]))
-        us = 1e6 * (time.perf_counter() - start) / len(y)
-        values = (name, variant, called, error_of(answers, y, classes), model._raw_memory_usage, us, 0)
-        yield dict(zip(COLUMNS, values, strict=True))
-
-
 def all_streams() -> Iterator[tuple[str, str]]:
     yield from product(REGRESSION, VARIANTS)
     yield from product(CLASSES, CLASS_VARIANTS)
 
 
-def write(path: str, rows: Callable[[str, str], Iterator[dict[str, Any]]]) -> None:
-    """Measure stream by stream; what the file's part has already is not measured again."""
-    part = ROOT / "build" / path
-    part.parent.mkdir(exist_ok=True)
-    found = list(csv.DictReader(part.open())) if part.exists() else []
-    done = {(row["stream"], row["variant"]) for row in found}
-    # raw streams first: a part is of some use, too
-    for name, variant in sorted(all_streams(), key=lambda each: each[1] != "as is"):
-        if (name, variant) in done:
-            continue
-        new = [
-            {**row, "error": f"{row['error']:.6g}", "microseconds": f"{row['microseconds']:.2f}"}
-            for row in rows(name, variant)
-        ]
-        found += new
-        _save(part, found)
-        print(name, variant, *(f"{row['predictor']} {row['error']}" for row in new), flush=True)
-    order = {each: i for i, each in enumerate(all_streams())}
-    _save(DATA / path, sorted(found, key=lambda row: order[row["stream"], row["variant"]]))
-    part.unlink()
+def measure() -> None:
+    rows = [
+        {**row, "error": f"{row['error']:.6g}", "microseconds": f"{row['microseconds']:.2f}"}
+        for name, variant in all_streams()
+        for row in rows_of(name, variant)
+    ]
+    save(FILE, rows)
 
 
-def _save(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
+@functools.cache
 def read() -> dict[tuple[str, str], dict[str, dict[str, Any]]]:
     """By stream and variant, by predictor."""
     found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    for path in ("first-results.csv", "first-river.csv"):
-        if (DATA / path).exists():
-            with (DATA / path).open() as file:
-                for row in csv.DictReader(file):
-                    found.setdefault((row["stream"], row["variant"]), {})[row["predictor"]] = row
+    for row in load(FILE):
+        found.setdefault((row["stream"], row["variant"]), {})[row["predictor"]] = row
     return found
 
 
@@ -233,30 +174,16 @@ def table() -> str:
 def show() -> None:
     publish({"first-results": table()}, DATA.parent / "online.md")
     print(table())
-    for classes in (False, True):
-        for name in (name for name in dict.fromkeys(n for rows in read().values() for n in rows) if "river" in name):
-            each = ratios("spec without a rule", classes, (name,))
-            if len(each):
-                print(f"{'classes' if classes else 'numbers'}: spec without a rule to {name}: {np.median(each):.3f}")
     worst = max(int(row["refused_in_a_row"]) for rows in read().values() for row in rows.values())
     print(f"most samples that were refused in a row: {worst}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--river", action="store_true", help="river's models")
-    parser.add_argument(
-        "--show", action="store_true", help="only the table of what was measured, in docs/online.md, too"
-    )
-    options = parser.parse_args()
-    if options.show:
-        show()
-    elif options.river:
-        write("first-river.csv", river_rows)
-        show()
-    else:
-        write("first-results.csv", rows_of)
-        show()
+    parser.add_argument("--show", action="store_true", help="only write the table of the file")
+    if not parser.parse_args().show:
+        measure()
+    show()
 
 
 if __name__ == "__main__":

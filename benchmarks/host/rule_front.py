@@ -1,4 +1,4 @@
-"""Every rule that learns numbers sample by sample, on the raw streams of numbers: error, bytes, instructions; river's models beside.
+"""Every rule that learns numbers sample by sample, on the raw streams of numbers: error, bytes, instructions.
 
     python -m benchmarks.host.rule_front          # docs/data/rule-front.csv, and the table in docs/benchmarks.md
     python -m benchmarks.host.rule_front --show   # the table of the file
@@ -33,7 +33,6 @@ from pykernel.targets.check import check_targets
 from pykernel.tuning.costs import memory_bytes
 
 VECTORS = 32
-RIVER = ("river KNN", "river Hoeffding adaptive tree", "river AMRules", "river ARF")
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def row(name: str, mixed: bool, simple: Mapping[str, float]) -> dict[str, Any]:
 
 
 def measure() -> list[dict[str, Any]]:
-    simple, known, rows = simple_errors(), read(), list[dict[str, Any]]()
+    simple, rows = simple_errors(), list[dict[str, Any]]()
     with progress_bar() as bar:
         task = bar.add_task("learning", total=2 * len(RULES))
         for name in RULES:
@@ -166,17 +165,6 @@ def measure() -> list[dict[str, Any]]:
                 with contextlib.suppress(UserError):  # linear rules have no linear expert beside them
                     rows.append(row(name, mixed, simple))
                 bar.advance(task)
-    for name in RIVER:
-        found = {each: float(known[each, "as is"][name]["error"]) for each in REGRESSION}
-        sizes = [float(known[each, "as is"][name]["state_bytes"]) for each in REGRESSION]
-        ratios = [found[each] / simple[each] for each in REGRESSION]
-        rows.append(
-            {
-                **{"model": name, "mean": f"{mean_of(found, simple):.4g}", "median": f"{np.median(ratios):.4g}"},
-                **{"worst": f"{max(ratios):.4g}", "ram_bytes": round(float(np.median(sizes)))},
-                **{"instructions": "", "settings": "defaults, standardised inputs; median bytes of Python objects"},
-            }
-        )
     return rows
 
 
@@ -185,8 +173,8 @@ def table(rows: Rows) -> str:
     lines = []
     for each in sorted(rows, key=lambda one: int(one["ram_bytes"])):
         shown = [f"{float(each[key]):.3f}" for key in ("mean", "median")]
-        count = f"{int(each['instructions']):,}" if each["instructions"] else ""
-        lines.append([each["model"], *shown, f"{float(each['worst']):.2f}", f"{int(each['ram_bytes']):,}", count])
+        sizes = [f"{int(each[key]):,}" for key in ("ram_bytes", "instructions")]
+        lines.append([each["model"], *shown, f"{float(each['worst']):.2f}", *sizes])
     return markdown(heads, lines)
 
 

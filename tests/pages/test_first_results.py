@@ -81,7 +81,8 @@ def test_streams_that_chose_nothing_say_what_the_page_says() -> None:
     ]
     assert np.exp(np.log(own["numbers"] / others).mean()) <= 0.77 and (own["numbers"] / others).max() <= 1.05
     told = (
-        f"On {len(own['numbers'])} data sets that were not used to tune it, its error is {100 * (1 - mean):.0f} % below"
+        f"On {len(own['numbers'])} data sets that were not used to tune it, its error is {100 * (1 - mean):.0f} % below the best simple"
+        f" model's in the geometric mean, {100 * (1 - np.median(own['numbers'])):.0f} % in the median."
     )
     assert told in " ".join(README.split())
 
