@@ -336,11 +336,6 @@ RESULTS: dict[str, Result] = {
     "preset-instructions": Result(
         "-m benchmarks.device.preset_instructions", ("preset-instructions.csv",), FITTED, cost=True
     ),
-    "report": Result(
-        "-m benchmarks.report",
-        ("report.svg",),
-        reads=(*("bounds.csv", "whole-numbers.csv", "first-results.csv"),),
-    ),
     "signal-cost": Result(
         "-m benchmarks.device.signal_cost", ("signal-cost.csv", "signal-memory.csv"), ("signals",), cost=True
     ),

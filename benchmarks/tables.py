@@ -1,4 +1,4 @@
-"""What benchmarks leave behind: a CSV file, and the table made from it in docs/benchmarks.md."""
+"""What benchmarks leave behind: a CSV file, and the table made from it in a page of docs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from pykernel.files import whole_file
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 DATA = DOCS / "data"
-PAGE = DOCS / "benchmarks.md"
 
 
 def page_of(folder: Path) -> Path:
@@ -84,13 +83,20 @@ def alone(what: str, beside_others: bool = False) -> Iterator[None]:
         yield
 
 
-def publish(tables: Mapping[str, str], page: Path = PAGE) -> None:
-    """Put tables into the page."""
+def page_with(name: str) -> Path | None:
+    """The page that has a place of this name."""
+    pages = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
+    return next((page for page in pages if f"<!-- {name} -->\n" in page.read_text(encoding="utf-8")), None)
+
+
+def publish(tables: Mapping[str, str]) -> None:
+    """Put each table into the page that has a place of its name."""
     with alone("pages"):
-        text = read(page)
         for name, table in tables.items():
-            text = place(text, name, table)
-        write(page, text)
+            if page := page_with(name):
+                write(page, place(read(page), name, table))
+            else:
+                print(f"no page shows the table {name}")
 
 
 def gcc_version(told: str) -> str:
@@ -101,7 +107,7 @@ def gcc_version(told: str) -> str:
 # ---------------------------------------------------------------------------------------------------- long tables
 
 BLOCK = re.compile(r"(?<=<!-- )((?!end)[^>]*?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
-LINK = re.compile(r"\n\[[^]]*\]\((tables/[\w.-]+\.md)\)\n\s*")
+LINK = re.compile(r"\n\[[^]]*\]\((?:\.\./)*tables/([\w.-]+\.md)\)\n\s*")
 MOST_WORDS = 150
 """Tables of more words lie in a file of their own, docs/tables/PAGE-NAME.md, to which the page has a link; the site shows
 them in their place.  The README keeps its own."""
@@ -109,11 +115,16 @@ them in their place.  The README keeps its own."""
 
 def read(page: Path) -> str:
     """The page with all of its tables in their places."""
-    return whole(page.read_text(encoding="utf-8"), page.parent)
+    return whole(page.read_text(encoding="utf-8"), beside(page))
 
 
-def whole(text: str, folder: Path = DOCS) -> str:
-    """The text of a page in a folder, with all of its tables in their places."""
+def beside(page: Path) -> Path:
+    """The folder of its long tables: one for all of docs."""
+    return (DOCS if page.is_relative_to(DOCS) else page.parent) / "tables"
+
+
+def whole(text: str, folder: Path = DOCS / "tables") -> str:
+    """The text of a page with all of its tables in their places."""
 
     def found(block: re.Match[str]) -> str:
         link = LINK.fullmatch(block[3])
@@ -124,12 +135,13 @@ def whole(text: str, folder: Path = DOCS) -> str:
 
 def write(page: Path, text: str) -> None:
     """Write such a page; its long tables into files of their own."""
-    folder = page.parent / "tables"
+    folder = beside(page)
+    up = "../" * (len(page.parts) - len(folder.parts))
 
     def short(block: re.Match[str]) -> str:
         rows = len(re.findall(r"^\|", block[3], re.MULTILINE)) - 2
         if (
-            page.name == "README.md"
+            page == ROOT / "README.md"
             or rows < 1
             or "```" in block[3]
             or len(re.findall(r"\S*\w\S*", block[3])) <= MOST_WORDS
@@ -139,7 +151,7 @@ def write(page: Path, text: str) -> None:
         folder.mkdir(exist_ok=True)
         with whole_file(folder / name) as file:
             file.write(block[3].encode())
-        return f"{block[1]}{block[2]}\n[The table: {rows} rows](tables/{name})\n\n"
+        return f"{block[1]}{block[2]}\n[The table: {rows} rows]({up}tables/{name})\n\n"
 
     short_text = BLOCK.sub(short, text)
     with whole_file(page) as file:

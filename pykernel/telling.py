@@ -604,7 +604,7 @@ def inertia(report: Mapping[str, Any]) -> str | None:
     told = report["winner"]["frozen"] or {}
     if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
         return None
-    return f"correlate by {told['follows']:.2f} from row to row: past values would help, by [signal] averages or lags (docs/signals.md)"
+    return f"correlate by {told['follows']:.2f} from row to row: past values would help, by [signal] averages or lags (docs/guide/signals.md)"
 
 
 def gapped(errors: Mapping[str, float]) -> str | None:

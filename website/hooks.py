@@ -84,12 +84,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         markdown = front() + markdown.partition("\n")[2]
     if name.startswith("paper-"):
         markdown += WIDE
-    if name == "spec.md":
+    if name == "reference/spec.md":
         markdown += "\n<style>.md-typeset td:nth-child(5) { min-width: 14rem; }</style>\n"
         markdown += (
             "\n## For editors\n\n[The JSON Schema](spec.schema.json) of all keys; `pykernel info schema` prints it.\n"
         )
-    if name == "commands.md":
+    if name == "reference/commands.md":
         markdown = with_help(markdown)
     # in a table GitHub wants a bar in code escaped, Python-Markdown does not
     markdown = re.sub(

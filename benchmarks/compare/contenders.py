@@ -156,7 +156,7 @@ def check_settings(given: Sequence[Setting], chosen: Sequence[str]) -> None:
                 if setting.rule is None
                 else f"{setting.rule} has none, or takes no part"
             )
-            raise UserError(f"{option('set')} {setting.key}: {who}; docs/spec.md lists the keys of each rule")
+            raise UserError(f"{option('set')} {setting.key}: {who}; docs/reference/spec.md lists the keys of each rule")
 
 
 # ---------------------------------------------------------------------------------------------------------------- work

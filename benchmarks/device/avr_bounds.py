@@ -3,7 +3,7 @@
     python -m benchmarks.device.avr_bounds [--only NAME …] [-o docs/data] [--show]
 
 An ATmega1284P in simavr, GCC -O2; the stream is the check's, 400 samples with difficult ones among them.  Reading the timer
-takes about 130 cycles of each call.  Writes avr-bounds.csv, and the table into docs/bounds.md.
+takes about 130 cycles of each call.  Writes avr-bounds.csv, and the table into docs/guide/bounds.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.device.bounds import PAGE, SAMPLES, WHOLE, model_of
+from benchmarks.device.bounds import SAMPLES, WHOLE, model_of
 from benchmarks.device.presets import LINEAR, PRESETS
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
 from pykernel.errors import UserError
@@ -68,7 +68,7 @@ def main(words: Sequence[str] | None = None) -> None:
                     print(f"{preset}, {precision}: {refused}")
         rows = save(path, merged(path, made, "preset", names, (*PRESETS, *LINEAR)))
     if chosen.out == DATA:
-        publish(table(rows), PAGE)
+        publish(table(rows))
     print(*table(rows).values())
 
 

@@ -5,7 +5,7 @@
 GCC.  The stream is the check's, 400 samples with difficult ones among them; the search takes TRIES tries from it, with
 states that are restored, reset, refreshed and forged.  The rows of a preset are written when they are measured.  What the marks of
 loops cost is measured beside it: bytes of code, and the instructions of the stream's median calls, with the marks and without.
-Writes bounds.csv and marks.csv, and the tables into docs/bounds.md.
+Writes bounds.csv and marks.csv, and the tables into docs/guide/bounds.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ WHOLE = ("nt", "fklms", "qklms, nt")
 """Presets that are measured with precision int16, too."""
 MARKED = ("nt", "fklms", "klms", "krls-t, sup")
 """Presets of which the marks' cost is measured."""
-PAGE = Path(__file__).parents[2] / "docs" / "bounds.md"
 COLUMNS = ("preset", "precision", "target", "level", "call", "bound", "worst", "cycles")
 
 
@@ -129,7 +128,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 rows = save(path, merged(path, made, "preset", [preset], order))
         marks = save(beside, [cost_of_marks(p, *b) for p in MARKED for b in BUILDS])
     if chosen.out == DATA:
-        publish(tables(rows) | table_of_marks(marks), PAGE)
+        publish(tables(rows) | table_of_marks(marks))
     print("\n".join((*tables(rows).values(), *table_of_marks(marks).values())))
 
 

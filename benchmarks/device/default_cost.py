@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tables import DATA, ROOT, Rows, gcc_version, markdown, publish, save
+from benchmarks.tables import DATA, Rows, gcc_version, markdown, publish, save
 from pykernel.spec.defaults import BLOCK, FEATURES, Size, completed, groups
 from pykernel.spec.model import make_spec
 from pykernel.targets.check import check_targets
@@ -138,9 +138,9 @@ def main() -> None:
             )
             print(*rows[-1].values(), flush=True)
     saved = save(DATA / "default-cost.csv", rows)
-    publish({"costs": table(saved)}, ROOT / "docs" / "benchmarks.md")
-    publish({"costs": table(saved, README)}, ROOT / "README.md")
-    publish({"default-sizes": sizes()}, ROOT / "docs" / "online.md")
+    publish({"default costs": table(saved)})
+    publish({"readme costs": table(saved, README)})
+    publish({"default-sizes": sizes()})
 
 
 if __name__ == "__main__":

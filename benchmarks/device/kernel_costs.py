@@ -5,7 +5,7 @@
 A frozen model predicts the same 100 inputs with 16 and with 48 expansion vectors; a value is 1/32 of the difference, with
 the multiplication by its weight and the loop around it.  Built by GCC (-O2); every instruction is counted, and each
 answer compared with the host's, bit for bit.  Inputs are so near to the vectors that no value is cut off to zero.
-Writes kernel-costs.csv to the output folder and the table into docs/kernels.md.
+Writes kernel-costs.csv to the output folder and the table into docs/reference/kernels.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tables import DATA, DOCS, Rows, markdown, publish, save
+from benchmarks.tables import DATA, Rows, markdown, publish, save
 from pykernel.algorithms.kernel_choice import KernelConfig
 from pykernel.algorithms.kernels import squared_distance
 from pykernel.dialect import DIM, Kernel, Real, kernel, real
@@ -115,7 +115,7 @@ def main() -> None:
             print(rows[-1], file=sys.stderr)
     made = save(out / "kernel-costs.csv", rows)
     if out == DATA:
-        publish({"kernel costs": table(made)}, DOCS / "kernels.md")
+        publish({"kernel costs": table(made)})
     print(table(made))
 
 

@@ -9,7 +9,7 @@ and products of its own, for the vectors that mklms holds.
 Fast techniques: sinc on [-3, 3], without noise, 10,000 samples, eta 0.5; the spacing of the vectors is about 6 / N.
 Recursive rules: sinc on [-3, 3] with 0.1 times noise, 1,000,000 samples, 32 vectors, which is more than an ald_threshold of twice
 the ridge lets in, so that for most of the time no vector is exchanged.
-``docs/online.md`` quotes the results; ``tests/pages/test_docs.py`` compares the two.
+``docs/reference/rules.md`` quotes the results; ``tests/pages/test_docs.py`` compares the two.
 """
 
 from __future__ import annotations

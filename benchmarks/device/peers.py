@@ -33,7 +33,7 @@ from benchmarks.device.imported_instructions import TARGET
 from benchmarks.device.others import CHAIN, LEVEL, Code, Set, named, sets
 from benchmarks.host import blas_kernels
 from benchmarks.host.blas_kernels import shown
-from benchmarks.tables import DATA, ROOT, Rows, load, markdown, publish, save
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.errors import UserError
 from pykernel.estimators.trained import TrainedKernelClassifier, TrainedKernelRegressor
 from pykernel.host.model import HostModel
@@ -232,8 +232,8 @@ def main() -> None:
             except UserError as reason:
                 print(f"({data.name}, {maker.__name__}: {reason})", flush=True)
     rows = save(DATA / "peers.csv", found)
-    publish({"peers": markdown(heads(rows), list(map(line, rows)))}, ROOT / "docs" / "benchmarks.md")
-    publish({"peers": short(rows)}, ROOT / "README.md")
+    publish({"peers": markdown(heads(rows), list(map(line, rows)))})
+    publish({"readme peers": short(rows)})
 
 
 if __name__ == "__main__":

@@ -19,12 +19,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import DATA, ROOT, Rows, load, markdown, merged, place, save
-from pykernel.files import whole_file
+from benchmarks.tables import DATA, Rows, load, markdown, merged, publish, save
 from pykernel.spec.model import make_spec
 from pykernel.workflows.prove import Proved, prove
 
-PAGE = ROOT / "docs" / "proof.md"
 LEVELS = ("state", "snapshot", "wild")
 VECTORS = [[0.5, -0.25], [-1.0, 0.75], [0.25, 0.5], [1.0, 1.0]]
 FROZEN: dict[str, Any] = {
@@ -274,16 +272,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 if row is not None:
                     kept(path, row)
                     print(row, flush=True)
-    page = given.output / PAGE.name
-    if page.is_file():
-        text = page.read_text(encoding="utf-8")
-        if given.finite:
-            text = place(text, "finite", table_finite(load(path)))
-        else:
-            for name, programs in (("proofs", SMALL), ("usual sizes", USUAL)):
-                text = place(text, name, table(load(path), programs))
-        with whole_file(page) as file:
-            file.write(text.encode())
+    rows = load(path)
+    if given.output == DATA.parent:
+        publish(
+            {"finite": table_finite(rows)}
+            if given.finite
+            else {"proofs": table(rows, SMALL), "usual sizes": table(rows, USUAL)}
+        )
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.device.imported_instructions import DEFAULTS, array
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, publish, save
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.errors import UserError
 from pykernel.gen.project import Project, build
 from pykernel.gen.streams import raw_stream
@@ -45,7 +45,6 @@ from pykernel.targets.build import Image, model_image
 from pykernel.targets.target import find_target
 from pykernel.targets.unicorn_runner import MAILBOX, PAGE, EmulatedCpu, UnicornModel
 
-PLACE = DOCS / "signals-cost.md"
 WINDOW, HOPS, RATE, MOST = 256, (256, 128), 100.0, 16.0
 TARGETS = ("cortex-m4f", "cortex-m0plus")
 PRECISIONS = ("float32", "int16")
@@ -455,7 +454,7 @@ def by_hand() -> Iterator[dict[str, Any]]:
 
 
 def tables(rows: Rows, bytes_: Rows) -> dict[str, str]:
-    """For docs/signals.md."""
+    """For docs/guide/signals.md."""
     pushes_ = [row for row in rows if row["part"] == "push"]
     theirs = {
         (row["what"], row["hop"], row["target"]): row
@@ -545,7 +544,7 @@ def main(words: Sequence[str] | None = None) -> None:
         save(beside, list(memory()))
     made = tables(load(path), load(beside))
     if chosen.out == DATA:
-        publish(made, PLACE)
+        publish(made)
     print("\n".join(made.values()))
 
 

@@ -11,7 +11,7 @@ rentals   bike rentals: mean absolute error over the second half of the year, ov
 data      public data sets: half of the rows trains in float64 with scikit-learn, the other half is predicted
 uno       what fits in the 2 KB of RAM of an ATmega328P, with 512 bytes left for the rest of the firmware
 
-Writes whole-numbers.csv to the output folder and the tables into docs/whole-numbers.md.
+Writes whole-numbers.csv to the output folder and the tables into docs/guide/whole-numbers.md.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from pykernel.spec.defaults import width
 from pykernel.spec.model import Spec, make_spec
 from pykernel.targets.check import check_targets
 
-PAGE = "whole-numbers.md"
 COLUMNS = ("part", "model", "precision", "where", "what", "value")
 TARGETS = (("cortex-m0plus", "gcc"), ("cortex-m3", "gcc"), ("rv32imac", "zig"), ("cortex-m4f", "gcc"))
 KERNELS: dict[str, dict[str, Any]] = {
@@ -437,7 +436,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept[part] = made[part]()
     rows = [each for part in made for each in kept[part]]
     save(path, rows)
-    publish({f"whole-{name}": table for name, table in tables(rows).items()}, options.output / PAGE)
+    publish({f"whole-{name}": table for name, table in tables(rows).items()})
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What bad models look like, for docs/why-is-my-model-bad.md: a stream for each test of `advice`, before and after.
+"""What bad models look like, for docs/guide/when-it-is-bad.md: a stream for each test of `advice`, before and after.
 
 python -m benchmarks.host.advice_figures [--docs docs/data/advice]
 """

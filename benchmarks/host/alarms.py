@@ -1,4 +1,4 @@
-"""What a monitor sees, beside the rivals of ``pykernel plan`` and detectors of scikit-learn and River, and what each `[novelty] life` loses; two tables of docs/novelty.md.
+"""What a monitor sees, beside the rivals of ``pykernel plan`` and detectors of scikit-learn and River, and what each `[novelty] life` loses; two tables of docs/guide/monitor-settings.md.
 
     python -m benchmarks.host.alarms          # docs/data/alarms-lives.csv, alarms-rivals.csv
     python -m benchmarks.host.alarms --show   # the tables of the files
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.host.first_streams import CLASSES, REGRESSION, raw
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, publish, save
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.host.monitoring import Monitoring
 from pykernel.host.simple import Rivals
 from pykernel.parallel import Workers, one_thread
@@ -369,7 +369,7 @@ def main() -> None:
         with Workers(beside, jobs=2, title="rivals") as workers:
             each = [{"stream": i} for i in range(len(with_faults()))]
             save(paths[1], sorted((row for rows in workers.run(each) for row in rows), key=lambda row: row["streams"]))
-    publish(tables(*map(load, paths)), DOCS / "novelty.md")
+    publish(tables(*map(load, paths)))
 
 
 if __name__ == "__main__":

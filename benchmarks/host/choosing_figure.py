@@ -1,4 +1,4 @@
-"""Put the output of pykernel plan on the demo's data, and the figure, into docs/choosing.md.
+"""Put the output of pykernel plan on the demo's data, and the figure, into docs/guide/choosing.md.
 
 python -m benchmarks.host.choosing_figure [--jobs N] [--results FOLDER]
 
@@ -55,7 +55,7 @@ def draw(report: dict[str, Any]) -> None:
 
 
 def with_last_label(path: Path) -> None:
-    """The table of docs/ten-minutes.md: the bundled one, and a column with the label of the row before."""
+    """The table of docs/guide/table-to-firmware.md: the bundled one, and a column with the label of the row before."""
     head, *rows = (ROOT / "pykernel" / "data" / "bikeshare.csv").read_text(encoding="utf-8").splitlines()
     labels = [row.rpartition(",")[2] for row in rows]
     last = [labels[0], *labels[:-1]]
@@ -64,7 +64,7 @@ def with_last_label(path: Path) -> None:
 
 def insert(name: str, output: str) -> None:
     """Replace the text block that follows the line <!-- NAME -->."""
-    page = ROOT / "docs" / "choosing.md"
+    page = ROOT / "docs" / "guide/choosing.md"
     lines = "\n".join(line.rstrip() for line in output.splitlines()).strip()
     pattern = rf"(?<=^<!-- {name} -->\n```text\n).*?(?=\n^```$)"
     text = re.sub(pattern, lambda _: lines, page.read_text(encoding="utf-8"), count=1, flags=re.DOTALL | re.MULTILINE)

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.host.first_results import minimal
 from benchmarks.host.late_streams import NUMBERS, late
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, publish, save
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 
@@ -103,7 +103,7 @@ def main() -> None:
     for name, made, shown in (("column-order", measured, table), ("chosen-seed", of_seeds, worth)):
         path = DATA / f"{name}.csv"
         tables[name] = shown(load(path) if show else save(path, made()))
-    publish(tables, DOCS / "spectrum.md")
+    publish(tables)
     print(*tables.values(), sep="\n\n")
 
 

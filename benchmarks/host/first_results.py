@@ -1,6 +1,6 @@
 """First results: a spec that names no rule, and the estimator without parameters, on raw streams.
 
-    python -m benchmarks.host.first_results          # docs/data/first-results.csv, and its table in docs/online.md
+    python -m benchmarks.host.first_results          # docs/data/first-results.csv, and its table in docs/reference/rules.md
     python -m benchmarks.host.first_results --show   # the table of the file
 
 Each row is predicted, then learned, in float32.  error: of numbers the root mean square error, of classes the part that
@@ -172,7 +172,7 @@ def table() -> str:
 
 
 def show() -> None:
-    publish({"first-results": table()}, DATA.parent / "online.md")
+    publish({"first-results": table()})
     print(table())
     worst = max(int(row["refused_in_a_row"]) for rows in read().values() for row in rows.values())
     print(f"most samples that were refused in a row: {worst}")

@@ -1,6 +1,6 @@
 """A network from the laboratory, in the field: frozen, with a head that learns, and a model that starts from nothing.
 
-    python -m benchmarks.host.heads          # docs/data/heads.csv, head-costs.csv, and the tables of docs/heads.md
+    python -m benchmarks.host.heads          # docs/data/heads.csv, head-costs.csv, and the tables of docs/guide/heads.md
     python -m benchmarks.host.heads --show   # the tables of the file
 
 Five public tables, which were chosen before a model saw them, each with a part that differs from the rest as a device in the field
@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.host.held_streams import FOLDER, frame
-from benchmarks.tables import DATA, ROOT, Rows, load, markdown, publish, save
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel import from_sklearn
 from pykernel.host.bikeshare import bikeshare
 from pykernel.host.model import HostModel
@@ -38,7 +38,6 @@ from pykernel.targets.check import check_targets
 
 Field = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Inputs and labels of all rows, and whether a row is the field's."""
-PAGE = ROOT / "docs" / "heads.md"
 PRECISIONS = ("float32", "int16")
 CPUS = ("cortex-m0plus", "cortex-m3", "cortex-m4f", "cortex-m33f", "rv32imc", "avr")
 COUNTED, COSTS = ("expansion-nlms", "expansion-rls"), ("flash", "ram", "predict", "update")
@@ -229,8 +228,8 @@ def main() -> None:
     if not parser.parse_args().show:
         save(DATA / "heads.csv", list(measure()))
         save(DATA / "head-costs.csv", list(costs()))
-    tables = {"heads": table(load(DATA / "heads.csv")), "costs": cost_table(load(DATA / "head-costs.csv"))}
-    publish(tables, PAGE)
+    tables = {"heads": table(load(DATA / "heads.csv")), "head costs": cost_table(load(DATA / "head-costs.csv"))}
+    publish(tables)
 
 
 if __name__ == "__main__":

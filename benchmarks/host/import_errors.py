@@ -4,7 +4,7 @@
 
 Each estimator is fitted on 120 samples and imported in float32 and in float64.  Then the model on the host is compared with
 scikit-learn on 120 samples that were held back, with means up to 1000 and deviations from 0.1 to 10.  Writes
-import-errors.csv to the output folder and the table into docs/importing.md.
+import-errors.csv to the output folder and the table into docs/guide/importing.md.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 
-from benchmarks.tables import DATA, DOCS, Rows, markdown, publish, save
+from benchmarks.tables import DATA, Rows, markdown, publish, save
 from pykernel.importers import importing
 from pykernel.importers.sklearn import read_estimator
 from pykernel.importers.steps import scaler_types, steps_of
@@ -322,7 +322,7 @@ def main() -> None:
     warnings.simplefilter("ignore")  # some do not converge, which is nothing to an import
     made = save(out / "import-errors.csv", measured())
     if out == DATA:
-        publish({"import errors": table(made)}, DOCS / "importing.md")
+        publish({"import errors": table(made)})
     print(table(made))
 
 

@@ -1,6 +1,6 @@
 """The default where labels come late, on streams that chose none of its constants: ``late_streams``, which says how its data come.
 
-    python -m benchmarks.host.late_labels          # docs/data/late-labels.csv, and the table in docs/online.md
+    python -m benchmarks.host.late_labels          # docs/data/late-labels.csv, and the table in docs/reference/rules.md
     python -m benchmarks.host.late_labels --show   # the table of what was measured
 
 Each row is asked, its label expected, and the row so many rows before learned.  error: that of ``first_results``, over the second half
@@ -86,7 +86,7 @@ def main() -> None:
     if not parser.parse_args().show:
         save(PATH, measure())
     made = {"late-labels": table(load(PATH))}
-    publish(made, DATA.parent / "online.md")
+    publish(made)
     print(*made.values(), sep="\n")
 
 

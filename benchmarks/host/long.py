@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, publish, save
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
@@ -369,7 +369,7 @@ def main() -> None:
                 if given.part == 1:
                     save(OUT, beside(rows))
     if given.part == 1:
-        publish({"long streams": table_of(load(OUT))}, DOCS / "online.md")
+        publish({"long streams": table_of(load(OUT))})
 
 
 if __name__ == "__main__":

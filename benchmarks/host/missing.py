@@ -1,6 +1,6 @@
 """What missing inputs cost: error with gaps over error on the whole rows, for each value of [input] missing.
 
-    python -m benchmarks.host.missing          # docs/data/missing.csv, and the table and sentences of docs/online.md
+    python -m benchmarks.host.missing          # docs/data/missing.csv, and the table and sentences of docs/reference/rules.md
     python -m benchmarks.host.missing --show   # the same of the file
 
 Streams: the numbers of first_streams.py as they are.  One input in ten is missing, each by itself, or for ten rows in a row.
@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.host.first_results import minimal
 from benchmarks.host.first_streams import REGRESSION, raw
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, publish, save
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 from pykernel.tuning.stage import dump
@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true")
     path = DATA / "missing.csv"
     rows = load(path) if parser.parse_args().show else save(path, measured())
-    publish({"missing": table(rows), "missing, in words": advice(rows)}, DOCS / "online.md")
+    publish({"missing": table(rows), "missing, in words": advice(rows)})
     print(table(rows), advice(rows), sep="\n\n")
 
 

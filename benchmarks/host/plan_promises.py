@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.host.first_streams import CLASSES, raw
-from benchmarks.tables import DATA, ROOT, Rows, markdown, progress_bar, publish, save
+from benchmarks.tables import DATA, Rows, markdown, progress_bar, publish, save
 from pykernel.host.model import HostModel
 from pykernel.parallel import Workers
 from pykernel.spec.model import Spec, make_spec
@@ -134,7 +134,7 @@ def main() -> None:
             f"labels {labels}: {holds} of {len(own)} promises hold, median width {width:.2f}, {large} models too large"
         )
     if not options.others:
-        publish({"plan promises": table_of(save(DATA / "plan-promises.csv", rows))}, ROOT / "docs" / "choosing.md")
+        publish({"plan promises": table_of(save(DATA / "plan-promises.csv", rows))})
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.host.first_results import minimal
 from benchmarks.host.held_streams import FOLDER
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, publish, save
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.estimators.batch import LSSVMClassifier
 from pykernel.estimators.svm import SupportVectorClassifier
 from pykernel.estimators.trained import TrainedKernelClassifier
@@ -141,7 +141,7 @@ def main() -> None:
         anew = not asked.show and asked.trained == (name == "rare-classes-trained")
         if anew or path.exists():
             tables[name] = table(save(path, measure()) if anew else load(path), of)
-    publish(tables, DOCS / "spectrum.md")
+    publish(tables)
     print(*tables.values(), sep="\n\n")
 
 

@@ -1,4 +1,4 @@
-"""Put the demo's output into docs/targets.md, its beginning and its figure into the README.
+"""Put the demo's output into docs/guide/targets.md, its beginning and its figure into the README.
 
 python -m benchmarks.host.readme_demo
 """
@@ -24,7 +24,7 @@ def main() -> None:
     weeks = weekly_errors(predictions, baselines(x, y), y, spec)
     error_figure(DATA / "demo.png", "Hourly bike rentals, predicted and then learned", weeks, week_of(predictions, y))
     output = "\n".join(line.rstrip() for line in run.stdout.splitlines()).strip()
-    publish({"demo": f"```text\n{output}\n```\n"}, ROOT / "docs" / "targets.md")
+    publish({"demo": f"```text\n{output}\n```\n"})
     readme = ROOT / "README.md"
     text = re.sub(
         r"(?<=^```text\n).*?(?=\n^```$)",

@@ -1,6 +1,6 @@
 """Accuracy beside River's models, on data that comes with River: each sample is predicted, then learned.
 
-    python -m benchmarks.host.river_accuracy       # docs/data/river-accuracy.csv, and the table in docs/river.md
+    python -m benchmarks.host.river_accuracy       # docs/data/river-accuracy.csv, and the table in docs/guide/river.md
 
 All models have their defaults.  River's get inputs behind its StandardScaler, as its own examples do.  What draws
 numbers has seed 0.  error: of numbers the mean absolute error, of classes the part that is wrong, over all samples.
@@ -13,10 +13,10 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, publish, save
+from benchmarks.tables import DATA, Rows, load, markdown, publish, save
 from pykernel.gen.project import build
 
-FILE, PAGE = DATA / "river-accuracy.csv", DOCS / "river.md"
+FILE = DATA / "river-accuracy.csv"
 
 
 def streams() -> dict[str, tuple[bool, Callable[[], Iterable[Any]]]]:
@@ -100,7 +100,7 @@ def main() -> None:
                 found.append(row)
                 print(row, flush=True)
         save(FILE, found)
-    publish(tables(load(FILE)), PAGE)
+    publish(tables(load(FILE)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What one sample costs in Python: River's face and scikit-learn's beside the kernel's own time, and a model of River for scale.
 
-    python -m benchmarks.host.river_overhead       # docs/data/river-overhead.csv, and the table in docs/river.md
+    python -m benchmarks.host.river_overhead       # docs/data/river-overhead.csv, and the table in docs/guide/river.md
 
 Default models, 8 inputs, full budget, optimised code.  CPU time of one thread; the four take turns in blocks of 100 samples, and each cell
 is the least of its blocks.  kernel_us: the model's loop over the block, without Python between samples.  river_us:
@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tables import DATA, DOCS, Rows, markdown, publish, save
+from benchmarks.tables import DATA, Rows, markdown, publish, save
 from pykernel.engine.llvm import OPTIMISED
 from pykernel.host.model import HostModel
 
-FILE, PAGE = DATA / "river-overhead.csv", DOCS / "river.md"
+FILE = DATA / "river-overhead.csv"
 DIM, BLOCK, ROUNDS, FIRST = 8, 100, 60, 1500
 
 
@@ -141,7 +141,7 @@ def main() -> None:
         save(FILE, found)
     from benchmarks.tables import load
 
-    publish(tables(load(FILE)), PAGE)
+    publish(tables(load(FILE)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The figure of docs/novelty.md, with matplotlib."""
+"""The figure of docs/guide/monitor-settings.md, with matplotlib."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/novelty.md shows of this example: between ``<!-- spec -->`` and ``<!-- end -->``, and so on."""
+"""What docs/guide/monitor-settings.md shows of this example: between ``<!-- spec -->`` and ``<!-- end -->``, and so on."""
 
 from __future__ import annotations
 

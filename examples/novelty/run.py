@@ -4,7 +4,7 @@
 
 One stream of the machine: rows to settle in, normal operation, faults that are repaired, one that an operator rejects, a change
 that an operator acknowledges.  FOLDER (default: novelty-out) gets the C project, rows.txt and alarms.csv; --docs also writes the
-figure and the output that docs/novelty.md shows, and that page.
+figure and the output that docs/guide/monitor-settings.md shows, and that page.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def happened(course: Course, parts: Sequence[Part]) -> Iterator[str]:
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, default=Path("novelty-out"))
-    parser.add_argument("--docs", type=Path, help="also write what docs/novelty.md shows")
+    parser.add_argument("--docs", type=Path, help="also write what docs/guide/monitor-settings.md shows")
     parser.add_argument("--samples", type=int, default=100_000, help="random samples of the check")
     chosen = parser.parse_args(words)
     chosen.out.mkdir(parents=True, exist_ok=True)
@@ -278,7 +278,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
         chosen.docs.mkdir(parents=True, exist_ok=True)
         output = "".join(f"{line.rstrip()}\n" for line in said_here)
-        page = chosen.docs.parents[1] / "novelty.md"
+        page = chosen.docs.parents[1] / "guide/monitor-settings.md"
         for path, text in ((chosen.docs / "output.txt", output), (page, filled(page.read_text("utf-8"), output))):
             with whole_file(path) as file:
                 file.write(text.encode())

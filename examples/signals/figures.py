@@ -1,4 +1,4 @@
-"""The figures of docs/signals.md: what each feature sees, what window and hop do, aliasing and clipping.
+"""The figures of docs/guide/signals.md: what each feature sees, what window and hop do, aliasing and clipping.
 
     python -m examples.signals.figures [-o docs/data/signals]
 

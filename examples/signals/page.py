@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.tables import DATA, DOCS, Rows, load, markdown, place, read, write
+from benchmarks.tables import DATA, Rows, load, markdown, publish
 
-PAGE = DOCS / "signals-examples.md"
 FAULTS = ("outer race, same load", "outer race, other loads", "inner race, other loads")
 PREDICTORS = {
     "model": "`bicycles.toml`",
@@ -60,13 +58,8 @@ def cost_table(rows: Rows) -> str:
     )
 
 
-def fill(text: str, found: Mapping[str, Rows]) -> str:
-    """The page with its tables."""
-    tables = {"forecast": forecast_table, "exercises": exercises_table, "bearing": bearing_table, "cost": cost_table}
-    for name, table in tables.items():
-        text = place(text, name, table(found[name]))
-    return text
+TABLES = {"forecast": forecast_table, "exercises": exercises_table, "bearing": bearing_table, "cost": cost_table}
 
 
 def show() -> None:
-    write(PAGE, fill(read(PAGE), results()))
+    publish({name: TABLES[name](rows) for name, rows in results().items()})

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from pykernel.cli import output
 
-PAGE = "docs/commands.md"
+PAGE = "docs/reference/commands.md"
 """Says more of every command, and describes the options that are only named here."""
 RARE = "rare"
 """The panel of options that ``--help`` only names."""

@@ -205,7 +205,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     Notes
     -----
-    docs/spec.md describes the parameters whose default is None, or a number of the spec. A parameter that has no
+    docs/reference/spec.md describes the parameters whose default is None, or a number of the spec. A parameter that has no
     meaning for the rule or the technique is refused.
 
     An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and

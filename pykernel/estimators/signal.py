@@ -40,7 +40,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     """Features of raw samples: of windows, spectra, lags, differences, averages and phases.
 
     The numbers are those that a device with the same ``[signal]`` in its spec computes, bit for bit. ``from_sklearn``
-    takes a pipeline that begins with this step; the device then takes raw samples. docs/signals.md defines each
+    takes a pipeline that begins with this step; the device then takes raw samples. docs/guide/signals.md defines each
     feature.
 
     Rows of X are raw samples in the order of time, and columns are channels. Without ``window`` each raw sample is a

@@ -52,7 +52,7 @@ def from_sklearn(
 
     The estimator can be a support vector machine, ``KernelRidge``, ``GaussianProcessRegressor`` (the mean), a linear
     model, a network with one hidden layer (``MLPRegressor``, ``MLPClassifier``), a kernel machine of pykernel, a pipeline
-    of scalers, selections, projections or kernel features and one of these, or a model around one. docs/importing.md
+    of scalers, selections, projections or kernel features and one of these, or a model around one. docs/guide/importing.md
     lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result of
     ``decision_function``, of ``predict`` for regressors, or what ``MLPClassifier`` computes before it makes
     probabilities. ``NAME_classify`` writes the position of the class that ``predict`` returns. Where ``SignalFeatures`` is the first step, the spec has a ``[signal]``: ``NAME_push``

@@ -194,7 +194,7 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
     """Kernel regression in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
     It is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters it is a spec without a rule: a sum of few
-    sinusoids whose frequencies learn, with inputs in running standard deviations and linear parts beside (docs/online.md). Raw
+    sinusoids whose frequencies learn, with inputs in running standard deviations and linear parts beside (docs/reference/rules.md). Raw
     data need no scaler before it. What ``pykernel.generate(model, out, name=…)`` writes goes on learning from this model's state, with the same bytes.
 
     The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
@@ -216,7 +216,7 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
     Notes
     -----
     An update costs O(n_max^2 + n_max inputs) operations, a prediction O(n_max inputs). Python adds about a
-    microsecond (docs/river.md).
+    microsecond (docs/guide/river.md).
 
     Examples
     --------
@@ -268,7 +268,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
 
     It is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters it is a spec without a rule: a linear part
     and few sinusoids whose frequencies learn, with inputs in running standard deviations, and a linear model beside
-    (docs/online.md). What ``pykernel.generate(model, out, name=…)`` writes goes on learning from this model's state, with the same bytes.
+    (docs/reference/rules.md). What ``pykernel.generate(model, out, name=…)`` writes goes on learning from this model's state, with the same bytes.
 
     The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
     a missing or an unexpected feature is refused, and so is a class beyond ``classes``.
@@ -389,7 +389,7 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
     """A monitor in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
     It is `pykernel.OnlineMonitor` with River's methods, and a spec with [novelty] and no rule: a bank of Gaussians, one for each
-    regime of a machine, alarms in 1 % of the rows of normal operation, and no learning during an alarm (docs/novelty.md).
+    regime of a machine, alarms in 1 % of the rows of normal operation, and no learning during an alarm (docs/guide/monitor-settings.md).
 
     The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
     a missing or an unexpected feature is refused; with ``missing="hold"`` a value may be NaN.

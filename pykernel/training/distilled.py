@@ -163,7 +163,7 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
 def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """Generated rows similar to given ones, (count, D): each input is taken from one of two given rows.
 
-    docs/importing.md compares this with other ways.
+    docs/guide/importing.md compares this with other ways.
     """
     first, second = z[rng.integers(len(z), size=count)], z[rng.integers(len(z), size=count)]
     return np.asarray(np.where(rng.integers(2, size=first.shape) == 1, first, second))

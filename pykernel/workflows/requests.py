@@ -151,7 +151,7 @@ class Generate:
     for_: Annotated[
         str | None,
         Opt(
-            "Also a recorder (docs/replay.md), the firmware for check --board, or a module for MicroPython.",
+            "Also a recorder (docs/guide/replay.md), the firmware for check --board, or a module for MicroPython.",
             "recorder,check,micropython",
         ),
     ] = None
@@ -175,11 +175,11 @@ class Check:
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
         pykernel check spec.toml --board /dev/ttyACM0 --record out/
 
-    A board needs the firmware of pykernel generate --for check (docs/boards.md).
+    A board needs the firmware of pykernel generate --for check (docs/guide/boards.md).
 
     Columns: equal says whether the bytes are equal. Code and constants are flash, by the first compiler. For a target,
     flash is the whole program, RAM is the model, stack is the largest use. The second table counts instructions of one
-    call; worst is the most that a search found, and no call takes more than bound (docs/bounds.md). Instead: what
+    call; worst is the most that a search found, and no call takes more than bound (docs/guide/bounds.md). Instead: what
     simple predictors would keep.
 
     A spec's [target] sets limits: RAM, flash, instructions, cycles. For all but RAM the model runs on that CPU, too.
@@ -377,7 +377,7 @@ class TableOf:
         pykernel table year.csv --output year.npy
         pykernel table year.csv --label flow --output ready.csv
 
-    A port sends frames of generate --for recorder, or lines of numbers, until Ctrl-C (docs/replay.md).
+    A port sends frames of generate --for recorder, or lines of numbers, until Ctrl-C (docs/guide/replay.md).
 
     Any row of a .npy file can be read directly, for a basis of a table larger than memory. Rows of a CSV file with a missing cell are left
     out. Other files with missing cells are refused.

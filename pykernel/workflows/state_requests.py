@@ -122,7 +122,7 @@ class Replay:
 
         x0,x1,label,state_hash
 
-    An empty cell means: not recorded. A row without a label was predicted, not learned. docs/replay.md describes all
+    An empty cell means: not recorded. A row without a label was predicted, not learned. docs/guide/replay.md describes all
     columns, and logs of models without labels. FILE is a snapshot from NAME_save, or the first NAME_STATE_BYTES bytes
     of the model. With --end, the command also names the fields that differ.
 

@@ -184,7 +184,7 @@ def test_a_last_label_at_its_center_says_nothing_however_little_the_first_ones_m
 
 
 def test_the_last_label_takes_the_bytes_that_the_page_says():
-    page = (DOCS / "online.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference/rules.md").read_text(encoding="utf-8")
     default, last = (
         build(make_spec({"name": "m", "input": {"dim": 3}, "label": {"column": "y"}} | mixture)).figures["ram_bytes"]
         for mixture in ({}, {"mixture": {"last": 1}})

@@ -63,7 +63,7 @@ def waves(samples, precision, offset=0.0, seed=0):
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize(("window", "hop"), [(16, 16), (32, 8), (24, 2), (64, 32), (256, 256)])
 def test_features_are_what_their_definitions_say(window, hop, precision):
-    """Within what docs/signals.md promises, at every border of windows and blocks: far from zero, small, with lone spikes."""
+    """Within what docs/guide/signals.md promises, at every border of windows and blocks: far from zero, small, with lone spikes."""
     spec = spec_of({"window": window, "hop": hop, "features": list(KINDS)}, precision=precision)
     plan = plan_of(spec.signal)
     for offset, unit in ((0.0, 1.0), (8.0, 30.0), (0.0, 1e-7), (1e3, 1.0), (1e5, 1.0)):

@@ -1,4 +1,4 @@
-"""docs/signals.md's table of errors: no window exceeds it, also of those that a search makes for that."""
+"""docs/guide/signals.md's table of errors: no window exceeds it, also of those that a search makes for that."""
 
 import re
 
@@ -67,7 +67,7 @@ def test_a_power_of_nothing_does_not_decide_flatness(precision):
 
 
 def test_small_and_large_numbers_are_as_exact_within_the_pages_limits(monkeypatch):
-    page = " ".join((DOCS / "signals.md").read_text(encoding="utf-8").split())
+    page = " ".join((DOCS / "guide/signals.md").read_text(encoding="utf-8").split())
     assert "`kurtosis` needs an s above 10⁻⁹, `skewness` 10⁻¹², all others 10⁻¹⁶" in page
     assert "A `max_abs` above 10⁸ with `kurtosis`, or above 10¹¹ with `skewness`, is refused." in page
     monkeypatch.setattr("tests.support.signal_errors.LEAST_STD", 0.0)
@@ -86,7 +86,7 @@ def test_small_and_large_numbers_are_as_exact_within_the_pages_limits(monkeypatc
 
 
 def test_the_page_has_the_errors_of_noise():
-    page, near, far = (DOCS / "signals.md").read_text(encoding="utf-8"), errors_of_noise(0), errors_of_noise(1e5)
+    page, near, far = (DOCS / "guide/signals.md").read_text(encoding="utf-8"), errors_of_noise(0), errors_of_noise(1e5)
     for kind in near:
         line = next(line for line in page.split("## How exact")[1].splitlines() if f"`{kind}`" in line)
         same = re.findall(r"`(\w+)`", line)

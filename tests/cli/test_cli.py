@@ -38,7 +38,7 @@ sigma = 1.0
 [reduction]
 n_max = 8
 """
-PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference/commands.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
@@ -155,15 +155,15 @@ def test_every_option_can_be_found(run, pytestconfig):
     """In --help with a sentence; if it is only named there, the page has a row, in the command's section or for all."""
     page, rare = with_rare_options(PAGE)
     if pytestconfig.getoption("--update-golden"):
-        (ROOT / "docs" / "commands.md").write_text(page, encoding="utf-8")
-    assert page == (ROOT / "docs" / "commands.md").read_text(encoding="utf-8"), (
+        (ROOT / "docs" / "reference/commands.md").write_text(page, encoding="utf-8")
+    assert page == (ROOT / "docs" / "reference/commands.md").read_text(encoding="utf-8"), (
         "pytest tests/cli/test_cli.py --update-golden"
     )
     assert len(rare) > 20 and all(page.count(row) == 1 for row in rare)
     for name, command in COMMANDS.items():
         shown = run(*name.split(), "--help")[1]
-        listed, _, named = shown.partition("\nMore options, which docs/commands.md describes:")
-        assert f"\n## {name}\n" in page, f"docs/commands.md has no section {name}"
+        listed, _, named = shown.partition("\nMore options, which docs/reference/commands.md describes:")
+        assert f"\n## {name}\n" in page, f"docs/reference/commands.md has no section {name}"
         for each in command.params:
             row = re.search(rf"^  {re.escape(names_of(each))}(?: {{2,}}|\n)\S*", listed, re.MULTILINE)
             assert row or {*each.opts, *each.secondary_opts} <= set(re.findall(r"--[\w-]+", named)), (

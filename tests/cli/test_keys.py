@@ -1,4 +1,4 @@
-"""``--json``: a key that several commands have means the same and has one type, as the glossary of docs/commands.md says."""
+"""``--json``: a key that several commands have means the same and has one type, as the glossary of docs/reference/commands.md says."""
 
 import contextlib
 import functools
@@ -142,7 +142,12 @@ def names_of(command):
 
 def glossary():
     """Name -> types of the page's table."""
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8").split("## Keys of --json")[1].split("\n## ")[0]
+    text = (
+        (ROOT / "docs" / "reference/commands.md")
+        .read_text(encoding="utf-8")
+        .split("## Keys of --json")[1]
+        .split("\n## ")[0]
+    )
     rows = re.findall(r"^\| `(\w+)` \| ([a-z ]+) \| (.+) \|$", text, re.MULTILINE)
     assert len(rows) == text.count("\n| `") > 30 and [name for name, *_ in rows] == sorted(name for name, *_ in rows)
     return {name: set(types.split(" or ")) for name, types, _ in rows}

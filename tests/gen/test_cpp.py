@@ -236,6 +236,8 @@ def test_the_page_shows_what_compiles(tmp_path):
     spec = make_spec({"name": "flow"} | CASES["default"])
     for path in ("flow.h", "flow.hpp"):
         (tmp_path / path).write_text(built(spec).files[f"src/{path}"])
-    (shown,) = re.findall(r"```cpp\n(.*?)```", (DOCS / "generated-c.md").read_text(encoding="utf-8"), re.DOTALL)
+    (shown,) = re.findall(
+        r"```cpp\n(.*?)```", (DOCS / "reference/c-interface.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     (tmp_path / "unit.cpp").write_text(shown)
     subprocess.run(["g++", *WARNINGS, *BARE, "-fsyntax-only", tmp_path / "unit.cpp"], check=True)

@@ -1,6 +1,6 @@
 """The user C module for MicroPython: compiled against a stub of MicroPython's headers, and run with a stub of its objects.
 
-With MicroPython itself it was built and run by hand (docs/generated-c.md).
+With MicroPython itself it was built and run by hand (docs/reference/c-interface.md).
 """
 
 import re

@@ -30,7 +30,7 @@ def test_each_cause_is_named_and_what_is_advised_cuts_the_error_by_a_fifth(test:
     after, now = re.search(r": (\S+) in place of (\S+) \(.+: \S+\)$", advice[0]["change"]).groups()
     assert now == f"{before:.4g}" and float(after) < 0.8 * before
     if test == "labels far from 0":
-        page = (DOCS / "why-is-my-model-bad.md").read_text(encoding="utf-8")
+        page = (DOCS / "guide/when-it-is-bad.md").read_text(encoding="utf-8")
         assert f"advice   {test}: {advice[0]['why']}\n         {advice[0]['change']}\n" in page
 
 

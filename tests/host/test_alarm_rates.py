@@ -14,7 +14,7 @@ WITHIN, BELOW = 0.3, 2.0
 @pytest.mark.parametrize("rate", [0.05, 0.01, 0.001])
 def test_machines_without_faults_keep_the_rate(life, rate):
     """Machines whose states each come a dozen times in commissioning.  Of states that come two or three times, the first rows of a visit are
-    in alarm later, too: docs/novelty.md says how many."""
+    in alarm later, too: docs/guide/monitor-settings.md says how many."""
     monitor, parts = alarms.monitor(life), []
     for seed in range(8):
         rng = np.random.default_rng([19, seed])

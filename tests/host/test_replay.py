@@ -57,7 +57,7 @@ def recorded(tmp_path_factory):
     spec = spec_of()
     generate(spec, folder / "flow", also=("recorder",))
     (folder / "flow.toml").write_text(spec.to_toml())
-    snippet = re.search(r"^```c\n(.*?)^```", (DOCS / "replay.md").read_text(), re.DOTALL | re.MULTILINE)[1]
+    snippet = re.search(r"^```c\n(.*?)^```", (DOCS / "guide/replay.md").read_text(), re.DOTALL | re.MULTILINE)[1]
     x, y = mixed_stream(spec, ROWS, seed=3)
     np.column_stack([x, y]).astype("<f4").tofile(folder / "samples")
     # %-specifiers for 32 bits are the device's business; here they are right

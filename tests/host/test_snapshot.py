@@ -36,7 +36,7 @@ from tests.support.specs import named
 
 TECHNIQUES = ("nt", "fklms", "mklms")
 PRECISIONS = ("float32", "float64")
-PAGE = ROOT / "docs" / "snapshots.md"
+PAGE = ROOT / "docs" / "guide/snapshots.md"
 DONE = 0
 MISSING, FOREIGN, BROKEN, INVALID, STORAGE, FORMAT = (value for value, _ in SNAPSHOT_STATUSES.values())
 needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
@@ -600,7 +600,7 @@ def test_the_documented_python_runs(tmp_path, monkeypatch):
     (tmp_path / "flow.toml").write_text(spec.to_toml())
     (tmp_path / "state.bin").write_bytes(snapshot.save(taught(spec)))
     x, y = mixed_stream(spec, 30, seed=1)
-    exec(compile(documented("python"), "snapshots.md", "exec"), {"x": x, "y": y})
+    exec(compile(documented("python"), "guide/snapshots.md", "exec"), {"x": x, "y": y})
     assert (tmp_path / "next.bin").read_bytes() != (tmp_path / "state.bin").read_bytes()
 
 

@@ -200,7 +200,7 @@ def test_no_wrong_readings_cost_more_than_the_header_says(model: str, tmp_path: 
         # three whole slots, and a check of each that is not copied; of two slots twelve looks and checks, then as many or two copies
         assert (found[f"{call}_whole"], found[f"{call}_checks"]) == (3, checks), found
         assert 24 < found[f"{call}_most"] <= 72, found
-        page = (DOCS / "snapshots.md").read_text(encoding="utf-8")
+        page = (DOCS / "guide/snapshots.md").read_text(encoding="utf-8")
         (low, high) = map(int, re.search(r"(\d+) to (\d+) times\s+the\s+slot", page).groups())  # type: ignore[union-attr]
         assert low <= round(found[f"{call}_check"] / 100 / checks) <= high
     assert header.count("three whole slots") == header.count("read or checked at most 72 times") == 2

@@ -1385,11 +1385,11 @@ def load_spec_of(run, model, spec, *words):
 
 def test_the_page_is_true(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "importing.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guide/importing.md").read_text(encoding="utf-8")
     (code,), (said,) = (
         re.findall(rf"^```{kind}\n(.*?)^```", page, re.DOTALL | re.MULTILINE) for kind in ("python", "text")
     )
-    exec(compile(code, "importing.md", "exec"), {})
+    exec(compile(code, "guide/importing.md", "exec"), {})
     assert capsys.readouterr().out == said
     text = " ".join(page.split())
     assert f"γ \\|v\\|² ≤ {machine.PRODUCTS:g} for all vectors (less above {machine.PRODUCTS_DIM} inputs)" in text
@@ -1438,7 +1438,7 @@ NETWORKS = (MLPClassifier, MLPRegressor)
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_page_says_which_formats_cover_which_models(tmp_path):
-    page = (ROOT / "docs" / "importing.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guide/importing.md").read_text(encoding="utf-8")
     head, _, *rows = re.search(r"^\| model \|.*?\n\n", page, re.DOTALL | re.MULTILINE)[0].strip().splitlines()
     assert head == "| model | `from_sklearn` | `.onnx` |"
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]

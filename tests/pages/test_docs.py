@@ -52,7 +52,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 DOCS_README = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 DEMO = re.findall(
-    r"^<!-- demo -->\n\n```text\n(.*?)^```$", (ROOT / "docs" / "targets.md").read_text(encoding="utf-8"), re.S | re.M
+    r"^<!-- demo -->\n\n```text\n(.*?)^```$",
+    (ROOT / "docs" / "guide/targets.md").read_text(encoding="utf-8"),
+    re.S | re.M,
 )
 
 
@@ -158,7 +160,7 @@ def test_one_model_has_one_hash(tmp_path):
 
 
 def test_the_page_of_boards_has_the_checks_own_limits():
-    page = " ".join((ROOT / "docs" / "boards.md").read_text(encoding="utf-8").split())
+    page = " ".join((ROOT / "docs" / "guide/boards.md").read_text(encoding="utf-8").split())
     seconds = board.SILENCE + board.PER_SAMPLE * board.PIECE
     assert f"each part of {board.PIECE} samples may take {seconds:.0f} s and the time of its bytes" in page
     assert f"{board.BAUD:,} baud" in page
@@ -212,7 +214,7 @@ PAGES = [
 def test_one_line_installs():
     """It stands in the README, on the site's first page, and at the head of each tutorial."""
     (line,) = [line for line in PASTES["first"].splitlines() if "pip install" in line]
-    for name in ("README.md", "ten-minutes.md", "from-spec-to-firmware.md", "tutorial-monitor.md"):
+    for name in ("README.md", "guide/table-to-firmware.md", "guide/spec-to-firmware.md", "guide/monitor.md"):
         head = (ROOT / "docs" / name).read_text(encoding="utf-8").partition("\n## ")[0]
         assert line in head, name
 
@@ -225,9 +227,9 @@ def test_no_page_installs_from_an_index_that_has_no_pykernel():
             assert "'.[" not in command or "-e '.[" in command, (page, command)
 
 
-# ------------------------------------------------------------------------------------------------ docs/online.md
+# ------------------------------------------------------------------------------------------------ docs/reference/rules.md
 
-ONLINE = (ROOT / "docs" / "online.md").read_text(encoding="utf-8")
+ONLINE = (ROOT / "docs" / "reference/rules.md").read_text(encoding="utf-8")
 
 
 def table(first: str) -> list[list[str]]:
@@ -389,7 +391,7 @@ def test_what_is_kept_of_a_covariance_stays_below_the_prior():
 
 
 def test_the_smallest_spec_is_whole_and_a_rule_needs_what_the_page_says():
-    page = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference/spec.md").read_text(encoding="utf-8")
     content = tomllib.loads(re.search(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1])
     assert make_spec(content).learning.rule == "spectrum-ekf"
     assert "You must give `name` and the inputs, so that this is a whole spec" in page
@@ -463,7 +465,7 @@ def test_each_papers_page_begins_with_a_table_of_everything_in_it(paper):
 
 def test_what_pages_say_is_not_here_is_not():
     assert "lp" in FIT_MODELS and {"skfa", "rpcholesky"} <= set(METHODS)
-    page = (ROOT / "docs" / "online.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference/rules.md").read_text(encoding="utf-8")
     assert "the default of all rules is `mklms`" in " ".join(page.split())
     defaults = {"kernel": {"sigma": 1.0}, "name": "m", "input": {"dim": 1}}
     for rule in ("klms", "qklms", "krls-t", "fb-krls"):
@@ -481,7 +483,7 @@ def test_links_lead_somewhere():
 
 def glossary(section):
     """The names in the first cells (of subspaces: the second ones) of a section's tables."""
-    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference/glossary.md").read_text(encoding="utf-8")
     (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
     cells = [row[1] if section == "Subspaces" else row[0] for row in rows]
@@ -508,7 +510,11 @@ def test_every_page_is_reached_from_the_first_one():
 
 def test_anchors_of_the_first_pages_exist():
     """docs/README.md, the glossary and what is reproduced are links, most of all."""
-    for page in (ROOT / "docs" / "README.md", ROOT / "docs" / "glossary.md", *(ROOT / "docs").glob("paper-*.md")):
+    for page in (
+        ROOT / "docs" / "README.md",
+        ROOT / "docs" / "reference/glossary.md",
+        *(ROOT / "docs").glob("paper-*.md"),
+    ):
         for target, anchor in re.findall(r"\]\(([\w-]*(?:\.md)?)#([\w-]+)\)", page.read_text(encoding="utf-8")):
             text = (page.parent / target if target else page).read_text(encoding="utf-8")
             headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)

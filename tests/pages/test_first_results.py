@@ -1,4 +1,4 @@
-"""What README and docs/online.md say of the defaults is what was measured."""
+"""What README and docs/reference/rules.md say of the defaults is what was measured."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ import pytest
 from benchmarks.device import default_cost, peers
 from benchmarks.host import advice_figures, first_faults, first_results, held_back
 from benchmarks.provenance import ROOT
-from benchmarks.tables import PAGE, load, place, read
+from benchmarks.tables import load
 from pykernel.spec.model import make_spec
+from tests.support.pages import stand, text_of
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-ONLINE = (ROOT / "docs" / "online.md").read_text(encoding="utf-8")
+ONLINE = (ROOT / "docs" / "reference/rules.md").read_text(encoding="utf-8")
 KINDS = ("numbers", "classes")
-WHY = (ROOT / "docs" / "why-is-my-model-bad.md").read_text(encoding="utf-8")
+WHY = (ROOT / "docs" / "guide/when-it-is-bad.md").read_text(encoding="utf-8")
 
 
 def test_costs_in_the_readme_are_the_measured_ones() -> None:
     """And so are those beside other generators: one compiler, with its version, built all code of a table."""
     costs = load(default_cost.DATA / "default-cost.csv")
-    assert default_cost.table(costs) in read(PAGE) and default_cost.table(costs, default_cost.README) in README
+    made = {"default costs": default_cost.table(costs), "readme costs": default_cost.table(costs, default_cost.README)}
+    assert stand(made)
     rows = load(peers.DATA / "peers.csv")
-    assert {row["compiler"].split()[0] for row in rows} == {"gcc"} and peers.short(rows) in README
+    assert {row["compiler"].split()[0] for row in rows} == {"gcc"} and stand({"readme peers": peers.short(rows)})
 
 
 def test_whole_numbers_in_the_readme_are_the_pages() -> None:
-    page = (ROOT / "docs" / "whole-numbers.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guide/whole-numbers.md").read_text(encoding="utf-8")
     ((real, whole),) = re.findall(
         r"^\| SVR 64 x 8, differences \| cortex-m0plus, gcc -O2 \| instructions \| ([\d,]+) \| ([\d,]+) \|$",
         page,
@@ -61,9 +63,9 @@ def test_ratios_on_the_page_are_the_measured_ones() -> None:
 
 
 def test_streams_that_chose_nothing_say_what_the_page_says() -> None:
-    page, rows = read(PAGE), held_back.measured()
-    assert all(place(page, name, table) == page for name, table in held_back.tables(rows).items())
-    words = " ".join(page.split())
+    rows = held_back.measured()
+    assert stand(held_back.tables(rows))
+    words = " ".join(text_of("benchmarks.md").split())
     own, stored = (
         {kind: np.array([row[name] for row in held_back.ratios(rows, kind == "classes").values()]) for kind in KINDS}
         for name in ("no target", "krls-t, 32 vectors")

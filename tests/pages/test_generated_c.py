@@ -1,4 +1,4 @@
-"""docs/generated-c.md: its tables are read from the headers that the generator writes; `--update-golden` writes them."""
+"""docs/reference/c-interface.md: its tables are read from the headers that the generator writes; `--update-golden` writes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pykernel.spec.model import FAMILIES, Spec, make_spec
 from tests.support import DOCS
 from tests.support.built import built
 
-PAGE = DOCS / "generated-c.md"
+PAGE = DOCS / "reference/c-interface.md"
 INPUT: dict[str, Any] = {"input": {"dim": 3}, "kernel": {"sigma": 1.0}}
 STANDARDISED = {"input": {"dim": 3, "standardise": True}}
 CLASSES = {"label": {"classes": ["a", "b", "c"]}}

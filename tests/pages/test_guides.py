@@ -82,7 +82,7 @@ def follow(tmp_path, monkeypatch, capsys):
 @pytest.mark.exhaustive("minutes")
 def test_ten_minutes_are_enough(follow):
     pytest.importorskip("unicorn")
-    assert follow("ten-minutes.md") == ["plan", "plan", "simulate", "check", "generate"]
+    assert follow("guide/table-to-firmware.md") == ["plan", "plan", "simulate", "check", "generate"]
     assert Path("firmware/README.md").is_file()
 
 
@@ -91,14 +91,14 @@ def test_ten_minutes_are_enough(follow):
 def test_what_a_plan_of_many_trials_says(follow):
     pytest.importorskip("unicorn")
     with_last_label(Path("rentals.csv"))
-    assert follow("choosing.md#what-fits") == ["plan"]
+    assert follow("guide/choosing.md#what-fits") == ["plan"]
 
 
 @needs_gcc
 @pytest.mark.exhaustive
 def test_the_monitor_of_the_tutorial(follow):
     pytest.importorskip("unicorn")
-    assert follow("tutorial-monitor.md") == "simulate simulate check generate".split()
+    assert follow("guide/monitor.md") == "simulate simulate check generate".split()
     # what the page says of the recordings
     normal, *changed = (
         np.genfromtxt(f"{name}.csv", delimiter=",", names=True) for name in ("normal", "stuck", "faster")
@@ -115,7 +115,7 @@ def test_the_monitor_of_the_tutorial(follow):
 @pytest.mark.skipif(not shutil.which("cmake"), reason="needs cmake")
 @pytest.mark.usefixtures("one_build")
 def test_from_spec_to_firmware(follow):
-    assert follow("from-spec-to-firmware.md") == ["simulate", "generate", "check", "state", "state"]
+    assert follow("guide/spec-to-firmware.md") == ["simulate", "generate", "check", "state", "state"]
     # what the page says of the results
     log = Path("log.csv").read_text().splitlines()
     assert len(log) == 2001
@@ -128,13 +128,13 @@ def test_from_spec_to_firmware(follow):
 
 @pytest.mark.exhaustive
 def test_eight_pumps(follow):
-    assert follow("many-devices.md") == ["simulate", "simulate", "fit", "plan"]
+    assert follow("guide/many-devices.md") == ["simulate", "simulate", "fit", "plan"]
     assert len(list(Path("states").iterdir())) == 8
 
 
 def test_every_toolchain_of_the_guide_is_in_the_folder(tmp_path):
     generate(make_spec({"name": "flow", "input": {"dim": 3}, "kernel": {"sigma": 1.0}}), tmp_path)
-    guide = (DOCS / "from-spec-to-firmware.md").read_text()
+    guide = (DOCS / "guide/spec-to-firmware.md").read_text()
     for folder in re.findall(r"`[^`]*(examples/[\w-]+)[^`]*`", guide):
         assert (tmp_path / folder).is_dir(), folder
     assert re.findall(r"`CONFIG_(\w+)=y`", guide) == re.findall(
@@ -206,7 +206,7 @@ def test_an_interrupt_sees_whole_updates_with_the_double_buffer_and_halves_witho
         }
     )
     generate(spec, tmp_path / "flow")
-    ((_, _, example),) = steps("concurrency.md")
+    ((_, _, example),) = steps("guide/interrupts.md")
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 2)).astype(np.float32)
     y = np.sin(x.sum(1))

@@ -1,4 +1,4 @@
-"""docs/heads.md: the examples run, the head does what the page says, the firmware compiles."""
+"""docs/guide/heads.md: the examples run, the head does what the page says, the firmware compiles."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ from pykernel import HostModel, load_spec
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
 
-EXAMPLE, PAGE = ROOT / "examples" / "head", ROOT / "docs" / "heads.md"
+EXAMPLE, PAGE = ROOT / "examples" / "head", ROOT / "docs" / "guide/heads.md"
 
 
 def made(script, folder):
@@ -71,4 +71,4 @@ def test_the_tables_are_the_results():
 @pytest.mark.parametrize("rule", ["expansion-rls", "expansion-softmax"])
 def test_the_page_names_rules_that_there_are(rule):
     assert f'"{rule}"' in PAGE.read_text(encoding="utf-8")
-    assert re.search(rf"^\| `{rule}` ", (ROOT / "docs" / "spec.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.search(rf"^\| `{rule}` ", (ROOT / "docs" / "reference/spec.md").read_text(encoding="utf-8"), re.MULTILINE)

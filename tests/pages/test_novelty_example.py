@@ -1,4 +1,4 @@
-"""docs/novelty.md: the example of examples/novelty runs, the firmware does what the simulation does, the tables are the results."""
+"""docs/guide/monitor-settings.md: the example of examples/novelty runs, the firmware does what the simulation does, the tables are the results."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from benchmarks.host import alarms
-from benchmarks.tables import DATA, DOCS, load, place, read
+from benchmarks.tables import DATA, DOCS, load, read
 from pykernel import check, load_spec
 from pykernel.algorithms.novelty import threshold
 from pykernel.algorithms.novelty.state import GmmStatus
 from pykernel.spec.model import make_spec
 from tests.support import ROOT
 from tests.support.compilers import QUICK
+from tests.support.pages import stand
 
 EXAMPLE = ROOT / "examples" / "novelty"
 FOLDER = DATA / "novelty"
@@ -29,7 +30,7 @@ import run  # noqa: E402
 from machine import FAULTS, SENSORS, Drive, inside  # noqa: E402
 
 SPEC = load_spec(EXAMPLE / "monitor.toml")
-TEXT = read(DOCS / "novelty.md")
+TEXT = read(DOCS / "guide/monitor-settings.md")
 WORDS = " ".join(TEXT.split())
 OUTPUT = (FOLDER / "output.txt").read_text(encoding="utf-8")
 
@@ -40,8 +41,7 @@ OUTPUT = (FOLDER / "output.txt").read_text(encoding="utf-8")
 def test_the_pages_blocks_are_the_results() -> None:
     made = alarms.tables(*(load(DATA / f"alarms-{name}.csv") for name in ("lives", "rivals")))
     assert page.filled(TEXT, OUTPUT) == TEXT
-    for name, table in made.items():
-        assert place(TEXT, name, table) == TEXT, name
+    assert stand(made)
     assert all((ROOT / "docs" / file).is_file() for file in re.findall(r"\]\((data/novelty/[\w.]+)\)", TEXT))
 
 

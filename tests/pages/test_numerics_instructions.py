@@ -11,14 +11,13 @@ from pykernel.gen.project import build
 from pykernel.importers.importing import from_sklearn
 from pykernel.targets.build import found_toolchains, model_image, undefined_symbols
 from pykernel.targets.unicorn_runner import UnicornModel
+from tests.support.pages import stand
 
 ROWS = tables.load(tables.DATA / "imported-instructions.csv")
 
 
 def test_the_pages_table_is_the_results() -> None:
-    page = tables.read(tables.PAGE)
-    for place, table in imported_instructions.tables(ROWS).items():
-        assert tables.place(page, place, table) == page, place
+    assert stand(imported_instructions.tables(ROWS))
 
 
 def test_the_results_keep_the_goal() -> None:

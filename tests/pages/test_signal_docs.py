@@ -6,15 +6,14 @@ from benchmarks import tables
 from benchmarks.device import signal_cost
 from pykernel.gen.project import build
 from pykernel.spec.model import make_spec
+from tests.support.pages import stand
 
 ROWS = tables.load(tables.DATA / "signal-cost.csv")
 BYTES = tables.load(tables.DATA / "signal-memory.csv")
 
 
 def test_the_pages_tables_are_the_results():
-    page = tables.read(signal_cost.PLACE)
-    for place, table in signal_cost.tables(ROWS, BYTES).items():
-        assert tables.place(page, place, table) == page, place
+    assert stand(signal_cost.tables(ROWS, BYTES))
 
 
 def test_what_the_page_says_is_so():

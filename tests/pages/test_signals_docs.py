@@ -1,4 +1,4 @@
-"""docs/signals.md: its example runs, and prints what the page says; generated READMEs tell what firmwares get wrong."""
+"""docs/guide/signals.md: its example runs, and prints what the page says; generated READMEs tell what firmwares get wrong."""
 
 import re
 
@@ -11,10 +11,10 @@ from tests.support import DOCS
 
 
 def test_the_example_prints_what_the_page_says(capsys):
-    page = (DOCS / "signals.md").read_text(encoding="utf-8")
+    page = (DOCS / "guide/signals.md").read_text(encoding="utf-8")
     (code, said) = re.search(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE).groups()
     names = {}
-    exec(compile(code, "signals.md", "exec"), names)
+    exec(compile(code, "guide/signals.md", "exec"), names)
     assert capsys.readouterr().out == said
     # the calls that the page names are those of the spec
     entries = {entry.name for entry in make_spec(names["spec"].model_dump(exclude_unset=True)).program.entries}

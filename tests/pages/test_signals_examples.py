@@ -8,16 +8,16 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from benchmarks.tables import read
 from examples.signals import figures, page, study
 from examples.signals.data import RATE
 from pykernel import check, load_spec
 from pykernel.spec.signal import FeatureName
 from tests.support import ROOT
 from tests.support.compilers import QUICK
+from tests.support.pages import stand, text_of
 
 FOLDER = ROOT / "examples" / "signals"
-TEXT = read(page.PAGE)
+TEXT = text_of("signals-examples.md")
 FOUND = page.results()
 
 
@@ -27,7 +27,7 @@ def column(name, by, key, **wanted):
 
 
 def test_the_pages_tables_are_the_results_and_its_specs_are_the_files():
-    assert page.fill(TEXT, FOUND) == TEXT
+    assert stand({name: page.TABLES[name](rows) for name, rows in FOUND.items()})
     blocks = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
     assert len(blocks) == 3
     for block, name in zip(blocks, study.RECORDED, strict=True):

@@ -1,4 +1,4 @@
-"""What is written from the declarations: the JSON Schema, the tables of docs/spec.md."""
+"""What is written from the declarations: the JSON Schema, the tables of docs/reference/spec.md."""
 
 import copy
 import json
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_refused_by_both(change, where):
 
 
 def test_the_tables_of_the_docs_are_the_declarations(pytestconfig):
-    path = ROOT / "docs" / "spec.md"
+    path = ROOT / "docs" / "reference/spec.md"
     text = path.read_text(encoding="utf-8")
     tables = key_tables()
     assert re.findall(r"<!-- keys: (\S+) -->", text) == list(tables)

@@ -1,4 +1,4 @@
-"""The tables of docs/spec.md: each key of a spec, from its declaration."""
+"""The tables of docs/reference/spec.md: each key of a spec, from its declaration."""
 
 from __future__ import annotations
 

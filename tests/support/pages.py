@@ -8,11 +8,13 @@ import io
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import tables
 from tests.support import DATA, DOCS
 
 NUMBER = re.compile(r"(\d[\d.,]*(?:e-\d+)?)(%?)")
@@ -20,6 +22,15 @@ NUMBER = re.compile(r"(\d[\d.,]*(?:e-\d+)?)(%?)")
 
 def text_of(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
+
+
+def stand(made: Mapping[str, str]) -> bool:
+    """Whether the pages show these tables as they are made from the results; what no page shows does not count."""
+    for name, table in made.items():
+        if page := tables.page_with(name):
+            text = tables.read(page)
+            assert tables.place(text, name, table) == text, (page.name, name)
+    return any(map(tables.page_with, made))
 
 
 def measured(name: str) -> list[dict[str, str]]:

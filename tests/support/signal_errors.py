@@ -1,4 +1,4 @@
-"""The error that docs/signals.md allows in a feature, and windows that come near to it.
+"""The error that docs/guide/signals.md allows in a feature, and windows that come near to it.
 
 Definitions are computed with a mantissa of 64 bits, so that they can judge float64, too.  The search climbs: it changes the
 windows with the largest errors, in parts of what is allowed, and keeps what is worse.
@@ -28,8 +28,8 @@ SHAPES = ("skewness", "kurtosis", "correlation", "centroid", "dominant", "flatne
 
 
 def promises():
-    """The table of docs/signals.md: feature -> (a factor, what it is times), together the largest error in epsilons."""
-    page, found = (DOCS / "signals.md").read_text(encoding="utf-8"), {}
+    """The table of docs/guide/signals.md: feature -> (a factor, what it is times), together the largest error in epsilons."""
+    page, found = (DOCS / "guide/signals.md").read_text(encoding="utf-8"), {}
     for names, factor, unit in re.findall(
         r"^\| (`.+`) \| ([\d²⁰]+)(?: · ([^|]*(?:\\\|[^|]*)*))? \|.*\|$", page, re.MULTILINE
     ):
@@ -138,7 +138,7 @@ class Truth:
         return np.sqrt(powers.max(-1)) - np.sqrt(taken)
 
     def allowed(self, promised, kind, hop, precision, max_abs=MAX_ABS):
-        """What docs/signals.md allows, of each window."""
+        """What docs/guide/signals.md allows, of each window."""
         factor, unit = promised[kind]
         n, own = self.n, self
         k = hop + n / hop

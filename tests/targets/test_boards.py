@@ -516,7 +516,7 @@ def test_an_arduino(kind: str, which: str, tmp_path: Path) -> None:
     assert row["board"].startswith("Arduino ") and row["hertz"] == 16_000_000 and row["stack_bytes"] > 100
     if (kind, which) == ("number", "uno"):
         # the page shows this very run; when timer 1 overflows differs from run to run
-        page = (ROOT / "docs" / "boards.md").read_text()
+        page = (ROOT / "docs" / "guide/boards.md").read_text()
         told = {line.split()[0]: line.replace(",", "").split()[1:] for line in page.splitlines() if line[:2] == "  "}
         for call in ("predict", "update", "selftest"):
             times = [row["times"][call][key] for key in ("calls", "min", "median", "max")]

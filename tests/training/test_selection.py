@@ -402,7 +402,7 @@ def test_what_memory_cannot_hold_is_refused_before_it_is_tried(monkeypatch):
 @pytest.mark.exhaustive
 def test_what_the_page_shows_is_what_the_command_prints(tmp_path):
     data = pytest.importorskip("sklearn.datasets").load_breast_cancer()
-    text = (ROOT / "docs" / "model-selection.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guide/fit.md").read_text(encoding="utf-8")
     words = re.search(r"^pykernel (fit cancer\.csv .*)$", text, re.MULTILINE)[1].split()
     with (tmp_path / "cancer.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

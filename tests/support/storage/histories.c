@@ -68,7 +68,7 @@ static bool set(storage_t *storage, int32_t slot, uint32_t at, uint8_t value)
     if (storage->power == 0) {
         const uint8_t changed = (uint8_t)(*byte ^ value);
         *byte = (uint8_t)(*byte ^ (changed & below(256u)));
-        /* in the last four bytes they would make a snapshot that is good at one reading and bad at another: docs/snapshots.md */
+        /* in the last four bytes they would make a snapshot that is good at one reading and bad at another: docs/guide/snapshots.md */
         if ((at < (M_SNAPSHOT_BYTES - 4u)) && (writes_wrong == 0u)) {
             storage->weak[slot][at] = (uint8_t)(below(2u) * below(256u));
         }
