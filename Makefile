@@ -14,7 +14,7 @@ help:
 
 setup: .venv/bin/pytest ## virtual environment with everything the tests need
 
-test: setup ## what CI runs, a few minutes
+test: setup ## what CI runs, eight minutes on two cores
 	$(BIN)/pytest -n 2
 
 nightly: setup ## a third of the full product of configurations, others each night, THIRD=all: all of it, in hours; goes on where it was interrupted

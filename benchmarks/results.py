@@ -327,6 +327,9 @@ RESULTS: dict[str, Result] = {
         reads=("blas-kernels.csv",),
         cost=True,
     ),
+    "pictures": Result(
+        "-m benchmarks.host.pictures", ("pictures/*.svg",), ("default", "techniques"), reads=("plan-promises.csv",)
+    ),
     "plan-promises": Result(
         "-m benchmarks.host.plan_promises",
         ("plan-promises.csv",),

@@ -137,9 +137,9 @@ def test_the_corpus_has_every_section_and_word():
 def test_every_target_file_is_a_target_that_specs_and_docs_know():
     files = {path.stem for path in (ROOT / "pykernel" / "targets").glob("*.toml")}
     assert files == {*all_targets()} == {*CPUS}
-    pages = (ROOT / "docs" / "guide/targets.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs" / "guide/boards.md").read_text(encoding="utf-8")
     for name in files:
-        assert find_target(name).name == name and name in pages, f"{name}: docs/guide/targets.md does not name it"
+        assert find_target(name).name == name and name in pages, f"{name}: docs/guide/boards.md does not name it"
 
 
 def test_every_hidden_unit_has_its_function_in_float64():

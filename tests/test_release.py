@@ -24,7 +24,9 @@ SOURCES = [*(ROOT / "pykernel").rglob("*.*")]
 def test_the_version_stands_in_one_place():
     """Others quote it: a citation, the changelog, and what was generated."""
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == VERSION
-    assert f"/pykernel_mcu-{VERSION}-py3-none-any.whl[" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert f"/pykernel_mcu-{VERSION}-py3-none-any.whl[" in (ROOT / "docs" / "guide" / "install.md").read_text(
+        encoding="utf-8"
+    )
     newest = re.search(r"^## (\S+?),? ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)[1]
     assert newest in (VERSION, "Unreleased")
     for path in SOURCES:

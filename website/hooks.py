@@ -4,21 +4,18 @@ notebooks of docs/, which are executed here.
 
 from __future__ import annotations
 
-import functools
 import json
-import logging
 import posixpath
 import re
 import tempfile
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
+import pykernel
 from benchmarks import tables
 
 ROOT = Path(__file__).parents[1]
@@ -33,9 +30,6 @@ OUTSIDE = {
 """Files of the repository -> pages of the site.  Links lead there; a link to any other file outside docs/ becomes text."""
 ASSETS = ("site.css", "sort.js", "tablesort.min.js", "iframe-worker.js")
 SHIM = "https://unpkg.com/iframe-worker/shim"
-MOST_WORDS = 1500
-LONG: list[str] = []
-LOG = logging.getLogger("mkdocs.hooks.pykernel")
 WIDE = """
 <style>
 .md-typeset td:nth-child(2):nth-last-child(5) { min-width: 6rem; }
@@ -52,6 +46,8 @@ LINK = re.compile(r"(!?)\[((?:`[^`]*`|[^][`])*)\]\(([^()#:\s]*)(#[^()\s]*)?\)")
 
 def on_config(config: Any) -> Any:
     config.copyright = f'pykernel {version("pykernel-mcu")}: <a href="changelog.html">what is new</a>'
+    (reference,) = [part["Reference"] for part in config.nav if "Reference" in part]
+    reference.append({"Python": [{name: page} for name, page in PYTHON.items()]})
     return config
 
 
@@ -68,18 +64,16 @@ def on_files(files: Any, config: Any) -> Any:
     for path, (markdown, outputs) in zip(NOTEBOOKS, pages, strict=True):
         OUTPUTS[f"{path.stem}.md"] = outputs
         add(f"{path.stem}.md", content=markdown)
-    for page, piece in PIECES:
-        add(piece, content=piece_of(page, piece))
     add("live.html", content=front_page())
     add("spec.schema.json", content=schema())
-    add("api.md", content=api())
+    for name, page in PYTHON.items():
+        add(page, content=f"::: {pykernel._HOMES.get(name, 'pykernel')}.{name}\n")
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     name = page.file.src_uri
-    whole = WHOLE.get(name, name)
-    markdown = rest_of(name) if name in SPLIT else tables.whole(markdown)
+    markdown = tables.whole(markdown)
     if name == "README.md":
         markdown = front() + markdown.partition("\n")[2]
     if name.startswith("paper-"):
@@ -87,7 +81,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if name == "reference/spec.md":
         markdown += "\n<style>.md-typeset td:nth-child(5) { min-width: 14rem; }</style>\n"
         markdown += (
-            "\n## For editors\n\n[The JSON Schema](spec.schema.json) of all keys; `pykernel info schema` prints it.\n"
+            "\n## For editors\n\n[The JSON Schema](../spec.schema.json) of all keys; `pykernel info schema` prints it.\n"
         )
     if name == "reference/commands.md":
         markdown = with_help(markdown)
@@ -96,13 +90,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         r"^\|.*", lambda row: re.sub(r"`[^`]+`", lambda m: m[0].replace("\\|", "|"), row[0]), markdown, flags=re.M
     )
     parts = re.split(r"(^```.*?^```$)", markdown, flags=re.DOTALL | re.MULTILINE)
-    markdown = "".join(part if i % 2 else LINK.sub(lambda m: moved(m, whole), part) for i, part in enumerate(parts))
-    if name in SPLIT:
-        more = " · ".join(f"[{words[0]}]({piece})" for piece, words in SPLIT[name].items())
-        markdown = f"{markdown}\n\n**More**: {more}\n"
-    room = page.ancestors[-1].title if page.ancestors else ""
-    if (words := len(re.findall(r"\S*\w\S*", markdown))) > MOST_WORDS and room != "Reference":
-        LONG.append(f"{name} {words:,}")
+    markdown = "".join(part if i % 2 else LINK.sub(lambda m: moved(m, name), part) for i, part in enumerate(parts))
+    if page.ancestors and page.ancestors[-1].title == "Research and internals":
+        page.meta["search"] = {"exclude": True}
     return markdown
 
 
@@ -110,10 +100,6 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
     for place, output in OUTPUTS.get(page.file.src_uri, {}).items():
         content = content.replace(place, output)
     return content
-
-
-def on_post_build(**_: Any) -> None:
-    LOG.info("more than %s words, beside reference: %s", f"{MOST_WORDS:,}", ", ".join(LONG) or "none")
 
 
 def on_post_page(output: str, **_: Any) -> str:
@@ -137,72 +123,12 @@ def moved(found: re.Match[str], page: str) -> str:
             to = shown
         if text.endswith(".md"):  # a file's name says little on a site
             text = posixpath.basename(text).removesuffix(".md").replace("-", " ")
-        return f"{mark}[{text}]({PLACES.get((to, anchor[1:]), to)}{anchor})"
+        return f"{mark}[{text}]({posixpath.relpath(to, posixpath.dirname(page) or '.')}{anchor})"
     return text if (ROOT / path).exists() else found[0]
-
-
-# ------------------------------------------------------------------------------------------------------ long pages
 
 
 def source_of(page: str) -> str:
     return next((source for source, to in OUTSIDE.items() if to == page), f"docs/{page}")
-
-
-def slug(heading: str) -> str:
-    return re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-")
-
-
-@functools.cache
-def sections(page: str) -> dict[str, str]:
-    """By heading of the second and third level; '': what is before."""
-    found, heading, code = {"": ""}, "", False
-    for line in tables.read(ROOT / source_of(page)).splitlines(keepends=True):
-        code ^= line.startswith("```")
-        if not code and (head := re.match(r"###? (.*)", line)):
-            heading = head[1]
-        found[heading] = found.get(heading, "") + line
-    return found
-
-
-def owners(page: str) -> dict[str, str]:
-    """The page of the site on which each section is."""
-    named: dict[str, str] = {}
-    for piece, words in SPLIT[page].items():
-        named |= dict.fromkeys(words[1:] or words, piece)
-    if wrong := named.keys() - sections(page).keys():
-        raise PluginError(f"{page} has no section {sorted(wrong)}, which website/split.toml names")
-    found, above = {}, page
-    for heading, text in sections(page).items():
-        if not text.startswith("### "):
-            above = named.get(heading, page)
-        found[heading] = named.get(heading, above)
-    return found
-
-
-def piece_of(page: str, piece: str) -> str:
-    title, *headings = SPLIT[page][piece]
-    owned = {heading: text for heading, text in sections(page).items() if owners(page)[heading] == piece}
-    single = len(headings) < 2  # then its heading is the page's
-    up = owned if single else headings
-    texts = [text[1:] if heading in up and text.startswith("###") else text for heading, text in owned.items()]
-    anchor = ""
-    if single:
-        anchor = f" {{ #{slug(texts[0].partition(NEWLINE)[0].lstrip('#'))} }}"
-        texts[0] = texts[0].partition(NEWLINE)[2]
-    above = sections(page)[""].partition(NEWLINE)[0].removeprefix("# ")
-    return f"# {title}{anchor}\n\n*Part of [{above}]({page}).*\n\n{''.join(texts)}"
-
-
-def rest_of(page: str) -> str:
-    return "".join(text for heading, text in sections(page).items() if owners(page)[heading] == page)
-
-
-NEWLINE = "\n"
-SPLIT: dict[str, dict[str, list[str]]] = tomllib.loads((ROOT / "website" / "split.toml").read_text(encoding="utf-8"))
-PIECES = [(page, piece) for page, pieces in SPLIT.items() for piece in pieces]
-WHOLE = {piece: page for page, piece in PIECES}
-PLACES = {(page, slug(heading)): owner for page in SPLIT for heading, owner in owners(page).items()}
-"""(page of docs/, anchor) -> page of the site."""
 
 
 # ------------------------------------------------------------------------------------------------------ notebooks
@@ -271,19 +197,8 @@ def schema() -> str:
     return json.dumps(spec_schema(), indent=1)
 
 
-API = """# Python
-
-What `import pykernel` has. Estimators have scikit-learn's `score`, `get_params`, `set_params` and `set_output`, too. The
-classes for River are on [a page of their own](river.md).
-
-"""
-
-
-def api() -> str:
-    import pykernel
-
-    names = [name for name in pykernel.__all__ if name != "__version__"]
-    return API + "".join(f"::: {pykernel._HOMES.get(name, 'pykernel')}.{name}\n" for name in names)
+PYTHON = {name: f"reference/python/{name}.md" for name in pykernel.__all__ if name != "__version__"}
+"""What `import pykernel` has -> its page."""
 
 
 def with_help(markdown: str) -> str:

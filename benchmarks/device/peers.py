@@ -211,10 +211,10 @@ def short(rows: Rows) -> str:
             **networks,
             f"{FOREST}, the best code": best,
         }.items():
-            error, *costs = line(row)[3:7]
+            error, flash, _, instructions = line(row)[3:7]
             if row["code"] == "pykernel" and (name, row["model"]) in spread:
                 error += " ({} to {})".format(*map(shown, spread[name, row["model"]]))
-            lines.setdefault(title, []).append("; ".join([error, *costs]))
+            lines.setdefault(title, []).append("; ".join([error, flash, instructions]))
     return markdown(["model", *names], [[title, *cells] for title, cells in lines.items()])
 
 

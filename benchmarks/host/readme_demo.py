@@ -1,4 +1,4 @@
-"""Put the demo's output into docs/guide/targets.md, its beginning and its figure into the README.
+"""Put the demo's output into docs/bit-exactness.md, its beginning and its figure into the README.
 
 python -m benchmarks.host.readme_demo
 """

@@ -4,7 +4,7 @@
 
 One stream of the machine: rows to settle in, normal operation, faults that are repaired, one that an operator rejects, a change
 that an operator acknowledges.  FOLDER (default: novelty-out) gets the C project, rows.txt and alarms.csv; --docs also writes the
-figure and the output that docs/guide/monitor-settings.md shows, and that page.
+figure and the output that docs/guide/monitor-settings.md shows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from machine import FAULTS, SENSORS, Drive, Fault  # noqa: E402
-from page import filled  # noqa: E402
 
 from pykernel import HostModel, Spec, check, generate, load_spec  # noqa: E402
 from pykernel.algorithms.novelty.state import GmmStatus  # noqa: E402
@@ -278,10 +277,8 @@ def main(words: Sequence[str] | None = None) -> None:
 
         chosen.docs.mkdir(parents=True, exist_ok=True)
         output = "".join(f"{line.rstrip()}\n" for line in said_here)
-        page = chosen.docs.parents[1] / "guide/monitor-settings.md"
-        for path, text in ((chosen.docs / "output.txt", output), (page, filled(page.read_text("utf-8"), output))):
-            with whole_file(path) as file:
-                file.write(text.encode())
+        with whole_file(chosen.docs / "output.txt") as file:
+            file.write(output.encode())
         alarm_figure(chosen.docs / "alarms.svg", TOUR, stream.gears, course)
 
 

@@ -34,7 +34,7 @@ ACTIONS = ("training", "action")
 """Kinds of entries that the self-test calls as actions."""
 KINDS = 16
 FAR, CLOSE, MIDDLE = 4, 2, 12
-"""Distances as numbers of halvings, chosen as the sequence is (docs/decisions.md, "Gen").  FAR: from an outlying sample to a usual
+"""Distances as numbers of halvings, chosen as the sequence is (docs/decisions.md, "The self-test").  FAR: from an outlying sample to a usual
 sample; CLOSE: from a usual sample to one of a narrow cluster; MIDDLE: to a sample at the center."""
 ROWS = 4
 """Most centers, without the last one."""

@@ -47,7 +47,7 @@ NUMBERS_LABEL: Content = STAGED["label"]
 """The stages around a rule on raw numbers."""
 MARGIN = 10.0
 """[input] max_abs of a planned spec is so many times the largest recorded input: a plant may run hotter than recorded, and no fault of
-a plan's monitors, of 20 standard deviations at most, should be refused where it is to be an alarm (docs/decisions.md, "Tuning")."""
+a plan's monitors, of 20 standard deviations at most, should be refused where it is to be an alarm (docs/decisions.md, "Limits of inputs")."""
 _SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 

@@ -80,7 +80,7 @@ class Merge:
 
         pykernel state merge spec.toml a.bin b.bin c.bin -o merged.bin
 
-    SPEC after --into may have another n_max. docs/merging.md tells what is merged how. How good the merged state is, `simulate
+    SPEC after --into may have another n_max. docs/guide/many-devices.md tells what is merged how. How good the merged state is, `simulate
     --start merged.bin` tells on rows that no device has learned.
 
     Column foretold: how far the others' answers are from the device's own where it has learned, in parts of the answers' deviation.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.device import products_error
+from tests.support import products_error
 
 
 @pytest.mark.in_turn(2)

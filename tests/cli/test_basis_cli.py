@@ -800,7 +800,7 @@ def test_the_guides_command_prints_what_it_says(run, tmp_path, monkeypatch):
     load_digits = pytest.importorskip("sklearn.datasets").load_digits
     monkeypatch.chdir(tmp_path)
     np.save("digits.npy", np.column_stack([load_digits().data / 16, load_digits().target]).astype(np.float32))
-    section = (DOCS / "bases.md").read_text(encoding="utf-8").split("### From the command line")[1]
+    section = (DOCS / "bases.md").read_text(encoding="utf-8").split("## From the command line")[1]
     command, said = re.findall(r"^```\w+\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[:2]
     code, out, err = run(*command.split()[1:])
     assert code == 0, err

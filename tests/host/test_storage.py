@@ -6,7 +6,6 @@ costs the most readings.
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import zlib
@@ -21,14 +20,12 @@ from pykernel.errors import UserError
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import FAMILIES, Spec, make_spec
-from tests.support import ROOT
 from tests.support.built import built
 from tests.support.harness import write_sources
 from tests.support.machines import MACHINES, SIGNALS
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc; would show what is left on bad storage")
 
-DOCS = ROOT / "docs"
 STORAGE = Path(__file__).parents[1] / "support" / "storage"
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off")
 STATES = 30
@@ -200,7 +197,6 @@ def test_no_wrong_readings_cost_more_than_the_header_says(model: str, tmp_path: 
         # three whole slots, and a check of each that is not copied; of two slots twelve looks and checks, then as many or two copies
         assert (found[f"{call}_whole"], found[f"{call}_checks"]) == (3, checks), found
         assert 24 < found[f"{call}_most"] <= 72, found
-        page = (DOCS / "guide/snapshots.md").read_text(encoding="utf-8")
-        (low, high) = map(int, re.search(r"(\d+) to (\d+) times\s+the\s+slot", page).groups())  # type: ignore[union-attr]
-        assert low <= round(found[f"{call}_check"] / 100 / checks) <= high
+        # a check of numbers reads parts again: 1 to 19 times the slot's bytes
+        assert 1 <= round(found[f"{call}_check"] / 100 / checks) <= 19
     assert header.count("three whole slots") == header.count("read or checked at most 72 times") == 2

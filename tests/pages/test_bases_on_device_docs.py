@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +34,7 @@ def test_costs_are_as_measured() -> None:
     assert table(PAGE, "## Instructions") == expected
     assert {(row["n"], row["method"]) for row in rows} >= {(n, "stream") for n in ("16", "32", "64")}
     assert {row["target"] for row in rows} == {"cortex-m4f"} and all(row["compiler"] in PAGE for row in rows)
-    for row in rows:  # how much less a cache costs, and what the page says of 168 MHz
-        if row["method"] == "stream":
-            (other,) = (r for r in rows if r["method"] == "stream, no cache" and r["n"] == row["n"])
-            assert f"takes {int(other['tried']) / int(row['tried']):.1f} times the instructions" in PAGE
+    for row in rows:
         if row["method"] == "stream" and row["n"] == "32":
             assert 2 * int(row["replaced"]) / 168e6 < 10e-3
 
@@ -133,13 +129,12 @@ def test_limits_are_those_of_the_page() -> None:
 
 def test_the_specs_of_the_page_are_specs(tmp_path: Path) -> None:
     found = [text for _, language, text in blocks(PAGE) if language == "toml"]
-    assert len(found) == 2
+    assert len(found) == 1
     for i, text in enumerate(found):
         (tmp_path / f"{i}.toml").write_text(text)
         load_spec(tmp_path / f"{i}.toml")
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_the_example_prints_what_the_page_says(tmp_path: Path) -> None:
-    assert commands_print(PAGE, tmp_path) == 2
+    assert commands_print(PAGE, tmp_path) == 1

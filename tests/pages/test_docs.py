@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +35,7 @@ from pykernel.spec.families import nystrom, subspace
 from pykernel.spec.families.linear import WINDUP
 from pykernel.spec.families.online import FAILS, RULES
 from pykernel.spec.kernel_settings import FUNCTIONS
-from pykernel.spec.model import FAMILIES, Spec, load_spec, make_spec, rules
+from pykernel.spec.model import FAMILIES, Spec, make_spec, rules
 from pykernel.spec.sections import fields_of
 from pykernel.targets import board
 from pykernel.tuning.tables import MODELS as FIT_MODELS
@@ -53,7 +52,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS_README = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 DEMO = re.findall(
     r"^<!-- demo -->\n\n```text\n(.*?)^```$",
-    (ROOT / "docs" / "guide/targets.md").read_text(encoding="utf-8"),
+    (ROOT / "docs" / "bit-exactness.md").read_text(encoding="utf-8"),
     re.S | re.M,
 )
 
@@ -64,10 +63,8 @@ def blocks(language, text=README):
 
 @pytest.fixture
 def tour(tmp_path, monkeypatch):
-    """A folder with the tour's spec and some recorded data."""
+    """A folder with some recorded data."""
     monkeypatch.chdir(tmp_path)
-    (text,) = blocks("toml")
-    Path("flow.toml").write_text(text, encoding="utf-8")
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 3))
     rows = ["temperature,pressure,valve,flow", *(f"{a:.4f},{b:.4f},{c:.4f},{np.sin(a) + b * c:.4f}" for a, b, c in x)]
@@ -79,7 +76,7 @@ def tour(tmp_path, monkeypatch):
 def test_the_tours_commands_run(tour, capsys):
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("pykernel ")]
     words = [command.split()[1] for command in commands]
-    assert words == "demo plan check generate simulate generate".split()
+    assert words == "demo plan check generate".split()
     for command in commands:
         words = command.split("#")[0].split()[1:]
         if words[0] == "demo":  # takes long: test_the_demos_output_is_the_demos
@@ -90,13 +87,10 @@ def test_the_tours_commands_run(tour, capsys):
             main([*words, "--json", *(["--samples", "1000"] if words[0] == "check" else [])])
         report = json.loads(capsys.readouterr().out)
         assert stopped.value.code == 0, report
-    # and the C around it compiles, with the sizes that the text gives
-    code = blocks("c")[0]
-    ram = build(load_spec("flow.toml")).figures["ram_bytes"]
-    assert f"{ram:,} bytes" in code
-    Path("firmware.c").write_text(code)
+    # and the C around it compiles
+    Path("firmware.c").write_text(blocks("c")[0])
     for c in find_compilers():
-        compile_c(c, [Path("firmware.c")], Path("firmware.o"), ("-Iflow/src",), ("-c",))
+        compile_c(c, [Path("firmware.c")], Path("firmware.o"), ("-Iplanned/src",), ("-c",))
 
 
 @pytest.mark.usefixtures("one_build")
@@ -132,20 +126,12 @@ def test_the_demos_output_is_the_demos(tmp_path, monkeypatch, run):
 
 def test_the_readme_is_short_and_shows_what_the_demo_prints():
     (said,) = blocks("text")
-    assert DEMO[0].startswith(said) and "state's hash" in said
-    assert len(README.split()) <= 1200
-
-
-def test_what_the_readme_says_of_a_new_person_is_measured():
-    """personal.csv: the others' model whose weights adapt, and one from nothing, over the first ten labels."""
-    page = (ROOT / "docs" / "tables" / "merging-personal.md").read_text(encoding="utf-8")
-    (row,) = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| watch, 0 to 10 ")]
-    taught, new = (f"{100 * float(row[i]):.0f} %" for i in (2, 5))
-    assert f"first ten labels a taught model misses {taught}, a new one {new}." in " ".join(README.split())
+    assert DEMO[0].startswith(said.rstrip()) and "quadratic RLS" in said
+    assert len(README.split()) <= 900
 
 
 def test_one_model_has_one_hash(tmp_path):
-    """That of the year of bike rentals: of the README, the site, the simulation, ``check --data`` and the C."""
+    """That of the year of bike rentals: of the demo, the site, the simulation, ``check --data`` and the C."""
     spec, (x, y, names) = default_spec(), bikeshare()
     write_inputs(tmp_path, spec, x, y, names)
     project, stream = build(spec), as_taken(spec, *read_rows(spec, str(tmp_path / "features.csv")))
@@ -153,8 +139,7 @@ def test_one_model_has_one_hash(tmp_path):
     host.prequential(*stream)
     hashed = f"{state_hash(spec, host.memory):08x}"
     answers = json.loads((ROOT / "website" / "answers.json").read_text(encoding="utf-8"))
-    (said,) = [block for block in blocks("text") if "hours of bike rentals" in block]
-    shown = re.findall(r" ([0-9a-f]{8})$", said, re.MULTILINE)
+    shown = re.findall(r" ([0-9a-f]{8})$", DEMO[0], re.MULTILINE)
     row = Reference(project, None, *stream, engine="llvm").compare(find_compilers()[0], "-O2")
     assert row["equal"] and {*shown, *answers.values(), row["state_hash"]} == {hashed} and shown
 
@@ -162,7 +147,7 @@ def test_one_model_has_one_hash(tmp_path):
 def test_the_page_of_boards_has_the_checks_own_limits():
     page = " ".join((ROOT / "docs" / "guide/boards.md").read_text(encoding="utf-8").split())
     seconds = board.SILENCE + board.PER_SAMPLE * board.PIECE
-    assert f"each part of {board.PIECE} samples may take {seconds:.0f} s and the time of its bytes" in page
+    assert f"each part of {board.PIECE} samples may take {seconds:.0f} s, plus the time to transfer its bytes" in page
     assert f"{board.BAUD:,} baud" in page
 
 
@@ -201,7 +186,7 @@ def test_a_newcomer_pastes(tmp_path):
     assert "hours of bike rentals" in demo and "project   pykernel-demo/bikeshare" in demo and " NO " not in demo
     assert "passed" in tests or "100%" in tests
     hashes = re.findall(r" ([0-9a-f]{8})\s*$", demo, re.MULTILINE)
-    assert hashes and set(hashes) <= set(re.findall(r" ([0-9a-f]{8})$", README, re.MULTILINE))
+    assert hashes and set(hashes) <= set(re.findall(r" ([0-9a-f]{8})$", DEMO[0], re.MULTILINE))
 
 
 PAGES = [
@@ -214,7 +199,8 @@ PAGES = [
 def test_one_line_installs():
     """It stands in the README, on the site's first page, and at the head of each tutorial."""
     (line,) = [line for line in PASTES["first"].splitlines() if "pip install" in line]
-    for name in ("README.md", "guide/table-to-firmware.md", "guide/spec-to-firmware.md", "guide/monitor.md"):
+    tutorials = ("install", "table-to-firmware", "spec-to-firmware", "monitor")
+    for name in ("README.md", *(f"guide/{tutorial}.md" for tutorial in tutorials)):
         head = (ROOT / "docs" / name).read_text(encoding="utf-8").partition("\n## ")[0]
         assert line in head, name
 
@@ -339,13 +325,6 @@ def test_pairs_are_as_measured():
     for pair, error in listed.items():
         mine = [float(r["mse"]) for r in rows if (r["technique"], r["projection"]) == pair]
         assert float(error) == max(mine) == FAILS[pair]
-    largest = defaultdict(float)
-    for r in rows:
-        key = r["technique"], r["projection"], r["precision"]
-        largest[key] = max(largest[key], float(r["largest_multiplier"]))
-    inflated = {(t, p) for (t, p, _), a in largest.items() if a >= 10} - failing
-    shown = {tuple(row[0].split(" with ")): (float(row[1]), float(row[2])) for row in table("pair |")}
-    assert shown == {pair: (largest[*pair, "float64"], largest[*pair, "float32"]) for pair in inflated}
     for technique, *errors in table("technique | 4 vectors"):
         own = TECHNIQUES[technique].projection
         key = {"technique": technique, "projection": own, "precision": "float32", "task": "sinc"}
@@ -359,9 +338,6 @@ def test_limits_are_as_measured():
         assert row[2:] == [r["error"] for r in rows if r["kept"] == name]
     ((_, _, *errors),) = table("kept | for | penalty")
     assert errors == [r["error"] for r in rows if r["kept"] == "Z"]
-    for technique, budget, *multipliers in table("technique | N |"):
-        mine = [r for r in rows if (r["kept"], r["n_max"]) == (technique, budget)]
-        assert [float(a) for a in multipliers] == [float(r["largest"]) for r in mine[: len(multipliers)]]
     text = " ".join(ONLINE.split())
     assert "no update was refused" in text
     assert {int(r["refused"]) for r in rows if r["kept"] in ("krls-t", "ald-krls", "fb-krls")} == {0}
@@ -394,7 +370,7 @@ def test_the_smallest_spec_is_whole_and_a_rule_needs_what_the_page_says():
     page = (ROOT / "docs" / "reference/spec.md").read_text(encoding="utf-8")
     content = tomllib.loads(re.search(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1])
     assert make_spec(content).learning.rule == "spectrum-ekf"
-    assert "You must give `name` and the inputs, so that this is a whole spec" in page
+    assert "Only `name` and the inputs are required, so this is a whole spec" in page
     for rule in rules():
         named = content | {"learning": {"rule": rule}}
         if rule in ("nlms", "rls", "quadratic-rls", "gmm"):
@@ -481,29 +457,38 @@ def test_links_lead_somewhere():
             assert (ROOT / file).exists(), f"{page.name}: {file}"
 
 
-def glossary(section):
-    """The names in the first cells (of subspaces: the second ones) of a section's tables."""
+def explained(page, head):
+    """The names in the first cells of the table that begins so; each has a remark in its last cell."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8").partition(f"\n| {head} | ")[2].split("\n\n")[0]
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines()[2:]]
+    assert all(row[-1].strip() for row in rows)
+    return sorted(name for row in rows for name in re.findall(r"`([\w-]+)`", row[0]))
+
+
+def test_every_name_of_a_spec_is_explained_once():
+    assert explained("reference/rules.md", "rule | what it does") == sorted(rules())
+    assert explained("reference/rules.md", "technique | removes") == sorted(TECHNIQUES)
+    assert explained("reference/rules.md", "projection | β") == sorted(PROJECTIONS)
+    assert explained("reference/kernels.md", "`function` | k(a, b)") == sorted(FUNCTIONS)
+    spec, bases = ((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("reference/spec.md", "bases.md"))
+    assert all(re.search(rf"(`|^#+ ){method}\b", bases, re.MULTILINE) for method in METHODS)
+    keys = (*nystrom.METHODS, *subspace.UPDATES, *subspace.STEPS, *subspace.BUDGETS)
+    assert all(f'`"{name}"`' in spec for name in keys)
+
+
+def test_the_glossary_explains_each_word_in_a_sentence():
     page = (ROOT / "docs" / "reference/glossary.md").read_text(encoding="utf-8")
-    (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    cells = [row[1] if section == "Subspaces" else row[0] for row in rows]
-    assert all(row[-1].removesuffix("|").strip() for row in rows)
-    return [name for cell in cells for name in re.findall(r"`([\w-]+)`", cell)]
-
-
-def test_the_glossary_has_every_name_of_a_spec_once():
-    assert sorted(glossary("Rules")) == sorted(rules())
-    assert sorted(glossary("Techniques")) == sorted(TECHNIQUES)
-    assert sorted(glossary("Projections")) == sorted(PROJECTIONS)
-    assert sorted(glossary("Kernels")) == sorted(FUNCTIONS)
-    assert sorted(glossary("Bases")) == sorted([*METHODS, *nystrom.METHODS])
-    assert sorted(glossary("Subspaces")) == sorted([*subspace.UPDATES, *subspace.STEPS, *subspace.BUDGETS])
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", page, re.MULTILINE)[1:]
+    words = [word for word, _ in rows]
+    assert 30 < len(words) <= 60 and words == sorted(words, key=str.lower)
+    assert all(said[0].isupper() and said.endswith(".") and ". " not in said for _, said in rows)
 
 
 def test_every_page_is_reached_from_the_first_one():
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
-    assert pages <= set(re.findall(r"\]\(([\w-]+\.md)", index))
+    found = [path for folder in ("", "guide", "reference") for path in (ROOT / "docs" / folder).glob("*.md")]
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in found} - {"README.md"}
+    assert pages <= set(re.findall(r"\]\(([\w/-]+\.md)", index))
     (first,) = re.findall(r"^## Which command do I need\?\n(.*?)^## ", index, re.DOTALL | re.MULTILINE)
     assert len(re.findall(r"^\| (?!you \|)\w", first, re.MULTILINE)) == 5
 
@@ -580,7 +565,7 @@ def traced(files: list[str], folder: Path, command: str, what: str = "") -> list
 
 @pytest.mark.exhaustive
 def test_the_walks_are_what_the_commands_do(tmp_path):
-    spec = blocks("toml")[0]
+    spec = 'name = "flow"\n\n[input]\ncolumns = ["temperature", "pressure", "valve"]\n\n[label]\ncolumn = "flow"\n'
     (tmp_path / "flow.toml").write_text(spec, encoding="utf-8")
     small = f"{spec}\n[kernel]\nsigma = 1.5\n\n[reduction]\nn_max = 4\n"
     (tmp_path / "small.toml").write_text(small, encoding="utf-8")

@@ -30,7 +30,7 @@ RESULTS = {name: tables.load(FOLDER / f"{name}.csv") for name in sorted(NAMES)}
 
 
 def test_the_rearrangement_is_as_measured():
-    """Of 2.3: the page's two numbers are those of docs/bases.md's table of exchanges."""
+    """Of 2.3: the page's two numbers are those of the results that docs/bases.md links to."""
     rows = basis_pages.chosen(tables.load(DATA / "swaps.csv"), set="digits", method="sgma", vectors="60", rounds="2")
     after, before = (np.mean([float(row[key]) for row in rows]) for key in ("error", "greedy"))
     assert after < before

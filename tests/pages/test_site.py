@@ -1,4 +1,4 @@
-"""The site: split pages lose nothing, and the first page's machines computed one state."""
+"""The site: it needs no network, and the first page's machines computed one state."""
 
 from __future__ import annotations
 
@@ -17,19 +17,7 @@ sys.path.insert(0, str(ROOT / "website"))
 
 import hooks
 
-from benchmarks import tables
-
 sys.path.remove(str(ROOT / "website"))
-
-
-def test_split_pages_lose_nothing():
-    for page in hooks.SPLIT:
-        whole = tables.read(ROOT / hooks.source_of(page))
-        parts = [hooks.rest_of(page), *(hooks.piece_of(page, piece) for piece in hooks.SPLIT[page])]
-        lines = {line.lstrip("#") for part in parts for line in part.splitlines()}
-        titles = {f" {words[0]} {{ #{hooks.slug(words[-1])} }}" for words in hooks.SPLIT[page].values()}
-        for line in whole.splitlines():
-            assert line.lstrip("#") in lines or any(hooks.slug(line) in title for title in titles), (page, line)
 
 
 def test_the_pc_computes_the_known_answer():
@@ -66,7 +54,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.exhaustive("minutes")
 def test_the_site_needs_no_network(site):
-    for page in site.glob("*.html"):
+    for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert not re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?https?:[^>]*", text), page.name
         assert '<html lang="en"' in text or "<html lang=en" in text, page.name
@@ -78,8 +66,9 @@ def test_each_estimator_shows_what_users_call(site):
     """Inherited methods, too."""
     import pykernel
 
-    shown = set(re.findall(r'id="?(pykernel[\w.]+)', (site / "api.html").read_text(encoding="utf-8")))
     for name, home in pykernel._HOMES.items():
+        page = (site / "reference" / "python" / f"{name}.html").read_text(encoding="utf-8")
+        shown = set(re.findall(r'id="?(pykernel[\w.]+)', page))
         found = getattr(pykernel, name)
         for method in ("fit", "partial_fit", "predict", "predict_proba", "transform", "to_spec"):
             ours = next((k.__module__ for k in getattr(found, "__mro__", ()) if method in vars(k)), "")

@@ -1,4 +1,4 @@
-"""How far frozen models in whole numbers are from the same models in reals.  docs/guide/whole-numbers.md derives the bounds."""
+"""How far frozen models in whole numbers are from the same models in reals.  docs/int16-bounds.md derives the bounds."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class FrozenErrors:
 
         rounded: the largest rounding error of an input's count, in counts, one number or (DIM,); ``ROUNDED`` if the
         counts are made from floats.
-        docs/guide/whole-numbers.md derives the bound.
+        docs/int16-bounds.md derives the bound.
         """
         weights, one, octave = weights_of_functions(spec), 2.0**spec.label_shift, spec.scales.octave
         vectors, function = np.array(spec.expansion.vectors, float), spec.kernel.function

@@ -1,6 +1,6 @@
 """Rounding of Gaussian kernels whose distances come from products, beside those from differences, in float32.
 
-    python -m benchmarks.device.products_error
+    python -m tests.support.products_error
 
 One vector of weight 1 (with several, errors partly cancel) at a distance R from the center, and inputs at it, near it
 and further out, where the kernel takes all its values.  The vector is what float32 holds of it.  Printed: the largest
