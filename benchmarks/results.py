@@ -255,7 +255,7 @@ RESULTS: dict[str, Result] = {
     "proof": Result("-m benchmarks.device.proof", ("proof.csv",), ("proved",), cost=True),
     "finite": Result("-m benchmarks.device.proof --finite", ("finite.csv",), ("finite",), cost=True),
     "default-cost": Result("-m benchmarks.device.default_cost", ("default-cost.csv",), ("default",), cost=True),
-    "demo": Result("-m benchmarks.host.readme_demo", ("demo.png",), ("demo", "linear"), cost=True),
+    "demo": Result("-m benchmarks.host.readme_demo", ("demo.png", "demo.txt"), ("demo", "linear"), cost=True),
     "alarms": Result("-m benchmarks.host.alarms", ("alarms-lives.csv", "alarms-rivals.csv"), ("alarms",)),
     "first-faults": Result("-m benchmarks.host.first_faults", ("first-faults.csv",), ("default", "linear")),
     "first-results": Result(

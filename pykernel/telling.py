@@ -118,7 +118,7 @@ def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) ->
     return f"{won} is {often}better: {errors[0]} against {errors[1]}"
 
 
-KNOWN_ROWS = "rows that the model was trained on cannot judge it"
+KNOWN_ROWS = "the model was trained on these rows: expect a larger error on new rows"
 
 
 def rivals_told(report: Mapping[str, Any]) -> str:

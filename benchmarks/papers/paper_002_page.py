@@ -153,23 +153,6 @@ def table_pca(results: Results) -> str:
     return markdown(["", "2σ²", *heads], body)
 
 
-def table_risk(results: Results) -> str:
-    body = []
-    for name in sets(results, "risk"):
-        full = chosen(results["risk"], data=name, system="full")[0]
-        body.append(
-            [NAMES[name], "all rows", "", f"{float(full['risk_mean']):.4g}", f"{float(full['error_mean']):.4g}", "", ""]
-        )
-        for n in ("10", "20", "50", "100", "200"):
-            for system, (text, _) in SYSTEMS.items():
-                (row,) = chosen(results["risk"], data=name, system=system, n=n)
-                cells = [f"{float(row['risk_mean']):.4g}", f"{float(row['error_mean']):.4g}"]
-                more = [f"{100 * (float(row[f'{key}_to_full']) - 1):+.1f} %" for key in ("risk", "error")]
-                body.append([f"n = {n}", text, row["residual"], *cells, *more])
-    heads = ["", "system", "tr R / tr K", "R_reg", "test error", "R_reg, more than full", "test error, more than full"]
-    return markdown(heads, body)
-
-
 def table_readings(results: Results) -> str:
     body = []
     for reading in dict.fromkeys(row["reading"] for row in results["readings"]):
@@ -179,18 +162,6 @@ def table_readings(results: Results) -> str:
         at = value(rows, ridge="0.01")
         body.append([told, f"{at:.2f}", best["ridge"], f"{float(best['mean']):.2f} ± {float(best['error']):.2f}"])
     return markdown(["width", "test error at Λm = 0.01", "best Λm", "test error there"], body)
-
-
-def table_rules(results: Results) -> str:
-    body = []
-    for name in sets(results, "rules"):
-        for rule in dict.fromkeys(row["rule"] for row in chosen(results["rules"], data=name)):
-            rows = {row["n"]: row for row in chosen(results["rules"], data=name, rule=rule)}
-            cells = [
-                f"{float(rows[n]['mean']):.4f}; {float(rows[n]['frobenius']):.4f}" for n in ("10", "20", "50", "100")
-            ]
-            body.append([NAMES[name], rule, *cells])
-    return markdown(["", "rule", *(f"n = {n}" for n in (10, 20, 50, 100))], body)
 
 
 def table_digits(results: Results) -> str:
@@ -254,7 +225,7 @@ def fact_enough(results: Results) -> str:
     ten = [residual(results, name, "10", n) / residual(results, name, "all", n) - 1 for name, n in places(results)]
     return claim(
         max(more) < 0.25 and max(ten) > max(more),
-        f"59 candidates leave {spread(more)} more than all of them, 10 leave {spread(ten)} more",
+        f"59 candidates leave out {spread(more)} more than all rows as candidates, and 10 leave out {spread(ten)} more",
     )
 
 
@@ -265,7 +236,7 @@ def fact_limits(results: Results) -> str:
 
 def fact_fifty(results: Results) -> str:
     less = [1 - residual(results, name, "200", n) / residual(results, name, "50", n) for name, n in places(results)]
-    return claim(max(less) < 0.15, f"200 candidates leave {spread(less)} less than 50")
+    return claim(max(less) < 0.15, f"200 candidates leave out {spread(less)} less than 50")
 
 
 def at_width(results: Results, name: str, width: str, case: str, key: str) -> float:
@@ -284,8 +255,8 @@ def fact_ratios(results: Results) -> str:
     ten, most = of(10), of(200)
     return claim(
         min(of(100)) > 1.2,
-        f"SGMA leaves {min(ten):.2f} to {max(ten):.2f} times what PCA leaves with n = 10, {min(most):.2f} to {max(most):.2f} "
-        "times with n = 200",
+        f"SGMA leaves out {min(ten):.2f} to {max(ten):.2f} times as much as PCA with n = 10, and {min(most):.2f} to {max(most):.2f} times "
+        "as much with n = 200",
     )
 
 
@@ -295,7 +266,7 @@ def fact_one_per_cent(results: Results) -> str:
     (drawn,) = chosen(results["widths"], data="abalone", width="0.5", case="uniform")
     return claim(
         least < mine < 250 and not drawn[key],
-        f"{mine:.0f} of 4,174 with SGMA, {least:.0f} with PCA, more than 200 drawn uniformly",
+        f"1 % takes {mine:.0f} of 4,174 rows with SGMA, {least:.0f} components with PCA, and more than 200 uniform picks",
     )
 
 
@@ -307,7 +278,7 @@ def fact_smoother(results: Results) -> str:
     }
     return claim(
         ratios["0.5"] < ratios["1"] < ratios["2"],
-        f"{ratios['0.5']:.1f}, {ratios['1']:.1f} and {ratios['2']:.1f} times on Abalone and n = 200 for 2σ² = 0.5, 1 and 2 D",
+        f"{ratios['0.5']:.1f}, {ratios['1']:.1f} and {ratios['2']:.1f} times on Abalone with n = 200, for 2σ² = 0.5, 1 and 2 D",
     )
 
 
@@ -320,11 +291,11 @@ def fact_errors(results: Results) -> str:
         errors = [of_risk(results, name, system, 100, "error_mean") for system in SYSTEMS]
         full = float(chosen(results["risk"], data=name, system="full")[0]["error_mean"])
         digits = 2 if full < 100 else 0
-        shown = ", ".join(f"{value:,.{digits}f}" for value in (errors[1], errors[0], errors[2], full))
-        return f"{shown} on {NAMES[name]}"
+        *shown, last = (f"{value:,.{digits}f}" for value in (errors[1], errors[0], errors[2], full))
+        return f"{', '.join(shown)} and {last} on {NAMES[name]}"
 
     parts = "; ".join(told(name) for name in sets(results, "risk"))
-    return claim(bool(parts), f"test error with SGMA, PCA, uniform picks, all rows, n = 100: {parts}")
+    return claim(bool(parts), f"with n = 100, the test errors of SGMA, PCA, uniform picks and all rows are {parts}")
 
 
 def fact_orders(results: Results) -> str:
@@ -338,7 +309,7 @@ def fact_orders(results: Results) -> str:
     (name, n, error, risk), *_ = parts
     return claim(
         0.02 < error < 0.1,
-        f"at n = {n} on {NAMES[name]}: test error {100 * error:+.1f} %, risk {100 * risk:+.1f} % against all rows",
+        f"at n = {n} on {NAMES[name]}, the test error differs by {100 * error:+.1f} % and the risk by {100 * risk:+.1f} % from those of all rows",
     )
 
 
@@ -348,8 +319,8 @@ def fact_fewer(results: Results) -> str:
 
     return claim(
         of_risk(results, "boston", "sgma", 75, "error_to_full") > 1.02,
-        f"on {NAMES['boston']} 100 of 350 vectors cost {more('boston', 100)} of test error, 75 {more('boston', 75)}; on "
-        f"{NAMES['bikeshare']} 200 of 3,000 {more('bikeshare', 200)}",
+        f"on {NAMES['boston']}, 100 of 350 vectors change the test error by {more('boston', 100)}, and 75 vectors by {more('boston', 75)}; "
+        f"on {NAMES['bikeshare']}, 200 of 3,000 vectors change it by {more('bikeshare', 200)}",
     )
 
 
@@ -362,8 +333,9 @@ def fact_uniform(results: Results) -> str:
     (a, b), (c, d) = more["boston"], more["bikeshare"]
     return claim(
         a < b and c > d,
-        f"on Boston SGMA is {100 * a:+.1f} % above all rows and uniform picks {100 * b:+.1f} %; on the bike rentals "
-        f"{100 * c:+.1f} % and {100 * d:+.1f} %, though uniform picks leave {residuals[0] / residuals[1]:.1f} times the residual",
+        f"the test error on Boston housing differs from that of all rows by {100 * a:+.1f} % with SGMA and by {100 * b:+.1f} % with uniform "
+        f"picks. On the bike rentals it differs by {100 * c:+.1f} % and {100 * d:+.1f} %, although uniform picks leave out "
+        f"{residuals[0] / residuals[1]:.1f} times as much",
     )
 
 
@@ -372,8 +344,9 @@ def fact_digits(results: Results) -> str:
     drawn = chosen(results["digits"], rule="uniform", width="0.5")[0]
     return claim(
         float(four_two["mean"]) > float(drawn["mean"]),
-        f"{float(four_two['mean']):.1f} of ten digits on average (nine or ten in {100 * float(four_two['nine']):.0f} % of "
-        f"{four_two['runs']} runs), {float(drawn['mean']):.1f} ({100 * float(drawn['nine']):.0f} %) if drawn uniformly",
+        f"the first ten vectors show {float(four_two['mean']):.1f} of ten digits on average, and nine or ten in "
+        f"{100 * float(four_two['nine']):.0f} % of {four_two['runs']} runs; ten uniform picks show {float(drawn['mean']):.1f}, and nine or "
+        f"ten in {100 * float(drawn['nine']):.0f} %",
     )
 
 
@@ -387,8 +360,8 @@ def fact_rules(results: Results) -> str:
     norm = [of_rule(results, name, rule, n, "frobenius") for rule in ("4.1", "4.2", "4.3")]
     return claim(
         trace[1] < min(trace[0], trace[2]),
-        f"rules 4.1, 4.2, 4.3 on {NAMES[name]}, n = {n}: {trace[0]:.4f}, {trace[1]:.4f}, {trace[2]:.4f} of the trace, "
-        f"{norm[0]:.4f}, {norm[1]:.4f}, {norm[2]:.4f} of the Frobenius norm",
+        f"on {NAMES[name]} with n = {n}, rules 4.1, 4.2 and 4.3 leave out {trace[0]:.4f}, {trace[1]:.4f} and {trace[2]:.4f} of the trace, "
+        f"and {norm[0]:.4f}, {norm[1]:.4f} and {norm[2]:.4f} of the Frobenius norm",
     )
 
 
@@ -400,7 +373,7 @@ def fact_frobenius(results: Results) -> str:
     }
     return claim(
         min(ahead.values()) == len(cells),
-        f"rule 4.2 leaves less than rule 4.1 in all {len(cells)} cells, of trace and Frobenius norm",
+        f"rule 4.2 leaves out less than rule 4.1 in all {len(cells)} cases, both of the trace and of the Frobenius norm",
     )
 
 
@@ -426,8 +399,8 @@ def fact_bound(results: Results) -> str:
     )
     return claim(
         misses < 0.05 and min(parts) > 1.3,
-        f"with 59 rows drawn its radius is {min(radius):.2f} to {max(radius):.2f}, {min(parts):.1f} to {max(parts):.0f} times what "
-        f"would be enough; missed in {100 * misses:.2f} % of draws at most, 5 % are allowed",
+        f"with 59 rows drawn, the radius is {min(radius):.2f} to {max(radius):.2f}, which is {min(parts):.1f} to {max(parts):.0f} times what "
+        f"would be enough; at most {100 * misses:.2f} % of the draws miss it, where 5 % are allowed",
     )
 
 
@@ -469,8 +442,8 @@ def fact_growing(results: Results) -> str:
     part = float(row["grown"]) / float(row["compared"])
     return claim(
         part > 0.01,
-        f"{100 * part:.0f} % of {float(row['compared']):,.0f} gains grew when another vector was chosen, up to {float(row['most']):.2f} "
-        f"times on {NAMES[row['data']]}, up to {float(row['random_most']):.1f} times in random Gram matrices of four points",
+        f"{100 * part:.0f} % of {float(row['compared']):,.0f} gains grew when another vector was chosen, to up to {float(row['most']):.2f} times "
+        f"on {NAMES[row['data']]} and up to {float(row['random_most']):.1f} times in random Gram matrices of four points",
     )
 
 
@@ -479,18 +452,22 @@ def fact_reading(results: Results) -> str:
         return value(results["readings"], reading=reading, ridge="0.01")
 
     first, second, third = (at(f"{name} = 10 D") for name in ("2 sigma^2", "sigma^2", "sigma"))
-    return claim(first < second < third, f"the test error is {first:.1f} with 2σ² = 10 D, {third:.1f} with σ = 10 D")
+    return claim(
+        first < second < third, f"the test error is {first:.1f} with 2σ² = 10 D, and {third:.1f} with σ = 10 D"
+    )
 
 
 def fact_nineteen(results: Results) -> str:
     more = erratum(results, "eq. 19", "printed")
-    return claim(more > 0.01, f"{100 * more:.0f} % more than the least")
+    return claim(more > 0.01, f"out {100 * more:.0f} % more than the least")
 
 
 def fact_operator(results: Results) -> str:
     more, part = erratum(results, "eq. 10", "printed"), erratum(results, "eq. 10", "part")
     return claim(
-        more > 0.01, f"in {100 * part:.0f} % of random matrices it is another, by up to {100 * more:.0f} % of the norm"
+        more > 0.01,
+        f"in {100 * part:.0f} % of random matrices, the column that is best in the Frobenius norm is not the best in the operator norm, which "
+        f"is up to {100 * more:.0f} % larger with it",
     )
 
 

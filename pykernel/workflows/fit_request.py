@@ -35,8 +35,8 @@ N_MAX = ("--n", "--vectors")
 class Fit(Training):
     """Train a kernel machine on a table, or choose a basis of its rows, and write it as a spec for the device.
 
-    Leave-one-out chooses width and ridge. With few vectors (--n-max, --flash), trained ones and a
-    network are tried, too, and taken if better. The model will be in flash. A label of words is a class.
+    Leave-one-out chooses width and ridge. With few vectors (--n-max, --flash), trained vectors and a
+    network are tried, too. A label of words is a class.
 
         pykernel fit flowers.csv --label kind -o iris.toml --set training.model=svm
         pykernel fit year.npy --label 4 -o flow.toml --set learning.rule=nystrom-rls

@@ -175,14 +175,13 @@ class Check:
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
         pykernel check spec.toml --board /dev/ttyACM0 --record out/
 
-    A board needs the firmware of pykernel generate --for check (docs/guide/boards.md).
+    A board needs the firmware of generate --for check (docs/guide/boards.md).
 
     Columns: equal says whether the bytes are equal. Code and constants are flash, by the first compiler. For a target,
-    flash is the whole program, RAM is the model, stack is the largest use. The second table counts instructions of one
-    call; worst is the most that a search found, and no call takes more than bound (docs/guide/bounds.md). Instead: what
-    simple predictors would keep.
+    flash is the whole program, RAM the model, and stack the largest use. The second table counts instructions: a search
+    found worst, and no call takes more than bound (docs/guide/bounds.md). Instead is what simple predictors keep.
 
-    A spec's [target] sets limits: RAM, flash, instructions, cycles. For all but RAM the model runs on that CPU, too.
+    If a spec's [target] limits more than RAM, the model runs on that CPU, too.
 
     Exit codes: 0 equal, 1 not equal or beyond the [target], 2 bad input (or no compiler, no board, or a model too large for a target's part).
     """

@@ -174,7 +174,7 @@ def test_every_option_can_be_found(run, pytestconfig):
 # ------------------------------------------------------------------------------------------------------------- pages
 
 SHOWN = [
-    *(path for path in (ROOT / "docs").glob("*.md") if path.name != "migration.md"),  # which shows what was
+    *(path for path in (ROOT / "docs").rglob("*.md") if path.name != "migration.md"),  # which shows what was
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
     *(ROOT / "examples").rglob("*.md"),
 ]

@@ -21,6 +21,7 @@ from pykernel.workflows.prove import Proved
 from pykernel.workflows.requests import COMMANDS as REQUESTS
 from tests.cli.test_workflows import MONITOR, SPEC
 from tests.support import ROOT
+from tests.support.promises import keeps
 
 SIGNAL = 'name = "s"\n[signal]\nchannels = ["a", "b"]\nwindow = 8\nhop = 4\nfeatures = ["mean", "rms"]\n[label]\ncolumn = "y"\n'
 BOTH = 'name = "both"\n[input]\ncolumns = ["a"]\n[label]\ncolumns = ["b", "y"]\n[learning]\nrule = "nlms"\n'
@@ -206,3 +207,8 @@ def test_keys_are_what_the_glossary_says(reports):
         for figures in report.get("simple", {}).values():
             assert "error" in figures or report.get("measure") in (None, *figures)
     assert written > 20
+
+
+def test_a_later_version_keeps_every_key(reports, pytestconfig):
+    found = {f"{called(words)} {path}": each for words, report in reports for path, each in paths(report)}
+    keeps(pytestconfig, "keys of --json", found)

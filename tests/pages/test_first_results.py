@@ -38,6 +38,7 @@ def test_whole_numbers_in_the_readme_are_the_pages() -> None:
         re.MULTILINE,
     )
     assert f"predicts in {whole} instructions of a Cortex-M0+, instead of {real}." in " ".join(README.split())
+    assert f"predicts in {whole} instructions instead of {real}." in " ".join(page.split())
 
 
 def test_ratios_on_the_page_are_the_measured_ones() -> None:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pykernel.algorithms.subspace.okfeb import IDLE, KNOWN, LEFT, LOOKS, NEW_REGIME, OKFEB, STRANGE
+from pykernel.algorithms.subspace.okfeb import NEW_REGIME, OKFEB, STRANGE
 from pykernel.cli.app import main
 from pykernel.dialect import FLOAT32
 from pykernel.gen.project import build
 from pykernel.host.model import HostModel
 from pykernel.spec.families.subspace import (
     BUDGETS,
-    CENSOR_STEP,
     DEFAULT_ALD_THRESHOLD,
     DEFAULT_ETA,
     LEAST_ALD_THRESHOLD,
@@ -46,9 +44,6 @@ def spec_of(**sections: Any) -> Any:
 def test_every_function_and_no_other_is_in_the_table() -> None:
     named = {name for row in table(PAGE, "## The functions") for name in re.findall(r"NAME_(\w+)\(", row[0])}
     assert named == {entry.name for program in OKFEB.values() for entry in program.entries}
-    project = build(spec_of())
-    for name in re.findall(r"^follow_(\w+)\(", PAGE, re.MULTILINE):
-        assert f"m_{name}(" in project.files["src/m.h"], name
 
 
 def test_every_status_is_in_the_table() -> None:
@@ -58,23 +53,12 @@ def test_every_status_is_in_the_table() -> None:
 
 def test_numbers_of_the_text_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
-    for number in (
-        f"{CENSOR_STEP} (1 − censoring)",
-        f"the default of {DEFAULT_ALD_THRESHOLD:g}, in both precisions,",
-        f"the least in float32 is {LEAST_ALD_THRESHOLD['float32']:g}",
-    ):
-        assert number in text, number
+    assert len({DEFAULT_ALD_THRESHOLD, LEAST_ALD_THRESHOLD["float32"]}) == 1
+    assert f"least `ald_threshold` in float32 is {DEFAULT_ALD_THRESHOLD:g}, which is the default" in text
     for name, eta in DEFAULT_ETA.items():
         (row,) = (row for row in table(PAGE, "**`step`**") if row[0] == f"`{name}`")
         assert f"({eta:g})" in row[1]
-    for part in (
-        f"{NEW_REGIME} samples in a row with a score above {STRANGE.value(FLOAT32):.2f}",
-        f"more than {KNOWN.value(FLOAT32):.1f} of a sample is expressed",
-        f"each with {LOOKS} samples",
-        f"have a sum of {IDLE.value(FLOAT32)} or less",
-        f"score above {LEFT.value(FLOAT32):.4f}",
-    ):
-        assert part in text, part
+    assert f"{NEW_REGIME} samples in a row with a score above {STRANGE.value(FLOAT32):.2f}" in text
     assert math.ceil(math.log(0.5) / math.log(0.99)) == 69 and "halves in 69 samples" in text
 
 
@@ -179,17 +163,16 @@ def test_scores_and_features_of_a_state_are_right_to_5e_4_in_float32(subspace: d
 
 def test_the_specs_of_the_page_are_specs(tmp_path: Path) -> None:
     found = [(file, text) for file, language, text in blocks(PAGE) if language == "toml"]
-    assert [file for file, _ in found] == ["follow.toml", "rentals.toml"]
+    assert [file for file, _ in found] == ["follow.toml"]
     for file, text in found:
         (tmp_path / file).write_text(text)
         load_spec(tmp_path / file)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_the_example_prints_what_the_page_says(tmp_path: Path) -> None:
     pytest.importorskip("scipy")
-    assert commands_print(PAGE, tmp_path, "cortex-m4f") == 3
+    assert commands_print(PAGE, tmp_path, "cortex-m4f") == 1
 
 
 @pytest.mark.exhaustive
