@@ -1,4 +1,4 @@
-"""Errors that a user can correct, and help for users: the word that was probably meant."""
+"""Errors that a user can correct, and suggestions for misspelled words."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class UserError(ValueError):
 
 
 class UntrustedCode(UserError):
-    """A spec names code that would be executed, and nobody has said that it may be."""
+    """A spec names code to execute, and the user has not allowed that."""
 
 
 class MissingExtra(UserError, ImportError):
@@ -70,12 +70,12 @@ class MissingExtra(UserError, ImportError):
 
 
 _KEYS = contextvars.ContextVar[Mapping[str, str] | None]("_KEYS", default=None)
-"""On the command line: parameter -> its key, of those that are given by --set.  None: messages name arguments of Python functions."""
+"""On the command line: parameter that --set sets -> its key.  None elsewhere: messages name arguments of Python functions."""
 
 
 @contextlib.contextmanager
 def on_command_line(keys: Mapping[str, str]) -> Iterator[None]:
-    """Within the block, messages name parameters as the command line does.  keys: of those that are given by --set."""
+    """Within the block, messages name parameters as the command line does.  keys: as ``_KEYS``."""
     before = _KEYS.set(keys)
     try:
         yield
@@ -84,7 +84,7 @@ def on_command_line(keys: Mapping[str, str]) -> Iterator[None]:
 
 
 def option(parameter: str, value: object = "") -> str:
-    """A workflow parameter, and a value, for a message: hold_out 0.3; on the command line --hold-out 0.3, or --set training.cv=5."""
+    """A parameter and its value as a message names them: hold_out 0.3; on the command line --hold-out 0.3, or --set training.cv=5."""
     keys, after = _KEYS.get(), "" if value == "" else f" {value}"
     if keys is None:
         return parameter + after
@@ -94,7 +94,7 @@ def option(parameter: str, value: object = "") -> str:
 
 
 def need_package(module: str, what: str, extra: str) -> None:
-    """Raises MissingExtra if the module is not installed.  To be called before the work starts."""
+    """Raises MissingExtra if the module is not installed.  Call it before the work starts."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtra(what, extra)
 
@@ -104,7 +104,7 @@ UNWRITTEN = "; no file was written"
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody interrupted a workflow.  kept: the end of the message, which says which results were kept."""
+    """A workflow was interrupted.  kept: the end of the message, which says which results were kept."""
 
     def __init__(self, kept: str = UNWRITTEN) -> None:
         super().__init__(kept)

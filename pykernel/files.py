@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and read at once or refused.  Whatever keeps a result writes it here.
+"""Files that are written completely or not at all, and opened without blocking or refused.  All results are written here.
 
     with whole_file("table.csv") as file:
         file.write(b"...")
@@ -12,8 +12,8 @@ and on the disk, it is renamed to the file's name.  Until then the part is locke
 frees the lock, and the next run removes the part.
 
 If several files are written together, each file that is replaced is kept as ``.NAME.NUMBER.old`` until all new files are in
-their places: an error puts the old files back.  If the process dies just then, some files are old and some new, each whole;
-the same command, run again, writes all of them.
+place.  After an error, the old files are put back.  If the process dies just then, some files are old and some are new, but
+each is complete.  Run the same command again to write all of them.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ INHERITED = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
 class _Part:
     """A file that will be renamed to ``target``.
 
-    number: makes its temporary name unique.  descriptor: the open file, which holds the lock.  kept: the same of the file that it
-    replaces.
+    number: makes its temporary name unique.  descriptor: the open file, which holds the lock.  kept: the descriptor of the file
+    that it replaces.
     """
 
     target: Path
@@ -88,8 +88,7 @@ class _Removal(_Part):
 class _Staging:
     """Files that are written but not yet put in place, and folders that were made for these files.
 
-    held: folder that no other run may change meanwhile -> its descriptor, which is locked.  lasting: wait until the files are on
-    the disk.
+    held: folder that no other run may change meanwhile -> its locked descriptor.  lasting: wait until the files are on the disk.
     """
 
     parts: list[_Part] = field(default_factory=list)
@@ -110,7 +109,7 @@ class _Staging:
             self.folders.append(each)
 
     def hold(self, folder: Path) -> None:
-        """Until it is released, no other run holds the folder."""
+        """Lock the folder: other runs wait until it is released."""
         self.make_folder(folder)
         folder = folder.absolute()
         if os.name == "nt" or folder in self.held:  # Windows has no such locks
@@ -136,7 +135,7 @@ class _Staging:
                 _put_back(*each)
             raise
         parts, folders = self.parts, self.folders
-        self.parts, self.folders = [], []  # nothing is left to be undone
+        self.parts, self.folders = [], []  # nothing can be undone any more
         for part in parts:
             part.release()
         for _, aside in done:
@@ -207,9 +206,9 @@ def whole_file(
     """A file to write to.  It is put in place at ``path`` only when the block ends without an error.
 
     parents: make missing folders.  apart: put the file in place independently of an ``all_or_none`` block around it.
-    lasting: not lost if power fails afterwards; without it a file is written in a tenth of the time.
+    lasting: sync the file, so that a power failure does not lose it; without it, writing takes a tenth of the time.
     Raises UserError if the file cannot be written, or if a link, a folder or a device is at ``path``.  After an error
-    no new file and no new folder is left.
+    no new file or folder remains.
     """
     outer = None if apart else _staging.get()
     own = contextlib.nullcontext(outer) if outer is not None else _staged(lasting)
@@ -243,7 +242,7 @@ def _need_replaceable(path: Path) -> None:
 
 
 def _new_part(path: Path) -> _Part:
-    """A new file beside the path, locked."""
+    """A new, locked file in the folder of the path."""
     with contextlib.suppress(OSError):  # the folder may be unreadable and still be writable
         _clear(path.parent, re.escape(_begin(path)))
     while True:
@@ -256,7 +255,7 @@ def _new_part(path: Path) -> _Part:
             if os.fstat(part.descriptor).st_nlink or os.name == "nt":
                 undo.pop_all()
                 return part
-        # before it was locked, another run took it for the part of a dead run and removed it
+        # another run removed the part before it was locked, mistaking it for one of a dead run
 
 
 def _number() -> str:
@@ -274,12 +273,12 @@ def _left(path: Path, number: str, kind: str) -> Path:
 
 
 def clear(path: Path) -> None:
-    """Remove the temporary files that dead runs left for this path: nobody locks them."""
+    """Remove the temporary files of this path that are not locked: dead runs left them."""
     _clear(path.parent, re.escape(_begin(path)))
 
 
 def clear_folder(folder: Path) -> None:
-    """As ``clear``, for all files in a folder, but not in folders below it."""
+    """Like ``clear``, for all files of a folder, but not of its subfolders."""
     _clear(folder, r"\..+\.")
 
 
@@ -322,10 +321,9 @@ def lock(descriptor: int, wait: bool = False) -> bool | None:
 
 
 def _kept_aside(part: _Part) -> Path | None:
-    """Give the file that will be replaced a second name (old) beside it, and return this name; None without such a
-    file.
+    """Give the file that will be replaced a second name (``.old``) in the same folder.
 
-    The file also keeps its own name.
+    Returns this name; None if there is no file to replace.  The file also keeps its first name.
     """
     if not part.target.exists():
         return None
@@ -340,7 +338,7 @@ def _kept_aside(part: _Part) -> Path | None:
         except BaseException:
             _remove(whole)
             raise
-    with contextlib.suppress(OSError):  # so that no other run takes it for that of a dead one
+    with contextlib.suppress(OSError):  # so that no other run removes it as a file of a dead run
         part.kept = os.open(aside, os.O_RDONLY | NO_OTHER)
         lock(part.kept)
     return aside
@@ -349,7 +347,7 @@ def _kept_aside(part: _Part) -> Path | None:
 def _put_back(target: Path, aside: Path | None) -> None:
     with contextlib.suppress(OSError):
         os.replace(aside, target) if aside else target.unlink(missing_ok=True)
-        _remove(aside)  # which is still there if it is the same file
+        _remove(aside)  # if both names are links to the same file, os.replace leaves both
 
 
 def _remove(path: Path | None) -> None:
@@ -360,7 +358,7 @@ def _remove(path: Path | None) -> None:
 
 def _sync_folder(folder: Path) -> None:
     with contextlib.suppress(OSError), _opened(os.path.realpath(folder), os.O_RDONLY) as descriptor:
-        os.fsync(descriptor)  # Windows opens no folders, and not every file system syncs them
+        os.fsync(descriptor)  # Windows cannot open folders, and some file systems cannot sync them
 
 
 def _unwritten(path: Path, error: OSError) -> UserError:
@@ -456,7 +454,7 @@ def read_plain(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def open_data(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, int | None]:
-    """Name, file and size (if it is known) of the data."""
+    """The data's name, open file, and size (None if it is not known)."""
     if data == "-":
         return "standard input", sys.stdin.buffer, None
     try:
@@ -478,8 +476,8 @@ def bytes_of(path: Path, most: int) -> bytes:
 
 
 def growing_file(path: Path, force: bool) -> FileIO:
-    """A file that has all that was written even if the process is killed, for it keeps nothing back: it is not written whole or not at
-    all.  Raises UserError.
+    """An unbuffered file: what was written stays in it even if the process is killed, so it can be incomplete.  Raises
+    UserError.
     """
     try:
         return FileIO(path, "w" if force else "x")

@@ -42,11 +42,11 @@ It must be a function of a module, without side effects.
 """
 
 REPEATS = 2
-"""So often tasks are done again whose worker process died, if none was finished since."""
+"""How many times in a row tasks are run again after a worker process died and no task was finished."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Linear algebra in a worker: with more threads than cores, they wait for each other most of the time."""
+"""One thread for linear algebra in a worker: with more threads than cores, threads mostly wait for each other."""
 MOST_PROCESSES = 1024
-"""Most processes.  More processes do not get the pipes and semaphores that they need, on any machine."""
+"""Largest number of processes.  No machine has the pipes and semaphores for more."""
 
 
 def cores() -> int:
@@ -60,7 +60,7 @@ def task_key(content: Task) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Python's numbers and lists for NumPy's scalars and arrays, which JSON cannot write."""
+    """Convert NumPy scalars and arrays, which JSON cannot hold, to Python numbers and lists."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a task's content and result must be what JSON can hold, not {type(value).__name__}")
@@ -88,14 +88,14 @@ class Workers:
     function: see ``Function``.  shared: what all tasks need, such as the data; sent to each worker once.
     jobs: a number of processes; if not given, the number of cores; with 1, tasks run in this process.
     title: the title of the bar, as ``progress.bar`` shows it; without a title there is no bar.
-    expect: the total number of tasks, if it is known in advance and more than are run at once.
+    expect: the total number of tasks, if it is known in advance and larger than that of one ``run``.
 
     An interrupt (or any exception) ends the workers at once.  Processes are spawned: a
     script whose own functions are the tasks needs ``if __name__ == "__main__":``.
 
-    What a worker was doing that dies is done again, up to ``REPEATS`` times.
+    If a worker dies, the unfinished tasks are run again, up to ``REPEATS`` times.
 
-    Raises UserError if jobs is no such number, or workers die again and again.
+    Raises UserError if jobs is invalid, or if workers keep dying.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Workers:
 
         Each result is kept as soon as it is there.  Equal tasks run once.
         until: a time of ``time.monotonic``.  Tasks that are unfinished then are given up, and their results are None.
-        least: so many are waited for, nevertheless.
+        least: the number of tasks to wait for even after that time.
         """
         keys = [task_key(task) for task in tasks]
         wanted = dict(zip(keys, tasks, strict=True))
@@ -158,11 +158,11 @@ class Workers:
         return self.found.get(task_key(task))
 
     def took(self, task: Task) -> float:
-        """How many seconds the task took; 0 if its result was found."""
+        """How many seconds the task took; 0 if it was not run."""
         return self.seconds.get(task_key(task), 0.0)
 
     def _take(self, key: str, task: Task, result: Any, seconds: float) -> None:
-        # as if it came from another process, wherever it was computed
+        # through JSON, so that the result does not depend on where it was computed
         self.found[key] = json.loads(json.dumps(result, default=_plain))
         self.seconds[key] = seconds
         self.computed += 1
@@ -175,7 +175,7 @@ class Workers:
             try:
                 self._run_there(left, until, wanted)
             except BrokenProcessPool:
-                # it takes all that was running with it; a worker that was out of memory may find some the next time
+                # all running tasks are lost; a worker that ran out of memory may have enough the next time
                 self._end_processes()
                 repeated = 1 if self.computed > before else repeated + 1
                 if repeated > REPEATS:
@@ -187,7 +187,7 @@ class Workers:
             else:
                 break
         if not all(key in self.found for key in missing):
-            self._end_processes()  # the next tasks get new ones
+            self._end_processes()  # the next tasks get new processes
 
     def _run_there(self, missing: Mapping[str, Task], until: float, least: int) -> None:
         self._submit = self._submit or self._on_processes()
@@ -211,7 +211,7 @@ class Workers:
         return submit
 
     def _completed(self, futures: Any, until: float, least: int) -> Iterator[Any]:
-        """The futures as they finish, until the time is over; but ``least`` of them."""
+        """The futures as they finish, until the time is over and at least ``least`` of them have finished."""
         if until == math.inf:
             yield from concurrent.futures.as_completed(futures)
         else:
@@ -223,8 +223,9 @@ class Workers:
 
 
 class _Process(SpawnProcess):
-    """A spawned process that does not run the user's script again: in a script without ``if __name__ == "__main__":`` it would begin
-    the whole work anew, and so would its own processes.
+    """A spawned process that does not run the user's script again.
+
+    A script without ``if __name__ == "__main__":`` would otherwise start all its work again in each process, without end.
     """
 
     @staticmethod
@@ -242,8 +243,8 @@ class _Context(SpawnContext):
 
 
 def _context(function: Function, shared: Any) -> SpawnContext:
-    """How processes begin.  Where the function or the data are of the script itself, the script has to be imported."""
-    with contextlib.suppress(Exception):  # what cannot be pickled is said when it is sent
+    """How processes start.  If the script itself defines the function or the data, the processes have to import the script."""
+    with contextlib.suppress(Exception):  # what cannot be pickled is reported when it is sent
         if function.__module__ != "__main__" and b"__main__" not in pickle.dumps(shared):
             return _Context()
     return multiprocessing.get_context("spawn")
@@ -327,8 +328,10 @@ def run_program(
 def run_program(
     words: Sequence[str], environment: Mapping[str, str], timeout: float | None = None
 ) -> subprocess.CompletedProcess[str] | None:
-    """Run a program to its end, and take what it prints.  Within ``Threads`` it is killed with all that it has started
-    when they end.  The same happens after ``timeout`` seconds; then the result is None.
+    """Run a program to its end, and capture its output.
+
+    Within ``Threads``, the program and its children are killed when the threads end.  They are also killed after
+    ``timeout`` seconds; then the result is None.
     """
     threads = getattr(_here, "threads", None)
     known = set() if threads is None else threads.programs
@@ -353,7 +356,7 @@ def run_program(
 
 
 def _kill(program: subprocess.Popen[str]) -> None:
-    """A compiler's driver alone would leave the compiler itself behind."""
+    """Kill a program and its children: without its driver, a compiler would go on."""
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(program.pid, signal.SIGKILL)
@@ -384,7 +387,7 @@ def _without_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _environment(more: Mapping[str, str]) -> Iterator[None]:
-    """Variables for processes that start meanwhile; what the user has set stays."""
+    """Set environment variables for processes that start in the block, except those that the user has set."""
     new = {name: value for name, value in more.items() if name not in os.environ}
     os.environ.update(new)
     try:
@@ -395,7 +398,7 @@ def _environment(more: Mapping[str, str]) -> Iterator[None]:
 
 
 def collect_seldom() -> None:
-    """Look for cycles of garbage seldom: typed programs are many small objects that live long, and looking at them is a tenth of a plan."""
+    """Collect garbage rarely: typed programs are many small, long-lived objects, and scanning them takes a tenth of a plan's time."""
     gc.set_threshold(100_000, 20, 20)
 
 
@@ -453,7 +456,7 @@ class _OneThread(contextlib.ContextDecorator):
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
         self.limits: list[Any] = []
-        self.found = 0  # how many modules there were when libraries were looked for
+        self.found = 0  # the number of modules when libraries were last looked for
         self.libraries: Any = None
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal or in a notebook, else lines on standard error."""
+"""Progress of long work: a bar on a terminal or in a notebook, else lines on standard error."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pykernel.errors import visible
 Show = Callable[[float, str], None]
 """A function (amount done, name of the step)."""
 PAUSE = 2.0
-"""Seconds after which work is no longer silent."""
+"""Seconds before progress is shown."""
 BLINK = 0.5
 """Seconds between two changes of a notebook's bar."""
 
 
 @contextlib.contextmanager
 def bar(total: float | None = 1) -> Iterator[Show]:
-    """A bar, if standard error is a terminal; else as ``told_late``.  total: the amount of all work; None if it is not known."""
+    """A bar, if standard error is a terminal, else ``told_late``.  total: the amount of all work; None if it is not known."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -49,11 +49,11 @@ def bar(total: float | None = 1) -> Iterator[Show]:
 
 @contextlib.contextmanager
 def told_late(total: float | None = 1, pause: float | None = None) -> Iterator[Show]:
-    """A function say(amount done, text) that tells how far the work is.
+    """A function say(amount done, text) that shows progress.
 
-    Work of less than ``pause`` seconds (``PAUSE``) is silent.  Later a notebook shows a bar with the newest text, until the work
-    ends.  Elsewhere the text is printed on standard error, with the part that is done if that is between 0 and 1; then what is
-    new, after as many seconds again or a tenth of those that have passed, so that a long log stays short.
+    Nothing is shown for the first ``pause`` seconds (``PAUSE``).  Then a notebook shows a bar with the newest text until the work
+    ends.  Elsewhere the text is printed on standard error, with the part that is done if that is between 0 and 1.  A new text is
+    printed after ``pause`` seconds or a tenth of the time so far, whichever is longer: a long log stays short.
     """
     display = _notebook()
     pause = PAUSE if pause is None else pause
@@ -92,7 +92,7 @@ def _lines(pause: float) -> Iterator[Show]:
 
 @contextlib.contextmanager
 def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
-    """One output of a notebook's cell, which a thread changes; it is empty at the end."""
+    """One output of a notebook's cell, which a thread updates and empties at the end."""
     started, ended = time.monotonic(), threading.Event()
     newest = (0.0, "")
 
@@ -113,7 +113,7 @@ def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
         nonlocal newest
         newest = part, text
 
-    # in the cell's context, or Jupyter would not know whose output this is
+    # in the cell's context, or Jupyter would not know which cell the output belongs to
     thread = threading.Thread(target=contextvars.copy_context().run, args=(show,), daemon=True)
     thread.start()
     try:
@@ -124,7 +124,7 @@ def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
 
 
 def _notebook() -> Callable[..., Any] | None:
-    """What shows something in a notebook that can be changed later: Jupyter's ``display``; None elsewhere."""
+    """Jupyter's ``display``, whose output can be changed later; None outside a notebook."""
     jupyter = sys.modules.get("IPython")
     if jupyter is None or getattr(jupyter.get_ipython(), "kernel", None) is None:
         return None
@@ -134,14 +134,14 @@ def _notebook() -> Callable[..., Any] | None:
 
 
 def _html(part: float, text: str, seconds: float) -> str:
-    """A bar; one that moves to and fro if nobody knows which part is done."""
+    """A bar, which moves to and fro if the part that is done is not known."""
     known, told = (f' value="{part:.3f}"', f" {part:.0%}") if 0 < part <= 1 else ("", "")
     return f"<progress{known}></progress>{told} {html.escape(text)}, {seconds:.0f} s"
 
 
 @contextlib.contextmanager
 def working(title: str | None, steps: int = 1) -> Iterator[Callable[[], None]]:
-    """Show how far the work is, and give the function that is called after each step.
+    """Show progress, and yield the function to call after each step.
 
     Without a title nothing is shown.
     """
@@ -154,7 +154,7 @@ def working(title: str | None, steps: int = 1) -> Iterator[Callable[[], None]]:
 
 
 class TaskBar:
-    """A progress bar, as ``progress.bar`` shows it: how many tasks are done."""
+    """A progress bar, as ``bar`` shows it, that counts finished tasks."""
 
     def __init__(self, title: str | None, expect: int = 0) -> None:
         self.title, self.expect, self.total, self.done = title, expect, 0, 0

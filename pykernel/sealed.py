@@ -22,7 +22,7 @@ _told = False
 
 
 def write_sealed(path: Path, content: bytes) -> None:
-    # a full disk only costs time, and so does a file that was lost because power failed
+    # a full disk, or a file lost in a power failure, only costs time
     with contextlib.suppress(UserError), whole_file(path, apart=True, lasting=False) as file:
         file.write(_seal(path, content) + content)
 
@@ -48,7 +48,7 @@ def read_sealed(path: Path) -> bytes | None:
 
 
 def kept_sealed(path: Path | None, make: Callable[[], bytes]) -> bytes:
-    """The content of a file; if it is not there, it is made and written.  path: None if nothing can be kept."""
+    """The content of a file; if there is no file, the content is made and written.  path: None if nothing can be kept."""
     content = read_sealed(path) if path else None
     if content is None:
         content = make()
@@ -58,7 +58,7 @@ def kept_sealed(path: Path | None, make: Callable[[], bytes]) -> bytes:
 
 
 def _seal(path: Path, content: bytes) -> bytes:
-    """A digest of the content and of the file's name.  So a file that was renamed is refused as well."""
+    """A digest of the content and of the file's name, so that a renamed file is refused as well."""
     return hashlib.sha256(f"{path.parent.name}/{path.name}\0".encode() + content).digest()
 
 

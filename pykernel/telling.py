@@ -1,4 +1,4 @@
-"""Messages of workflows: where they go, what refuses, and how numbers, sizes and times stand in sentences, tables and JSON."""
+"""Messages of workflows: where they go, and how numbers, sizes and times are written in sentences, tables and JSON."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pykernel.progress import Show, told_late
 
 
 class Watch:
-    """Receives a workflow's messages.  This class shows only how far work is that takes more than two seconds: in a notebook as a
-    bar, else as lines on standard error.
+    """Receives a workflow's messages.  This class shows only the progress of work that takes more than two seconds: as a bar in a
+    notebook, else as lines on standard error.
 
     The command line has a subclass that prints all messages; a program may have one that logs them.
     """
@@ -46,7 +46,7 @@ class Watch:
 
 
 class Silent(Watch):
-    """Prints nothing at all: for a part of a work of which the whole is told."""
+    """Prints nothing: for one part of some work whose progress is shown as a whole."""
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         return contextlib.nullcontext(lambda done, what: None)
@@ -74,7 +74,7 @@ def byte_count(size: int | None) -> str:
 
 
 def counts(figures: Mapping[str, Any], *keys: str, digits: int = 0, missing: str = "-") -> list[str]:
-    """Figures as text; ``missing`` for a figure that there is not."""
+    """Figures as text; ``missing`` for a figure that is None."""
     return [missing if figures[key] is None else f"{figures[key]:,.{digits}f}" for key in keys]
 
 
@@ -92,7 +92,7 @@ def tick(value: float) -> str:
 
 
 def error_and_deviation(told: Mapping[str, Any] | None) -> str:
-    """An error and half of its interval of 95 %, or its standard deviation; nothing if there is none."""
+    """An error ± half of its 95 % interval, or ± its standard deviation; "" if there is no error."""
     return "" if told is None else f"{number(told['error'])} ± {number(told.get('within', told.get('deviation')))}"
 
 
@@ -106,7 +106,7 @@ def duration(seconds: float) -> str:
 def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
     """A sentence for the result of ``host.scores.verdict``: which is better, by which factor, and both errors.
 
-    shown: prints an error.
+    shown: formats an error.
     """
     won, ratio = found["winner"], found["ratio"]
     errors = [shown(found["error"]), shown(found["model"])]
@@ -132,7 +132,7 @@ def rivals_told(report: Mapping[str, Any]) -> str:
 
 
 def refused_told(report: Mapping[str, Any]) -> list[str]:
-    """A sentence that counts the rows that the model refused to answer or to learn; none if it refused none."""
+    """A sentence that counts the rows that the model refused to answer or to learn; no sentence if there are none."""
     return [f"{report['refused']:,} of {report['rows']:,} {unit_of(report)}s were refused"] if report["refused"] else []
 
 
@@ -146,23 +146,23 @@ def rate(part: float | None) -> str:
 
 
 WIDTH = 110
-"""Most characters of a line about a table, without the word before it."""
+"""Largest number of characters in a line about a table, without the word in front of it."""
 THEN = {
     "left out": "left out",
     "skipped": "neither predicted nor learned",
     "emptied": "kept, with empty cells",
     "completed": "something stands in for it, by [input] missing",
 }
-"""What becomes of rows with a missing input."""
+"""What happens to rows with a missing input."""
 WORSE = 1.25
-"""It is told if the last rows err so many times as much as rows left out between others."""
+"""A message says so if the error on the last rows is this many times that on rows held out between others."""
 SENTINEL = {
     "read": "they are read as numbers: leave them empty if no value was measured there",
     "missing": "treated as missing",
     "gone": "convert emptied them",
     "emptied": "the new table has empty cells there",
 }
-"""What becomes of sentinels."""
+"""What happens to sentinel values."""
 LEFT_OUT = {
     "constant": "always the same",
     "counts": "a count of time or rows",
@@ -178,7 +178,7 @@ LEFT_OUT = {
 
 
 def data_told(data: Mapping[str, Any] | None) -> list[str]:
-    """Lines about what was read from a table, and the command that makes inputs of what was left out."""
+    """Lines about what was read from a table, and the command that turns left-out columns into inputs."""
     if data is None:
         return []
     offer = _offer(data)
@@ -189,7 +189,7 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
 def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     """Sentences about what was read from a table.
 
-    data: as ``rows.columns.Columns.report`` makes it.  Nothing is told about a clean table whose columns were named.
+    data: as ``rows.columns.Columns.report`` makes it.  There are no sentences about a clean table whose columns were named.
     """
     if data is None:
         return []
@@ -253,15 +253,15 @@ def _are_no(cells: int, kind: str) -> str:
 
 
 def skipped(rows: int, then: str = "skipped", by: Sequence[str] = ()) -> str:
-    """A sentence that counts rows with a missing input, and says what becomes of them, a key of ``THEN``.
+    """A sentence that counts rows with a missing input, and says what happens to them (``then``, a key of ``THEN``).
 
-    by: the values of [input] missing that would keep them.
+    by: the values of [input] missing that would keep these rows.
     """
     return f"{_several(rows, 'row')} with a missing input: {THEN[then]}{stands_in(by)}"
 
 
 def stands_in(by: Sequence[str]) -> str:
-    """What would keep rows with a missing input, behind what becomes of them."""
+    """The end of a sentence: the values of [input] missing that would keep rows with a missing input."""
     ways = " or ".join(f'"{each}"' for each in by)
     return f"; [input] missing = {ways} keeps such rows" if ways else ""
 
@@ -277,13 +277,13 @@ def _named(names: Sequence[str], most: int = 6) -> str:
 
 
 def _some(sentences: Sequence[str], most: int = 4) -> list[str]:
-    """The first sentences, and of how many other columns the same could be said."""
+    """The first sentences, and the number of other columns for which the same holds."""
     more = len(sentences) - most
     return list(sentences) if more <= 1 else [*sentences[:most], f"the same of {more:,} other columns"]
 
 
 def _apart(found: Mapping[str, Any]) -> str:
-    """What lies far from all other numbers of a column."""
+    """A sentence about cells that are far from all other numbers of their column."""
     cells, low, high = _several(found["cells"], "cell"), *map(_plain, found["others"])
     are, where = "is" if found["cells"] == 1 else "are", f"far from all others ({low} to {high})"
     if found["cells"] > found["different"]:
@@ -308,7 +308,7 @@ def _plain(value: float) -> str:
 
 
 def _offer(data: Mapping[str, Any]) -> list[str]:
-    """What makes inputs of columns of words and times, and empties sentinels, and the command on a line of its own."""
+    """What ``pykernel table`` would make of words, times and sentinels, and the command on a separate line."""
     few = [each["column"] for each in data["left_out"] if each["words"]]
     times = [each["column"] for each in data["left_out"] if each["why"] == "time"]
     values = dict.fromkeys(
@@ -367,7 +367,7 @@ def counted(report: Mapping[str, Any]) -> str:
 
 
 def judged_on(report: Mapping[str, Any]) -> str:
-    """On what a plan's models were judged."""
+    """The rows or devices on which a plan's models were judged."""
     if devices := report["device_count"]:
         judges = report["judges"]
         return f"{'each' if judges == devices else f'{judges:,}'} of {devices:,} devices, by models of others"
@@ -375,13 +375,13 @@ def judged_on(report: Mapping[str, Any]) -> str:
 
 
 SHOWN_DEVICES = 20
-"""Most devices that a table has; of more, those that are worst."""
+"""Largest number of devices in a table; if there are more, it has the worst."""
 
 
 def devices_shown(
     rows: Sequence[Mapping[str, Any]], worst: Callable[[Mapping[str, Any]], float | None]
 ) -> tuple[list[Any], str]:
-    """The devices of a table, in their order, and words for the title; of many the worst, the worst first."""
+    """The devices that a table shows, and words for its title: all in their order, or if there are many the worst, worst first."""
     if len(rows) <= SHOWN_DEVICES:
         return list(rows), _several(len(rows), "device")
     ranked = sorted(rows, key=lambda row: -math.inf if (value := worst(row)) is None else value, reverse=True)
@@ -416,16 +416,16 @@ MEASURES = {
     "in_alarm": "in alarm",
     "faults_missed": "faults missed",
 }
-"""What errors are, as it is printed."""
+"""Error measures, as they are printed."""
 
 
 def without_model(classes: Sequence[str] | None) -> str:
-    """What predicts without a model; classes: those of the label, if it has some."""
+    """The prediction without a model, in words.  classes: those of the label, if it has any."""
     return "always the most frequent class" if classes else "always the mean"
 
 
 def simple_errors(report: Mapping[str, Any]) -> dict[str, float]:
-    """The errors of simple predictors, beside those of ``fit`` and ``basis``."""
+    """The errors of simple predictors, in the measure of the model's error."""
     return {name: found[report["measure"]] for name, found in report["simple"].items()}
 
 
@@ -436,7 +436,7 @@ def how_tested(report: Mapping[str, Any]) -> str:
 
 
 def judged_told(report: Mapping[str, Any]) -> list[str]:
-    """What the rows that ``fit`` held out say of rows to come."""
+    """Sentences on what the rows that ``fit`` held out say about future rows."""
     errors, shown, told = report["errors"], rate if report["classes"] else number, list[str]()
     if refused := errors.get("held_out_refused"):
         told.append(
@@ -463,12 +463,12 @@ def key_values(values: Mapping[str, float | str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """NumPy's scalars and paths, for json."""
+    """A NumPy scalar or a path as a value for ``json``."""
     return value.item() if hasattr(value, "item") else str(value)
 
 
 def finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: null stands for them."""
+    """The value with None (null) for NaN and infinity, which JSON does not have."""
     if isinstance(value, Mapping):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -480,7 +480,7 @@ def finite(value: Any) -> Any:
 
 
 def misses(row: Mapping[str, Any]) -> str:
-    """What a monitor promises."""
+    """A monitor, the estimated part of faults that it misses, its part of false alarms, and its size."""
     told = row["learning"]
     missed = f"misses {rate(told['error'])} ± {rate(told['within'])} of such faults"
     return (
@@ -499,7 +499,7 @@ KINDS = {
 
 
 def faults_told(found: Mapping[str, Any]) -> str:
-    """Which faults a monitor is judged by."""
+    """The faults on which a monitor is judged."""
     (least, most), (short, long) = found["sizes"], found["rows"]
     return (
         f"{found['kinds']} kinds: {', '.join(found['manners'])}; {short} to {long} rows long, {least:g} to {most:g} times as large as the "
@@ -508,7 +508,7 @@ def faults_told(found: Mapping[str, Any]) -> str:
 
 
 def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
-    """Of which kinds or manners a monitor misses faults, what is missed most first."""
+    """The kinds or manners of the faults that a monitor misses, those missed most first."""
     kinds = sorted(
         ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
     )
@@ -529,7 +529,7 @@ def against_monitors(found: Mapping[str, Any]) -> str:
 
 
 def of_simple(found: Mapping[str, Any] | None) -> str:
-    """A model's error over that of the best simple predictor."""
+    """A model's error divided by that of the best simple predictor."""
     if found is None or found["ratio"] is None:
         return ""
     return f"{found['ratio']:.2f} ± {(found['high'] - found['low']) / 2:.2f}"
@@ -549,7 +549,7 @@ def _alike(one: float, other: float) -> bool:
 
 
 def where_simple_is_better(row: Mapping[str, Any]) -> str:
-    """A simple predictor that errs less than a model, as the end of a sentence; "" if there is none."""
+    """A simple predictor with a smaller error than the model, as the end of a sentence; "" if there is none."""
     found = row["beside"]
     if found is None or not found["error"] < found["model"]:
         return ""
@@ -561,12 +561,12 @@ CHOICE = {
     "test": "a paired test does not tell the two apart",
     "chance": "chance makes such a difference",
 }
-"""Why another model than that of smallest error is planned."""
+"""Why the planned model is not the one with the smallest error."""
 
 
 def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """Why the planned model is not the one of smallest error, or of a monitor why it promises more than the table shows; "" if neither
-    is so.
+    """Why the planned model is not the one with the smallest error, and why a monitor's estimate differs from the table; "" if neither
+    holds.
     """
     found, winner = report["choice"], report["winner"]
     parts = []
@@ -580,7 +580,7 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
 
 
 def growth(promise: Mapping[str, Any]) -> str:
-    """That errors grow along the table; "" if they do not."""
+    """A sentence that says that errors grow along the table; "" if they do not."""
     if "last" not in promise:
         return ""
     ends = f"{number(promise['first'])} where the judged rows begin, {number(promise['last'])} where they end"
@@ -588,7 +588,7 @@ def growth(promise: Mapping[str, Any]) -> str:
 
 
 def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """Whether a frozen model errs as much as was promised."""
+    """Whether a frozen model's error is as large as promised."""
     errors = (
         f"{shown(found['here'])} over all rows, where {shown(found['error'])} ± {shown(found['within'])} was promised"
     )
@@ -596,11 +596,11 @@ def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = numbe
 
 
 FOLLOW = 0.5
-"""Errors of a frozen model that correlate so much with those of the row before are told."""
+"""From this correlation on, a message says that a frozen model's error depends on that of the row before."""
 
 
 def inertia(report: Mapping[str, Any]) -> str | None:
-    """What errors that follow each other say of a frozen model; None if there is nothing to say."""
+    """Advice if the errors of a frozen model correlate from row to row; None if they do not."""
     told = report["winner"]["frozen"] or {}
     if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
         return None
@@ -608,7 +608,10 @@ def inertia(report: Mapping[str, Any]) -> str | None:
 
 
 def gapped(errors: Mapping[str, float]) -> str | None:
-    """What stands in for missing inputs, and what it earns; None if no row lacks one, or nothing can.  errors: by [input] missing."""
+    """The errors with each way to fill in missing inputs; None if no input is missing, or none can be filled in.
+
+    errors: value of [input] missing -> error.
+    """
     ways = [f'{number(error)} with [input] missing = "{way}"' for way, error in errors.items() if way != "refuse"]
     if not ways or "refuse" not in errors:
         return None

@@ -41,6 +41,20 @@ WIDE = """
 </style>
 """
 """Of the tables of papers, which have six columns: long names break, so that all columns are seen."""
+SPEC = """
+<style>
+.md-typeset td:nth-child(5) { min-width: 14rem; }
+@media (max-width: 50rem) {
+  .md-typeset tr:has(th:nth-child(5)), .md-typeset tr:has(td:nth-child(5)) td:empty { display: none; }
+  .md-typeset tr:has(td:nth-child(5)) td { display: block; border-top: 0; padding: .1em .8em; min-width: 0; }
+  .md-typeset tr:has(td:nth-child(5)) td:first-child { border-top: .05rem solid var(--md-typeset-table-color); }
+  .md-typeset tr:has(td:nth-child(5)) td:nth-child(2)::before { content: "rules: "; }
+  .md-typeset tr:has(td:nth-child(5)) td:nth-child(3)::before { content: "default: "; }
+  .md-typeset tr:has(td:nth-child(5)) td:nth-child(4)::before { content: "range: "; }
+}
+</style>
+"""
+"""On a phone a key of a spec is a paragraph, not a row: its meaning is seen."""
 LINK = re.compile(r"(!?)\[((?:`[^`]*`|[^][`])*)\]\(([^()#:\s]*)(#[^()\s]*)?\)")
 
 
@@ -79,10 +93,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if name.startswith("paper-"):
         markdown += WIDE
     if name == "reference/spec.md":
-        markdown += "\n<style>.md-typeset td:nth-child(5) { min-width: 14rem; }</style>\n"
-        markdown += (
-            "\n## For editors\n\n[The JSON Schema](../spec.schema.json) of all keys; `pykernel info schema` prints it.\n"
-        )
+        markdown += SPEC
+        markdown += "\n## For editors\n\n[The JSON Schema](../spec.schema.json) of all keys; `pykernel info schema` prints it.\n"
     if name == "reference/commands.md":
         markdown = with_help(markdown)
     # in a table GitHub wants a bar in code escaped, Python-Markdown does not

@@ -47,14 +47,6 @@ def before(rows: Rows, costs: Rows) -> str:
     return by_budget(rows, experiment="budget", settings="report", when="before")
 
 
-def after(rows: Rows, costs: Rows) -> str:
-    return by_budget(rows, experiment="budget", settings="report", when="after")
-
-
-def defaults(rows: Rows, costs: Rows) -> str:
-    return by_budget(rows, experiment="budget", settings="defaults", when="after")
-
-
 def baselines(rows: Rows, costs: Rows) -> str:
     return by_budget(rows, (6, 8, 10, 12, 14, 16, 20), experiment="baselines")
 
@@ -84,49 +76,6 @@ def pairs(rows: Rows, costs: Rows) -> str:
     return "\n\n".join(tables)
 
 
-def lambdas(rows: Rows, costs: Rows) -> str:
-    body = []
-    chosen = figures.select(rows, experiment="lambda_max")
-    found = {(row["method"], *row["parameter"].split(", ")): row for row in chosen}
-    for method, threshold in dict.fromkeys((method, threshold) for method, threshold, _ in found):
-        line = [method, threshold]
-        for candidates in ("all", "newest"):
-            row = found.get((method, threshold, candidates))
-            line += [f"{float(row['vectors']):.1f}", cell(row)] if row else ["", ""]
-        body.append(line)
-    header = ["technique", "lambda_max", "vectors, all", "error, all", "vectors, newest", "error, newest"]
-    return markdown(header, body)
-
-
-def truncation(rows: Rows, costs: Rows) -> str:
-    chosen = figures.select(rows, experiment="truncation")
-    return markdown(
-        ["decay, truncation", "vectors", "error"],
-        [[row["parameter"], f"{float(row['vectors']):.1f}", cell(row)] for row in chosen],
-    )
-
-
-def cost(rows: Rows, costs: Rows) -> str:
-    names = list(dict.fromkeys(row["technique"] for row in costs))
-    found = {(row["technique"], row["task"], int(row["n_max"])): row for row in costs}
-
-    def shown(name: str, task: str, n: int) -> str:
-        row = found.get((name, task, n))
-        return f"{float(row['microseconds']):.2f} ({float(row['ratio_to_nt']):.1f})" if row else ""
-
-    report, larger = (6, 12, 24), (32, 64, 128, 256)
-    body = [
-        [
-            name,
-            *(shown(name, "sinc", n) for n in report),
-            *(shown(name, "noise", n) for n in larger),
-            f"{figures.exponent(costs, name, 'noise', 64):.2f}",
-        ]
-        for name in names
-    ]
-    return markdown(["technique", *(f"N = {n}" for n in (*report, *larger)), "exponent"], body)
-
-
 def removals(rows: Rows, costs: Rows) -> str:
     body = []
     for name, sigma in (("2", 0.9), ("3", 0.5)):
@@ -140,14 +89,9 @@ def removals(rows: Rows, costs: Rows) -> str:
 
 TABLES: dict[str, Callable[[Rows, Rows], str]] = {
     "before": before,
-    "after": after,
-    "defaults": defaults,
     "baselines": baselines,
     "references": references,
     "pairs": pairs,
-    "lambdas": lambdas,
-    "truncation": truncation,
-    "cost": cost,
     "removals": removals,
 }
 
@@ -188,14 +132,15 @@ def claim(holds: bool, text: str) -> str:
 def fact_reference(rows: Rows, costs: Rows) -> str:
     row = one(rows, experiment="reference", method="none removed", parameter="sigma 0.5")
     mean, error = float(row["mse_mean"]), float(row["mse_std"]) / np.sqrt(int(row["realisations"]))
-    return claim(abs(mean - 4.76e-5) < 2 * error, f"{mean * 1e5:.2f}e-5, standard error {error * 1e5:.2f}e-5")
+    return claim(abs(mean - 4.76e-5) < 2 * error, f"{mean * 1e5:.2f}e-5 with a standard error of {error * 1e5:.2f}e-5")
 
 
 def fact_enough(rows: Rows, costs: Rows) -> str:
     klms, mklms = to_reference(rows, "klms", 14), to_reference(rows, "mklms", 14)
     return claim(
         max(klms) < 1.05 and mklms[0] < 1.25 and max(mklms[2:]) < 1.05,
-        f"KLMS {min(klms):.2f} to {max(klms):.2f} and MKLMS {min(mklms):.2f} to {max(mklms):.2f} times the reference",
+        f"from N = 14 on, KLMS has {min(klms):.2f} to {max(klms):.2f} times the error without removals, and MKLMS {min(mklms):.2f} to {max(mklms):.2f} "
+        "times",
     )
 
 
@@ -203,7 +148,7 @@ def fact_fast(rows: Rows, costs: Rows) -> str:
     values = [[r for n, r in ratios(rows, fast, "klms").items() if n >= 14] for fast in ("fklms", "fmklms")]
     return claim(
         min(map(min, values)) > 1.5,
-        f"FKLMS {span(values[0])} times, FMKLMS {span(values[1])} times the error of KLMS",
+        f"from N = 14 on, FKLMS has {span(values[0])} times the error of KLMS, and FMKLMS {span(values[1])} times",
     )
 
 
@@ -217,8 +162,8 @@ def fact_starved(rows: Rows, costs: Rows) -> str:
     better = [n for n, r in parts.items() if r < 0.95]
     return claim(
         worse == list(range(worse[0], worse[-1] + 1)) and better == list(range(better[0], better[-1] + 1)),
-        f"MKLMS is better from N = {worse[0]} to {worse[-1]} (at 8: {parts[8]:.1f} times), "
-        f"KLMS from {better[0]} to {better[-1]} (at 12: {1 / parts[12]:.1f} times)",
+        f"MKLMS has the smaller error from N = {worse[0]} to {worse[-1]} (at N = 8, the error of KLMS is {parts[8]:.1f} times as large), "
+        f"and KLMS from N = {better[0]} to {better[-1]} (at N = 12, that of MKLMS is {1 / parts[12]:.1f} times as large)",
     )
 
 
@@ -227,7 +172,7 @@ def fact_starved_fast(rows: Rows, costs: Rows) -> str:
     few, many = [r for n, r in parts.items() if n <= 7], [r for n, r in parts.items() if n >= 11]
     return claim(
         min(few) > 1 and max(many) < 1.2,
-        f"FKLMS has {span(few)} times the error of FMKLMS up to N = 7, and {span(many)} times from 11 on",
+        f"FKLMS has {span(few)} times the error of FMKLMS up to N = 7, and {span(many)} times from N = 11 on",
     )
 
 
@@ -242,7 +187,7 @@ def fact_hump(rows: Rows, costs: Rows) -> str:
     largest = max(float(row["multiplier_max"]) for row in rowset if 12 <= int(row["n_max"]) <= 20)
     return claim(
         max(parts) < 1.05 and largest < 10,
-        f"at most {max(parts):.2f} times MKLMS's from N = 12 to 20, and no multiplier above {largest:.1f}",
+        f"from N = 12 to 20, LS has at most {max(parts):.2f} times the error of MKLMS, and no multiplier exceeds {largest:.1f}",
     )
 
 
@@ -250,7 +195,8 @@ def fact_lsreg(rows: Rows, costs: Rows) -> str:
     literal, consistent = (list(ratios(rows, name, "mklms").values()) for name in ("lsreg", "lsridge"))
     return claim(
         max(literal) < 1.5 and max(consistent) < 1.5,
-        f"as printed {span(literal)} times, minimised by the projection too {span(consistent)} times",
+        f"with the penalty in the metric only, as printed, LS has {span(literal)} times the error of MKLMS; with the penalty also in the "
+        f"projection, {span(consistent)} times",
     )
 
 
@@ -259,7 +205,7 @@ def fact_edge(rows: Rows, costs: Rows) -> str:
     largest = {name: result["largest"] for name, result in found.items()}
     return claim(
         largest["ls"] > 10 * largest["lsridge"],
-        f"LS leaves multipliers up to {largest['ls']:,.0f}, LSridge up to {largest['lsridge']:.1f}, "
+        f"LS leaves multipliers up to {largest['ls']:,.0f}, LSridge up to {largest['lsridge']:.1f} and "
         f"KLMS up to {largest['klms']:.1f}",
     )
 
@@ -268,13 +214,16 @@ def fact_choice(rows: Rows, costs: Rows) -> str:
     found = figures.edge_removal()["ls"]
     return claim(
         found["choice"] < 2 and found["largest_if_chosen"] < 10,
-        f"it takes the one at {found['choice']:.1f}, and no multiplier exceeds {found['largest_if_chosen']:.1f}",
+        f"it removes the one at x = {found['choice']:.1f}, and no multiplier exceeds {found['largest_if_chosen']:.1f}",
     )
 
 
 def fact_even(rows: Rows, costs: Rows) -> str:
     row = one(rows, experiment="budget", method="fklms", settings="report", when="before", n_max="10")
-    return f"{float(row['gap_min']):.2f}, {float(row['gap_median']):.2f} and {float(row['gap_max']):.2f}"
+    return (
+        f"with N = 10, the smallest, the median and the largest gap between neighbours are {float(row['gap_min']):.2f}, "
+        f"{float(row['gap_median']):.2f} and {float(row['gap_max']):.2f} (medians of the realisations)"
+    )
 
 
 def fact_truncation(rows: Rows, costs: Rows) -> str:
@@ -283,7 +232,7 @@ def fact_truncation(rows: Rows, costs: Rows) -> str:
     both = int((old & small).sum())
     return claim(
         both > 0.8 * old.sum(),
-        f"{both} of the {old.sum()} vectors older than 35 are among the {small.sum()} smaller than 0.1",
+        f"{both} of the {old.sum()} vectors older than 35 samples are among the {small.sum()} whose multiplier is smaller than 0.1",
     )
 
 
@@ -294,7 +243,7 @@ def fact_cost(rows: Rows, costs: Rows) -> str:
     }
     return claim(
         at["fklms"] < at["klms"] < at["ls"],
-        f"KLMS takes {at['klms'] / at['fklms']:.1f} times as long as FKLMS, LS {at['ls'] / at['fklms']:.1f} times",
+        f"at N = 24, KLMS takes {at['klms'] / at['fklms']:.1f} times as long as FKLMS, and LS {at['ls'] / at['fklms']:.1f} times",
     )
 
 
@@ -304,7 +253,8 @@ def fact_exponents(rows: Rows, costs: Rows) -> str:
     cached = max(figures.exponent([row for row in costs if row["n_max"] != "256"], name, "noise", 64) for name in names)
     return claim(
         slopes["fklms"] < 1.3 and cached < 2.2,
-        f"{', '.join(f'{figures.label(name)} {slope:.1f}' for name, slope in slopes.items())}; up to N = 128 at most {cached:.1f}",
+        f"from N = 64 to 256, the time grows with these powers of N: "
+        f"{', '.join(f'{figures.label(name)} {slope:.1f}' for name, slope in slopes.items())}. Up to N = 128, no power exceeds {cached:.1f}",
     )
 
 
@@ -335,7 +285,7 @@ def fact_newest(rows: Rows, costs: Rows) -> str:
     }
     return claim(
         min(found.values()) > 0.8,
-        ", ".join(f"{figures.label(name)} {100 * part:.0f} %" for name, part in found.items()),
+        ", ".join(f"{100 * part:.0f} % with {figures.label(name)}" for name, part in found.items()),
     )
 
 
@@ -343,7 +293,7 @@ def fact_lambda(rows: Rows, costs: Rows) -> str:
     chosen = figures.select(rows, experiment="lambda_max")
     held = {(row["method"], *row["parameter"].split(", ")): float(row["vectors"]) for row in chosen}
     more = [held[m, t, "newest"] / held[m, t, "all"] - 1 for m, t, c in held if c == "all" and m != "fklms"]
-    return claim(min(more) > -0.02, f"{100 * min(more):.0f} to {100 * max(more):.0f} % more vectors")
+    return claim(min(more) > -0.02, f"{100 * min(more):.0f} to {100 * max(more):.0f} % more vectors remain")
 
 
 def fact_unrefused(rows: Rows, costs: Rows) -> str:
@@ -364,12 +314,14 @@ def to_exact(rows: Rows, name: str) -> list[float]:
 
 def fact_defaults(rows: Rows, costs: Rows) -> str:
     parts = [r for name in ("klms", "mklms", "sup", "ls") for r in to_exact(rows, name)]
-    return claim(max(parts) < 1.5, f"KLMS, MKLMS, SUP and LS have {span(parts)} times the error of float64")
+    return claim(
+        max(parts) < 1.5, f"KLMS, MKLMS, SUP and LS have {span(parts)} times the error of float64 with the same budget"
+    )
 
 
 def fact_penalty(rows: Rows, costs: Rows) -> str:
     parts = to_exact(rows, "lsridge")
-    return claim(max(parts) > 2, f"LSridge up to {max(parts):.1f} times")
+    return claim(max(parts) > 2, f"LSridge has up to {max(parts):.1f} times the error")
 
 
 def without_gate(rows: Rows, method: str, n_max: int) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -382,17 +334,7 @@ def fact_rounding(rows: Rows, costs: Rows) -> str:
     bare, gated = without_gate(rows, "lsreg", 10)
     return claim(
         float(bare["mse_max"]) > 5 * float(gated["mse_max"]),
-        f"at N = 10 the error is {cell(bare)} instead of {cell(gated)} (dotted in Fig. 8), up to {short(bare['mse_max'])} in one "
-        "realisation",
-    )
-
-
-def fact_lost_digits(rows: Rows, costs: Rows) -> str:
-    bare, gated = without_gate(rows, "mklms + none", 24)
-    return claim(
-        float(bare["mse_max"]) > 100 * float(gated["mse_max"]),
-        f"at N = 24 the error is {short(bare['mse_mean'])} ± {short(bare['mse_std'])} instead of {cell(gated)}, and "
-        f"{bare['diverged']} of {bare['realisations']} realisations diverge",
+        f"at N = 10, its error is {cell(bare)} instead of {cell(gated)}, and {short(bare['mse_max'])} in the worst realisation",
     )
 
 
@@ -406,7 +348,8 @@ def fact_baselines(rows: Rows, costs: Rows) -> str:
     )
     return claim(
         max(at.values()) < mklms / 10,
-        f"KRLS-T {short(at['krls-t'])} and FB-KRLS {short(at['fb-krls'])} where MKLMS has {short(mklms)}",
+        f"with 14 vectors, the error is {short(at['krls-t'])} with KRLS-T and {short(at['fb-krls'])} with FB-KRLS, against {short(mklms)} "
+        "with MKLMS",
     )
 
 

@@ -18,7 +18,7 @@ from pykernel.dialect import (
 )
 
 FLOOR_EXPONENT = 60
-"""Kernel values below 2**-60 are zero: beside the 1 of a vector with itself they are nothing in either precision."""
+"""Kernel values below 2**-60 are zero: next to k(v, v) = 1 they vanish in either precision."""
 
 EXP_LOWEST = Constant(-41.58883083359671856503)  # -FLOOR_EXPONENT ln 2
 LOG2_E = Constant(1.44269504088896340736)
@@ -88,8 +88,8 @@ EXP2_POLYNOMIAL = Constant(
 )
 
 
-# adding it rounds to a whole number k, and pow2_rounded of the sum is 2^k / RAISED: zero if k < -FLOOR_EXPONENT.  The polynomial
-# is RAISED times as large, so that no product is subnormal
+# adding ROUNDING rounds to an integer k, and pow2_rounded of the sum is 2^k / RAISED, or zero if k < -FLOOR_EXPONENT.  The
+# polynomial is multiplied by RAISED, so that no product is subnormal
 ROUNDING = Constant(float32=2.0**23 + 61, float64=2.0**52 + 61)
 RAISED = Constant(float32=2.0**66, float64=2.0**962)
 EXP2_RAISED = Constant(
@@ -181,7 +181,7 @@ def logistic(x: Real) -> Real:
 
 
 WHOLE = Constant(float32=2.0**24, float64=2.0**53)
-"""From here on every number is whole."""
+"""From here on every floating-point number is an integer."""
 MANY = Constant(2.0**22)
 ONE_OF_MANY = Constant(2.0**-22)
 # sin(2 pi s) / s and (cos(2 pi t) - 1) / t^2, highest power of s^2 and t^2 first; printed by benchmarks/host/exp_tables.py
@@ -250,7 +250,7 @@ def sine_of_quarter(turns: Real) -> Real:
 
 @kernel
 def beyond_whole(turns: Real) -> Real:
-    """What |turns| has beyond whole turns, exactly, from 0 to below 1; |turns| < WHOLE."""
+    """The fractional part of |turns|, without rounding, for |turns| < WHOLE."""
     # two steps, because a float64 number of turns may exceed int32
     rest = turns - real(truncate(turns * ONE_OF_MANY)) * MANY
     return absolute(rest - real(truncate(rest)))
@@ -353,7 +353,7 @@ def clipped(x: Real, low: Real, high: Real) -> Real:
 
 @kernel
 def bounded(x: Real, most: Real) -> Real:
-    """x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done."""
+    """x, limited to the range from -most to most.  NaN gives -most.  One comparison if x is within the range."""
     if absolute(x) <= most:
         return x
     if x > real(0):
@@ -363,7 +363,7 @@ def bounded(x: Real, most: Real) -> Real:
 
 @kernel
 def winner(y: Real[OUTPUTS]) -> Index:
-    """The class with the largest function.  Two classes share one function: a positive value means the second class."""
+    """The class whose function is largest.  Two classes share one function: a positive value means the second class."""
     best = 0
     if len(y) == 1:
         if y[0] > real(0):
@@ -377,7 +377,8 @@ def winner(y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def softmax(y: Real[OUTPUTS]) -> None:
-    """y_c = e^y_c / sum_k e^y_k, the probability of each class; with one y its logistic function, that of the second class.
+    """y_c = e^y_c / sum_k e^y_k, the probability of each class; a single y becomes its logistic function, the probability of
+    the second class.
 
     y must be finite.  O(classes).
     """
@@ -395,7 +396,7 @@ def softmax(y: Real[OUTPUTS]) -> None:
 
 @kernel
 def each_class(q: Real[OUTPUTS], p: Real[CLASSES]) -> None:
-    """p: the probability of each class; q: the same, or of two classes that of the second alone."""
+    """p: the probability of each class; q: the same, but for two classes only that of the second."""
     if len(q) == 1:
         p[0] = real(1) - q[0]
         p[1] = q[0]
@@ -405,7 +406,7 @@ def each_class(q: Real[OUTPUTS], p: Real[CLASSES]) -> None:
 
 @kernel
 def platt(f: Real[OUTPUTS], slopes: Real[OUTPUTS], offsets: Real[OUTPUTS], p: Real[CLASSES], single: Bool) -> None:
-    """p: the probability of each class (Platt, Probabilities for SV Machines, 1999); of several their sum is 1."""
+    """p: the probability of each class (Platt, Probabilities for SV Machines, 1999); they sum to 1."""
     if single:
         p[1] = logistic(slopes[0] * f[0] + offsets[0])
         p[0] = real(1) - p[1]

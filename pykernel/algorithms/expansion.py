@@ -1,23 +1,26 @@
-"""Kernel expansions that were trained elsewhere and go on learning: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
+"""Kernel expansions that were trained elsewhere and keep learning: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
 
-The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are constants.  What is learned is w, zero before the
-first sample: until then the answers are those of the frozen model (``pykernel.algorithms.frozen``), to the bit.  The features
+The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are constants.  Only w is learned.  It is zero
+before the first sample: until then the answers are those of the frozen model (``pykernel.algorithms.frozen``), to the bit.  The
+features
 phi are the k(v_i, x) and the constant 1.  Weights are learned as in ``pykernel.algorithms.linear`` by normalised least mean
 squares, or by recursive least squares that forget back to the prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria,
 Kernel Recursive Least-Squares Tracker, 2012, III.A):
 
     w + P phi e / (1 + phi'P phi),  P <- lambda (P - P phi phi'P / (1 + phi'P phi)) + (1 - lambda) P_0,  P_0 = prior_variance I.
 
-Kept is D = P_0 - P, zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P phi)).  A sum of squares is positive semidefinite,
-and P stays at or above (1 - lambda) P_0, far above what rounding changes: so no direction winds up, and no root is needed.
+The model keeps D = P_0 - P, which is zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P phi)).  D is a sum of squares and
+so positive semidefinite, and P stays at or above (1 - lambda) P_0, far above rounding errors.  So P does not grow in any
+direction, and no square root is needed.
 
-Classes can also be learned by their probabilities p = softmax(f).  -log p_y has the gradient (p_c - 1_y) phi, and second derivatives
-of about 1/4 at most (D. Boehning, Multinomial logistic regression algorithm, 1992): with 1/4, Newton's step is that of least squares
-for the error e_c = 4 (1_y - p_c).  Two classes have one function, the logarithm of the odds of the second; its half stands for both
-where probabilities are made of it.  A class that was not trained is never the answer before its first label.
+Classes can also be learned by their probabilities p = softmax(f).  -log p_y has the gradient (p_c - 1_y) phi, and second
+derivatives of at most about 1/4 (D. Boehning, Multinomial logistic regression algorithm, 1992): with 1/4, Newton's step is that
+of least squares
+for the error e_c = 4 (1_y - p_c).  Two classes share one function, the log odds of the second; probabilities are computed from
+half of it.  A class that was not trained is never predicted before its first label.
 
-Where labels are numbers, f_0 is taken off them before all else: every stage sees what the trained function has left.  So this
-model has a ``respond`` of its own, in place of the frame's.
+Where labels are numbers, f_0 is subtracted from them first, so every stage sees the residual of the trained function.  So this
+model has its own ``respond`` instead of the frame's.
 """
 
 from dataclasses import replace
@@ -75,9 +78,9 @@ class ExpansionConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.expansion``."""
 
     begins: bool  # whether there is a trained function f_0
-    continues: bool  # whether labels count from f_0
+    continues: bool  # whether f_0 is subtracted from labels
     adds: bool  # whether the label has classes that were not trained
-    trained_classes: Index  # how many were
+    trained_classes: Index  # number of trained classes
     products: bool  # whether distances are computed from products
     calibrated: bool  # whether functions give probabilities
     vectors: Real[FEATURES - 1, DIM]  # v
@@ -86,8 +89,8 @@ class ExpansionConfig(Config):
     bias: Real[OUTPUTS]  # of the trained functions
     folded: Real[FEATURES - 1, DIM + 1]  # a row for each vector v: -rate |v|^2, 2 rate v
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
-    prior_variance: Real  # of each weight before the first sample
-    settled_limit: Real  # a little above it
+    prior_variance: Real  # variance of each weight before the first sample
+    settled_limit: Real  # limit of |D_ij|, a little above prior_variance
     # probability = 1 / (1 + exp(-(slope f + offset)))
     calibration_slopes: Real[OUTPUTS]
     calibration_offsets: Real[OUTPUTS]
@@ -102,9 +105,9 @@ class ExpansionWork(Struct):
 
 
 class Settled(Struct):
-    """What is known of the weights."""
+    """What labels have revealed about the weights."""
 
-    # D: the prior covariance less that of today, its lower triangle by rows
+    # D: the prior covariance minus the current one, its lower triangle row by row
     settled: between(Real[PACKED], "-settled_limit", "settled_limit")
 
 
@@ -124,7 +127,7 @@ def compare(m: ExpansionModel, x: Real[DIM]) -> None:
 
 @kernel
 def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
-    """phi_i = k(v_i, x) but for a factor that all share, which is returned.  O(N D).
+    """phi_i = k(v_i, x), up to a common factor, which is returned.  O(N D).
 
     As ``frozen.evaluate_by_products``: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.
     """
@@ -147,7 +150,7 @@ def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
 
 @kernel
 def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
-    """The features at x, and m.trained: the trained functions' values.  O(N D + N) for each output."""
+    """Compute the features at x, and the values of the trained functions in m.trained.  O(N D + N) for each output."""
     rest = real(1)
     if m.products:
         rest = compare_by_products(m, x)
@@ -155,7 +158,7 @@ def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
         compare(m, x)
     if m.begins:
         for o in range(len(m.trained)):
-            # in the order of the frozen model
+            # summed in the order of the frozen model
             total = real(0) if m.products else m.bias[o]
             for i in range(len(m.vectors)):
                 total += m.multipliers[i, o] * m.phi[i]
@@ -167,14 +170,14 @@ def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
 
 @kernel
 def learned(m: ExpansionModel, o: Index) -> Real:
-    """The rule's own answer from the features: what was learned; where labels do not count from f_0, with f_0."""
+    """The rule's own answer from the features: the learned part, plus f_0 unless labels have f_0 subtracted."""
     total = plus_product(m.weights[o, len(m.vectors)], m.weights[o], m.phi, len(m.vectors))
     return m.trained[o] + total if m.begins and not m.continues else total
 
 
 @kernel
 def weigh(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), or what of it was learned.  O(N D + N) for each output."""
+    """y = f(x), or only its learned part if labels have f_0 subtracted.  O(N D + N) for each output."""
     make_values(m, x)
     for o in range(len(y)):
         y[o] = learned(m, o)
@@ -182,7 +185,7 @@ def weigh(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def clamp_rest(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
-    """y: answers, which are kept between low and high; where labels count from f_0, without f_0."""
+    """Clip the answers y to the range from low to high; if y lacks f_0, clip the sum with f_0."""
     for o in range(len(y)):
         if m.continues:
             y[o] = clipped(m.trained[o] + y[o], m.low, m.high) - m.trained[o]
@@ -192,7 +195,7 @@ def clamp_rest(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def respond(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), with what the stages of labels do."""
+    """y = f(x), including the stages of labels."""
     see(m, x)
     weigh(m, m.x, y)
     combine(m, m.x, y)
@@ -213,7 +216,7 @@ def respond(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def take_off(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
-    """In place of the warm-up, for inputs have a scaling that is given: take f_0 off the labels.  The rule need not wait."""
+    """Subtract f_0 from the labels.  Returns False: inputs have a given scaling, so there is no warm-up."""
     if m.continues:
         see(m, x)
         make_values(m, m.x)
@@ -255,7 +258,7 @@ def settle(m: ExpansionModel, inverse: Real, fresh: Bool) -> None:
 def learn_by_least_squares(m: ExpansionModel) -> Index:
     """Learn by w + P phi e / (1 + phi'P phi), and update P.  O(N^2)."""
     spread = gather(m, False)
-    # only a memory that was overwritten holds a P that is not positive semidefinite: it begins anew
+    # only overwritten memory can hold a P that is not positive semidefinite: reset it
     fresh = not (spread >= real(0))
     if fresh:
         spread = gather(m, True)
@@ -299,8 +302,8 @@ def blank(m: ExpansionModel) -> Bool:
 
 @kernel
 def keeps(m: ExpansionModel) -> Bool:
-    """Whether learning could have led to this state: no variance is above the prior's, and no number of D above the two on its diagonal
-    that bound it, with room for rounding.  O(N^2).
+    """Whether learning could have led to this state: D_ii >= 0 and |D_ij| <= D_ii + D_jj, which leaves room for rounding.
+    O(N^2).
     """
     if m.gain == Gain.RLS:
         row = 0
@@ -331,20 +334,20 @@ def chances(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 @kernel
 def halve(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
-    """What probabilities are made of: of two classes f / 2, for they have -f / 2 and f / 2."""
+    """Prepare y for probabilities: two classes have -f / 2 and f / 2, so their f is halved."""
     if m.single:
         y[0] = real(0.5) * y[0]
 
 
 @kernel
 def unknown(m: ExpansionModel, o: Index) -> Bool:
-    """Whether a class was not learned: its first label moves the weight of the constant."""
+    """Whether a class has had no label yet: the first one moves the weight of the constant."""
     return m.weights[o, len(m.vectors)] == real(0)
 
 
 @kernel
 def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x); of a class that was neither trained nor learned, below all others.  O(N D + N) for each output."""
+    """y = f(x), but below all others for a class that was neither trained nor learned.  O(N D + N) for each output."""
     weigh(m, x, y)
     if m.adds:
         for o in range(m.trained_classes, len(y)):
@@ -354,8 +357,8 @@ def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def hold_back(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
-    """y: what model and expert say.  A class that was neither trained nor learned is not named, whatever the expert says and it weighs:
-    it keeps at most the probability of a random label, and the others share the rest.  O(classes)."""
+    """y: the joint answer of model and expert.  A class that was neither trained nor learned is never predicted, whatever its
+    weight: it gets at most the probability of a random label, and the others share the rest.  O(classes)."""
     least = random_labels(m) * by_chance(len(y))
     known = real(0)
     rest = real(1)
@@ -380,14 +383,14 @@ def hold_back(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def weigh_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y: what probabilities are made of.  O(N D + N) for each output."""
+    """y: the values that probabilities are computed from.  O(N D + N) for each output."""
     name_classes(m, x, y)
     halve(m, y)
 
 
 @kernel
 def respond_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x); with a linear expert what both say of the classes."""
+    """y = f(x); with a linear expert, the joint answer of both."""
     see(m, x)
     name_classes(m, m.x, y)
     if m.votes:
@@ -408,8 +411,8 @@ def chances_of_classes(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> Non
 
 @kernel
 def errs_wildly(m: ExpansionModel) -> Bool:
-    """Whether another class's function, in m.error, is above that of the label's by WILD standard deviations of the prior: steps of
-    probabilities are small, so that only a memory that was overwritten has such weights.  O(N).
+    """Whether another class's function, in m.error, exceeds that of the label by WILD standard deviations of the prior.
+    Learning takes small steps, so only overwritten memory has such weights.  O(N).
     """
     square = real(0)
     for k in range(len(m.phi)):

@@ -1,18 +1,17 @@
-"""A linear expert beside the model: the answer is never much worse than that of recursive least squares.
+"""A linear expert in addition to the model: the answer is never much worse than that of recursive least squares.
 
-The expert learns labels from inputs in units that stay: the standardiser moves, and what moves would spoil least squares.
-Where inputs are scaled by given numbers, these are its units.  The
-label that was known last may be an input of its own: in units of the first labels' deviation, as far as it counted, and for a label
-that comes late the one that was known when it was asked for.  Its
-covariance P = U D U' is kept by its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977,
-V.3), so that P is positive semidefinite by form: U is a unit upper triangle, and D is not negative.  Where there are many inputs,
-only blocks of P are kept: each learns the label as if the uncertainty of all other blocks were noise.  That takes O(D).
+The expert learns labels from inputs in fixed units: the moving scale of the standardiser would spoil least squares.  If inputs
+are scaled by given numbers, these are its units.  The latest known label may be another input, clipped, in units of the first
+labels' deviation.  If labels come late, it is the one that was known when the sample was asked for.  The covariance P = U D U'
+is kept by its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977,
+V.3), so that P is always positive semidefinite: U is a unit upper triangle, and D is not negative.  With many inputs, only
+blocks of P are kept: each block learns the label as if the uncertainty of all other blocks were noise.  That takes O(D).
 
 Both the model and the expert are judged by their recent squared errors a and b: the answer is their mean with the weights
-a^-8 and b^-8.  So a model that is twice as wrong as the other counts a 65,536th, and two that are equally good are averaged.
+a^-8 and b^-8.  So if one has twice the error of the other, its weight is 1/65,536 of the other's, and two equally good ones are averaged.
 
-Where the label is a class, the expert has a function for each, which should be at least 1 for inputs of the class and at most -1
-for others, and what is averaged are probabilities (``pykernel.algorithms.poll``).
+If the label is a class, the expert has a function for each class, which should be at least 1 for its inputs and at most -1 for
+others, and probabilities are averaged (``pykernel.algorithms.poll``).
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -48,44 +47,44 @@ from pykernel.dialect import (
 )
 
 FIXED_AT = 20
-"""After so many samples the units are fixed: means and deviations are known well enough."""
+"""The units are fixed after this many samples: means and deviations are then known well enough."""
 EXPERT_KNOWN = 20
-"""The expert counts after so many labels."""
+"""The expert is used after this many labels."""
 NUMBERS_HEARD = 1
 CLASSES_HEARD = 10
-"""The same where labels come late, and one in many judges; a wrong class says less than an error."""
+"""The same if labels come late and only one in many is compared with an answer.  A wrong class says less than an error."""
 EXPERT_SETTLED = 40
-"""After so many labels, an error counts at most a number of usual ones."""
+"""After this many labels, errors are clipped to a multiple of the usual error."""
 EXPERT_FAR = Constant(1000.0)
 """Largest |input| in the expert's units."""
 EXPERT_VARIANCE = Constant(1000.0)
-"""D before the first label.  What no input excites is forgotten up to this, and no further: else D of an input that stands still
-becomes so large that its rounding errors move the weights of the others.
+"""D before the first label, and its upper limit.  Without the limit, forgetting would make D of a constant input so large that
+its rounding errors move the weights of the others.
 """
 LAST_PART = Constant(0.01)
-"""A label that was known last counts as so many of its deviations: it may hardly move for long, and must not be learned from that."""
+"""Factor of the latest label as an input: it may hardly move for long, and little may be learned from that."""
 PIVOT_MOST = Constant(1e6)
-"""Largest D of a state from before: learning leaves at most EXPERT_VARIANCE."""
+"""Largest D of a state from an earlier version: learning leaves at most EXPERT_VARIANCE."""
 PIVOT_LEAST = Constant(1e-12)
 FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
 EXPERT_BLOCK = 8
-"""So many inputs share a block, the constant 1 among them."""
+"""Number of inputs in a block; the constant 1 is one of them."""
 BLOCK_PAIRS = EXPERT_BLOCK * (EXPERT_BLOCK - 1) // 2
 EXPERT_LIMIT = Constant(1024.0)
-"""Largest weight of the expert, in parts of the label's limit."""
+"""Largest weight of the expert, in units of the label's limit."""
 SHARP_LEAST = Constant(0.1)
 SHARP_MOST = Constant(30.0)
-"""Least and largest factor of a function before it becomes a probability."""
+"""Smallest and largest factor of a function before it becomes a probability."""
 RANDOM_LEAST = Constant(1e-4)
 RANDOM_MOST = Constant(0.9)
-"""Least and largest part of the labels that is taken for random ones: a model that begins to know must be heard."""
+"""Smallest and largest fraction of labels taken as random.  With a larger one, a model that improves would have no effect."""
 WRONG_MOST = Constant(4.0)
-"""Above every error about classes, at most 3, with room for rounding."""
+"""Above every class error, which is at most 3, with room for rounding."""
 
 
 class Expert(Struct):
-    """What the linear expert has learned, and how right both have been."""
+    """What the linear expert has learned, and how accurate expert and model have been."""
 
     expert_offset: between(Real[DIM], None, None, after="compared")  # number that is subtracted from each input
     expert_scale: between(
@@ -94,7 +93,7 @@ class Expert(Struct):
     expert_center: between(
         Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="compared"
     )  # number that is subtracted from the labels
-    # weights of the inputs, of the constant 1, and of the labels that were known last
+    # weights of the inputs, of the constant 1, and of the latest known labels
     expert_weights: between(Real[OUTPUTS, EXPERT], "-expert_limit", "expert_limit", after="compared")
     pivots: between(Real[EXPERT], 0, PIVOT_MOST, after="compared")  # D
     factor: between(
@@ -105,23 +104,23 @@ class Expert(Struct):
     model_power: between(
         Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
     )  # running mean of the model's squared errors
-    expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # the same of the expert
+    expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # the same for the expert
     expert_shock: between(
         Real, 0, LOUD, after="compared"
-    )  # 0, or 1, 3, 7 ... after labels in a row far from the expert's answer
-    # 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their horizon
+    )  # 0, or 1, 3, 7 ... after consecutive labels far from the expert's answer
+    # 0: the units are not fixed; else 1 + the number of labels in these means, at most 1 + their horizon
     compared: between(Index, 0, "compared_most")
-    # the latest labels, as far as they counted, the oldest first
+    # the latest labels, after clipping, oldest first
     last_labels: between(Real[LAST, OUTPUTS], "-label_limit", "label_limit", after="compared")
     first_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # mean square of the first labels
-    # of classes: factor of the model's functions before they become probabilities, and of the expert's; 0: the first guess
+    # for classes: factors of the model's and the expert's functions before they become probabilities; 0: the first guess
     model_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     expert_sharpness: between(Real, 0, SHARP_MOST, after="compared")
-    model_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the model's errors about classes
-    expert_wrong: between(Real, 0, WRONG_MOST, after="compared")  # the same of the expert
-    # how much of the labels each class is, of two classes the second; 0: unknown
+    model_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the model's class errors
+    expert_wrong: between(Real, 0, WRONG_MOST, after="compared")  # the same for the expert
+    # fraction of the labels in each class, for two classes in the second; 0: unknown
     class_share: between(Real[OUTPUTS], 0, 1, after="compared")
-    # of classes: power of the whole's probabilities before they are told, and part of the labels that are anyone's guess; 0: first guesses
+    # for classes: exponent of the joint probabilities before they are returned, and fraction of random labels; 0: first guesses
     told_sharpness: between(Real, 0, SHARP_MOST)
     random_part: between(Real, 0, RANDOM_MOST)
 
@@ -131,9 +130,9 @@ class ExpertWork(Struct):
 
     expert_answer: Real[OUTPUTS]  # what the expert answered before it learned
     polled: Real[OUTPUTS]  # probabilities of classes
-    whole: Real[OUTPUTS]  # the same, of the model and the expert together
-    recalled: Real[OUTPUTS]  # the label that is known last, or was, in the expert's units
-    gained: Real[EXPERT]  # P phi, for phi the input in the expert's units, the constant 1, and such labels
+    whole: Real[OUTPUTS]  # the same, for the model and the expert together
+    recalled: Real[OUTPUTS]  # the latest label, or the one known at the question, in the expert's units
+    gained: Real[EXPERT]  # P phi, where phi is the input in the expert's units, the constant 1, and these labels
 
 
 class ExpertConfig(Config):
@@ -141,15 +140,15 @@ class ExpertConfig(Config):
 
     expert_forgetting: Real  # lambda: each label multiplies the weight of all earlier ones by this
     expert_growth: Real  # 1 / lambda
-    recalls: bool  # whether the label that was known last is an input
-    weights_classes: bool  # whether the class that is named is that of the largest probability times weight
-    balances: bool  # whether these weights are those of the classes' shares
-    class_weights: Real[OUTPUTS]  # else these; of two classes the second's, in parts of the first's
+    recalls: bool  # whether the latest known label is an input
+    weights_classes: bool  # whether the predicted class is the one with the largest probability times weight
+    balances: bool  # whether these weights follow from the classes' shares
+    class_weights: Real[OUTPUTS]  # otherwise these weights; for two classes, the second's relative to the first's
     in_blocks: bool  # whether the covariance is kept within blocks of inputs only
     expert_limit: Real  # largest weight
     compared_most: Index  # 1 more than the horizon of the mean squared errors
     sharpens: (
-        bool  # of classes: whether the sharpness of the model's functions is learned; else they are logarithms of odds
+        bool  # for classes: whether the sharpness of the model's functions is learned; else they are log odds
     )
 
     tunable = frozenset("expert_forgetting expert_growth expert_limit compared_most".split())
@@ -163,7 +162,7 @@ class Advised(Staged):
 
 @kernel
 def in_units(m: Advised, x: Real[DIM], j: Index) -> Real:
-    """Input j in the expert's units; behind the last one the constant 1, and the labels that were known last."""
+    """Input j in the expert's units; after the last input come the constant 1 and the latest known labels."""
     if j == len(x):
         return real(1)
     if m.recalls:
@@ -188,19 +187,19 @@ def advise(m: Advised, x: Real[DIM], o: Index) -> Real:
 
 @kernel
 def look_back(m: Advised, asked: Bool) -> None:
-    """The label that is known last, or was when the sample was asked for, becomes an input; until its deviation is known, it is 0."""
+    """Write the latest label, or the one that was the latest at the question, to m.recalled; 0 until its deviation is known."""
     place = len(m.last_labels) - 1 if asked else 0
     for o in range(len(m.recalled)):
         m.recalled[o] = real(0)
         if m.compared[0] > FIXED_AT and m.first_power[o] > real(0):
-            # a unit of its own would be infinite where the first labels hardly moved
+            # a precomputed factor would be infinite where the first labels hardly moved
             away = (m.last_labels[place, o] - m.expert_center[o]) * m.label_unit
             m.recalled[o] = bounded(LAST_PART * (away / sqrt(m.first_power[o])), EXPERT_FAR)
 
 
 @kernel
 def keep_label(m: Advised, y: Real[OUTPUTS]) -> None:
-    """Keep a label that was learned; the first ones tell their deviation.  O(LAST)."""
+    """Keep a label that was learned; the first ones determine the deviation.  O(LAST)."""
     rate = real(2) / (real(m.compared[0]) + real(1))
     for o in range(len(y)):
         for i in range(len(m.last_labels) - 1):
@@ -231,7 +230,7 @@ def weighed(model: Real, expert: Real, model_error: Real, expert_error: Real) ->
 
 @kernel
 def heard(m: Advised) -> Bool:
-    """Whether the expert counts."""
+    """Whether the expert is used."""
     if late(m):
         return m.compared[0] > (CLASSES_HEARD if m.votes else NUMBERS_HEARD)
     return m.compared[0] > EXPERT_KNOWN
@@ -247,7 +246,7 @@ def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
 
 @kernel
 def mix(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y: the model's answers become the mean with the expert's.  O(D) for each output."""
+    """y: the model's answers, replaced by the weighted mean with the expert's.  O(D) for each output."""
     if m.recalls:
         look_back(m, True)
     for o in range(len(y)):
@@ -256,7 +255,7 @@ def mix(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def consult(m: Advised, x: Real[DIM], asked: Bool) -> None:
-    """Keep the expert's answers: to a question, or to the sample that it learns next.  O(D) for each output."""
+    """Keep the expert's answers to a question, or to the sample that it learns next.  O(D) for each output."""
     if m.recalls:
         look_back(m, asked)
     for o in range(len(m.expert_answer)):
@@ -265,7 +264,7 @@ def consult(m: Advised, x: Real[DIM], asked: Bool) -> None:
 
 @kernel
 def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
-    """The square of an error in parts of the label's limit; an outlying label makes it no larger than it can count."""
+    """The square of an error in units of 2^-40 of the label's limit, clipped for outlying labels."""
     size = bounded(error * m.label_unit, LOUD_PARTS)
     square = size * size
     if m.limits and m.compared[0] > EXPERT_SETTLED and power > real(0):
@@ -277,7 +276,7 @@ def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
 
 @kernel
 def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Judge both by a label: the model, whose rule answered k, and the expert; or what they answered when it was expected.
+    """Judge the model, whose rule answered k, and the expert by a label; a late label judges their kept answers.
 
     x: the input as the rule sees it.  O(D) for each output.
     """
@@ -305,7 +304,7 @@ def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> 
 
 @kernel
 def fix_units(m: Advised) -> None:
-    """From here on the expert's units are what the standardiser knows now, or given ones.  O(D)."""
+    """Fix the expert's units: the current statistics of the standardiser, or the given scaling.  O(D)."""
     for j in range(len(m.mean)):
         if m.standardises:
             m.expert_offset[j] = m.mean[j]
@@ -325,13 +324,13 @@ def fix_units(m: Advised) -> None:
 
 @kernel
 def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
-    """Bierman's update of D and of U, above its diagonal, for each block; gained = P phi of before.  Returns lambda + phi'P phi.
+    """Bierman's update of D and U for each block; gained = P phi before the update.  Returns lambda + phi'P phi.
 
-    What all other blocks do not know is noise to a block.  O(D^2), in blocks O(D).
+    To a block, the uncertainty of all other blocks is noise.  O(D^2), in blocks O(D).
     """
     for j in range(len(m.gained)):
         m.gained[j] = in_units(m, x, j)
-    # f = U' phi in its place, from the last one down
+    # f = U' phi replaces phi, from the last element down
     begin = EXPERT_BLOCK * floor_shift(len(m.gained) - 1, 3) if m.in_blocks else 0
     place = len(m.gained) - begin
     column = BLOCK_PAIRS * floor_shift(begin, 3) + floor_shift(place * (place - 1), 1)
@@ -358,7 +357,7 @@ def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
             # rounding
             if known < m.expert_forgetting:
                 known = m.expert_forgetting
-        # D f replaces f, and what it adds goes to those before
+        # D f replaces f, and its part of P phi is added to the elements before
         f = m.gained[j]
         v = m.pivots[j] * f
         before = known
@@ -376,7 +375,7 @@ def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
 
 @kernel
 def to_learn(m: Advised, y: Real, answer: Real) -> Real:
-    """What the expert should learn of its error.  [votes] For a class, the error is 0 if y f(x) >= 1."""
+    """The part of its error that the expert should learn.  [votes] For a class, the error is 0 if y f(x) >= 1."""
     if m.votes:
         if y * answer >= real(1):
             return real(0)
@@ -385,7 +384,7 @@ def to_learn(m: Advised, y: Real, answer: Real) -> Real:
 
 @kernel
 def farthest_error(m: Advised, o: Index) -> Real:
-    """How far from the expert's own answer a label counts in full."""
+    """The distance from the expert's own answer at which a label is clipped."""
     if m.limits and m.compared[0] > EXPERT_SETTLED and m.expert_power[o] > real(0):
         allowed = m.label_clip * (real(1) + m.expert_shock[0])
         return allowed * (m.label_limit * (PART_OF_LIMIT * sqrt(m.expert_power[o])))
@@ -406,7 +405,7 @@ def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
 
 @kernel
 def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """The expert learns the labels, limited around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
+    """Train the expert on the labels, clipped around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
     if m.compared[0] == 0:
         if not m.standardises or m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
             fix_units(m)
@@ -439,7 +438,7 @@ def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def calibrated(m: Advised) -> Bool:
-    """Whether learning could have led to s and e."""
+    """Whether learning could have led to the calibration s and e."""
     if m.told_sharpness[0] == real(0):
         return m.random_part[0] == real(0)
     return m.told_sharpness[0] >= SHARP_LEAST and m.random_part[0] >= RANDOM_LEAST
@@ -447,10 +446,10 @@ def calibrated(m: Advised) -> Bool:
 
 @kernel
 def valid_expert(m: Advised) -> Bool:
-    """Whether learning could have led to this expert: its units are what a standardiser can know.  O(D^2)."""
+    """Whether learning could have led to this expert: its units must be possible for the standardiser.  O(D^2)."""
     if not m.votes:
         for o in range(len(m.center)):
-            # it becomes expert_center
+            # center becomes expert_center
             if not m.centers and m.center[o] != real(0):
                 return False
     elif not calibrated(m):
@@ -476,7 +475,7 @@ def valid_expert(m: Advised) -> Bool:
 
 @kernel
 def dismiss(m: Advised) -> None:
-    """The expert knows nothing.  O(D^2)."""
+    """Reset the expert.  O(D^2)."""
     zero(m.expert_offset, len(m.mean))
     zero(m.expert_scale, len(m.mean))
     zero(m.pivots, len(m.pivots))

@@ -1,4 +1,4 @@
-"""Sizes of what algorithms keep; inputs, outputs and classes are the dialect's own: DIM, OUTPUTS, CLASSES."""
+"""Sizes of arrays in algorithms; the dialect itself defines DIM, OUTPUTS and CLASSES."""
 
 from pykernel.dialect import extent
 

@@ -1,15 +1,14 @@
-"""The frame around every rule that learns sample by sample: what all of them promise, once.
+"""The frame around every rule that learns sample by sample: all that the rules have in common.
 
-A rule brings what is its own: its memory, and the kernels of ``hooks.py``.  The frame makes the rest: checks of memory, input
-and label; numbers, several numbers and classes as labels; freezing; the stages of inputs and labels; and which states are
-valid.
+A rule brings its memory and the kernels of ``hooks.py``.  The frame adds the rest: checks of memory, input and label; labels
+that are numbers, several numbers or classes; freezing; the stages of inputs and labels; and the check of states.
 
     update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), judge_parts, conclude -> settle_inputs
     predict  refusal -> see -> answer -> combine
     expect   refusal -> keep_answer: as predict
 
-It is written for reals.  In programs of whole numbers the same kernels have other types, and other stages in the place of
-these (``pykernel.algorithms.int16.frame``).
+It is written for floating-point numbers.  In int16 programs the same kernels have other types and other stages
+(``pykernel.algorithms.int16.frame``).
 """
 
 from __future__ import annotations
@@ -91,18 +90,18 @@ from pykernel.dialect import (
 )
 
 LEAST_LIMIT = Constant(2.0**-20)
-"""A label counts in full this part of the answer away from it: a limit below the answer's last digit would never grow again."""
+"""Labels are clipped no closer than this fraction of the answer: a limit below the answer's last digit would never grow again."""
 
 
 WILD = Constant(1024.0)
-"""Errors of so many label limits are none of a model that has learned."""
+"""No model that has learned has errors of this many label limits."""
 
 # --------------------------------------------------------------------------------------------------------- questions
 
 
 @kernel
 def refusal(m: Framed, x: Real[DIM]) -> Index:
-    """Why nothing can be done with the input, below 0; DONE if it can."""
+    """The reason to refuse the input, below 0; DONE if there is none."""
     if not intact(m):
         return Status.REFUSED_STATE
     accepted = acceptable(m, x)
@@ -113,7 +112,7 @@ def refusal(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def respond(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), with what the stages of inputs and labels do."""
+    """y = f(x), including the stages of inputs and labels."""
     if m.scales:
         see(m, x)
         answer(m, m.x, y)
@@ -145,9 +144,9 @@ def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def interval(m: Framed, x: Real[DIM], bounds: Real[OUTPUTS * 2]) -> Index:
-    """Write to bounds the interval in which the label of x should be: of all outputs the lower ends, then the upper ends.
+    """Write to bounds the interval in which the label of x should be: first the lower ends of all outputs, then the upper ends.
 
-    Until the errors of 20 labels are known, it is all that a label can be.  O(answer).
+    Until the errors of 20 labels are known, it covers every possible label.  O(answer).
     Returns DONE, or REFUSED_INPUT with bounds unchanged.
     """
     refused = refusal(m, x)
@@ -182,7 +181,7 @@ def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
 
 @kernel
 def whole_chances(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the probability of each class at x; with a linear expert that of both."""
+    """p: the probability of each class at x; with a linear expert, the joint one."""
     if m.votes:
         respond(m, x, m.y)
         each_class(m.polled, p)
@@ -217,7 +216,7 @@ def miss(m: Framed, y: Real, value: Real) -> Real:
 
 @kernel
 def hear(m: Framed) -> None:
-    """m.error is f(x): limit the label to what counts, and make it y - f(x)."""
+    """Clip the label, then turn m.error from f(x) into the residual y - f(x)."""
     for o in range(len(m.y)):
         value = m.error[o]
         if m.judges:
@@ -230,10 +229,10 @@ def hear(m: Framed) -> None:
 
 @kernel
 def strays(m: Framed, scale: Real) -> Bool:
-    """Whether an error, after hear(), is none of a model that has learned.  scale: the root of 1 + phi'P phi.  O(1) for each output.
+    """Whether an error, after hear(), is too large for a model that has learned.  scale: the root of 1 + phi'P phi.  O(1) for each output.
 
-    By least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would take WILD^2 samples,
-    all of them learned in vain.  [separates] Functions of classes do not learn what is clear, and may go farther.
+    With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would need WILD^2
+    samples, all learned in vain.  [separates] Functions of classes skip clear samples, and may have larger errors.
     """
     most = WILD * m.label_limit * scale
     if m.separates:
@@ -246,7 +245,7 @@ def strays(m: Framed, scale: Real) -> Bool:
 
 @kernel
 def judge_parts(m: Framed, x: Real[DIM]) -> None:
-    """The label judges the interval, and the model and the expert: what they answered when it was expected, if it was."""
+    """Judge interval, model and expert by the label; if the label was expected, by the answers kept since then."""
     if m.votes:
         if m.verdict[0] == GIVEN:
             judge_classes(m, m.label, m.given_value, m.given_expert)
@@ -260,7 +259,7 @@ def judge_parts(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def follow(m: Framed, x: Real[DIM]) -> Index:
-    """Learn the sample, as the rule sees its input, between the stages of its label."""
+    """Learn a sample, given the input as the rule sees it, and run the stages of its label."""
     if m.follows or m.votes:
         for o in range(len(m.y)):
             m.label[o] = m.y[o]
@@ -281,7 +280,7 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
-    """Sum of the model's squared errors at an input as the rule would see it, in parts of the label's limit; y: answers."""
+    """Sum of the model's squared errors at an input as the rule would see it, in units of 2^-40 of the label's limit; y: space."""
     answer(m, x, y)
     combine(m, x, y)
     total = real(0)
@@ -293,7 +292,7 @@ def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
 
 @kernel
 def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
-    """Where inputs are outlying, how much better the other choice for them would have been, from -1 to 1.  O(answer)."""
+    """For outlying inputs, how much better the other choice would have been, from -1 to 1.  O(answer)."""
     any_outlies = choose_otherwise(m, x)
     if any_outlies:
         own = staged_error(m, m.x, m.value)
@@ -305,7 +304,7 @@ def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
 
 @kernel
 def answer_before(m: Framed, x: Real[DIM]) -> None:
-    """Keep the whole answer of before the sample, if the rule hears another one.  O(answer)."""
+    """Keep the complete answer before the sample, if the rule learns from a different one.  O(answer)."""
     if m.hears_other:
         respond(m, x, m.answered)
 
@@ -336,7 +335,7 @@ def take(m: Framed, x: Real[DIM]) -> Index:
         if m.holds:
             gain = try_otherwise(m, x)
             status = follow(m, m.x)
-            # what the rule refuses changes nothing
+            # a refused sample changes nothing
             if status >= 0:
                 gather_evidence(m, x, gain)
         else:
@@ -359,7 +358,7 @@ def acceptable_label(m: Framed, y: Real) -> Bool:
 
 @kernel
 def acceptable_class(m: Framed, label: Index) -> Bool:
-    """Whether there is a class of this number."""
+    """Whether there is a class with this number."""
     return label >= 0 and label < m.classes
 
 
@@ -398,7 +397,7 @@ def update_many(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def taught(m: Framed, own: Bool) -> Real:
-    """What a function should be: for inputs of its class, or for others."""
+    """The target of a function, for inputs of its class or for others."""
     return real(1) if own else real(-1)
 
 
@@ -429,14 +428,14 @@ def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
 
 @kernel
 def begin_waiting(m: Framed, x: Real[DIM]) -> None:
-    """From now on the label of x is waited for.  O(D)."""
+    """Start to wait for the label of x.  O(D)."""
     m.mark[0] = marked(m, x)
     m.waited[0] = 1
 
 
 @kernel
 def keep_parts(m: Framed, x: Real[DIM], seen: Real[DIM]) -> None:
-    """Keep what the parts of the model answer to an input that the rule sees so.  O(answer)."""
+    """Keep the answers of the model's parts to an input.  seen: the input as the rule sees it.  O(answer)."""
     if m.mixes:
         consult(m, x, True)
     answer(m, seen, m.given_value)
@@ -460,7 +459,7 @@ def keep_answer(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def keep_whole(m: Framed, x: Real[DIM]) -> None:
-    """Keep the whole answer, too, for its interval.  O(answer)."""
+    """Keep the complete answer as well, to judge its interval.  O(answer)."""
     wait_asked(m)
     slot = free_slot(m)
     if slot >= 0:
@@ -474,7 +473,7 @@ def keep_whole(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def settle_asked(m: Framed) -> None:
-    """The label was learned: the whole answer that it judged waits no more."""
+    """Release the complete answer that the learned label has judged."""
     wait_asked(m)
     if m.asked_slot[0] >= 0:
         m.asked_wait[m.asked_slot[0]] = 0
@@ -491,9 +490,9 @@ def begun(m: Framed) -> Bool:
 
 @kernel
 def expect(m: Framed, x: Real[DIM]) -> Index:
-    """The label of x will come later: the answer to x that the model gives now is judged by it then.  O(answer).
+    """Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(answer).
 
-    One answer waits at a time; of others this is O(1).
+    One answer waits at a time; until then, other calls take O(1).
     Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed.
     """
     refused = refusal(m, x)
@@ -506,7 +505,7 @@ def expect(m: Framed, x: Real[DIM]) -> Index:
     if not late(m):
         m.longest_wait[0] = FIRST_WAIT
     has_begun = begun(m)
-    # before it is known how long labels take, an input that comes back would be taken for the one that was asked
+    # until the delay of labels is known, a repeated input would be mistaken for the one that was asked
     if m.covers and has_begun and m.last_wait[0] > 0:
         keep_whole(m, x)
     if m.waited[0] > 0:
@@ -536,7 +535,7 @@ def update_alone(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def freeze(m: Framed, frozen: Index) -> Index:
-    """Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing."""
+    """Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing."""
     m.frozen[0] = 0
     if frozen != 0:
         m.frozen[0] = 1
@@ -559,7 +558,7 @@ def restart(m: Framed) -> Index:
 
 @kernel
 def valid(m: Framed) -> Bool:
-    """Whether learning could have led to this state, beyond what the fields' ranges say."""
+    """Whether learning could have led to this state, beyond the ranges of the fields."""
     if not keeps(m):
         return False
     if m.mixes:

@@ -1,5 +1,5 @@
-"""What a rule brings to the frame: ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (what is true of
-each of its states); and the rest if it has it.  Where it brings nothing, what stands here holds."""
+"""The hooks of a rule in the frame: ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (whether a
+state is possible), and optional ones.  The bodies below are the defaults."""
 
 from enum import IntEnum
 
@@ -17,7 +17,7 @@ class Status(IntEnum):
 
 
 class TakenStatus(IntEnum):
-    """What becomes of a sample that the rule does not see."""
+    """Statuses of samples that do not reach the rule."""
 
     OBSERVED = 6  # the standardiser still needs more samples: it used the sample, but the model did not learn it
     FROZEN = 7  # learning is switched off: the sample was checked, but not learned
@@ -26,14 +26,14 @@ class TakenStatus(IntEnum):
 class FrameConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
-    separates: bool  # whether the label is a class: then there is no error where the class is clear enough
+    separates: bool  # whether the label is a class: then the error is 0 if the class is clear enough
     single: bool  # whether there is one output
     classes: Index  # number of classes
     rehearsed: Index  # number of samples in the self-test
 
 
 class Framed(Covered):
-    """A model in the frame: a rule's own model is one."""
+    """A model in the frame; the model of every rule is one."""
 
     parts = (FrameConfig,)
 
@@ -50,19 +50,19 @@ def learn(m: Framed, x: Real[DIM]) -> Index:
 
 @placeholder
 def stand_by(m: Framed, x: Real[DIM]) -> Index:
-    """Learning is switched off: what is done with a sample nevertheless."""
+    """Handle a sample while learning is switched off."""
     return TakenStatus.FROZEN
 
 
 @placeholder
 def miss_row(m: Framed, refused: Index) -> Index:
-    """A sample without a label was refused: what is said of it.  The model does not change."""
+    """The status of a refused sample that has no label.  The model does not change."""
     return refused
 
 
 @placeholder
 def keeps(m: Framed) -> Bool:
-    """Whether the rule's learning could have led to its numbers, beyond the ranges that they declare."""
+    """Whether learning could have led to the rule's state, beyond the declared ranges."""
     return True
 
 
@@ -80,7 +80,7 @@ def blank(m: Framed) -> Bool:
 
 @placeholder
 def remembered(m: Framed, value: Real) -> Real:
-    """What a rule that forgets has left of its answer when it learns."""
+    """The rule's answer after forgetting, just before it learns."""
     return value
 
 

@@ -1,4 +1,4 @@
-"""What inputs are accepted, and how they are scaled by given numbers."""
+"""Which inputs are accepted, and how they are scaled by given numbers."""
 
 from pykernel.dialect import DIM, Bool, Config, Real, absolute, kernel, unroll
 
@@ -10,8 +10,8 @@ class InputConfig(Config):
     input_center: Real[DIM]  # numbers that are subtracted from the inputs
     input_scale: Real[DIM]  # factors of the inputs, after input_center was subtracted
     input_max_abs: Real  # largest |x_j| that is accepted
-    ranged: bool  # whether each input has a range of its own
-    input_low: Real[DIM]  # if so: the smallest value of each input that is accepted
+    ranged: bool  # whether each input has its own range
+    input_low: Real[DIM]  # if so: the smallest accepted value of each input
     input_high: Real[DIM]  # and the largest
 
     tunable = frozenset("input_max_abs ranged input_low input_high".split())

@@ -1,4 +1,4 @@
-"""Choosing a basis on the PC: nothing in this room works without SciPy."""
+"""Choosing a basis on the PC.  This package needs SciPy."""
 
 from pykernel.errors import MissingExtra
 

@@ -1,4 +1,4 @@
-"""Arguments of choosing a basis and of training, checked: what is wrong raises UserError, one sentence."""
+"""Checks of the arguments for choosing a basis and for training: a wrong one raises UserError, one sentence."""
 
 from __future__ import annotations
 

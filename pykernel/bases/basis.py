@@ -4,7 +4,7 @@ Symbols: l rows, S the n chosen ones, K_SS = L L', features z(x) = L^-1 k_S(x), 
 span{phi(s), s in S}.  They are nested: another vector appends a coordinate.  The residual R_ij = k_ij - z_i'z_j is the
 Schur complement of K_SS; delta(x) = 1 - |z|^2 / k(x, x) is the part of phi(x) that the projection leaves out.
 
-``pykernel.bases.candidates.Selector`` is what a method must do; ``pykernel.bases.select`` has the methods.
+``pykernel.bases.candidates.Selector`` is the interface of a method; ``pykernel.bases.select`` has the methods.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pykernel.rows import Rows, as_rows, each_row
 Path = str | os.PathLike[str]
 Stop = Literal["n_max", "tau", "spanned", "exhausted"]
 
-LEAST_EPSILON = 1e-14  # below, rounding decides what is new
+LEAST_EPSILON = 1e-14  # below this, rounding decides what is new
 MOST = 32_768  # vectors: L is 8.6 GB
-NUMBERS = 2**22  # of a block of kernel values: 32 MB
+NUMBERS = 2**22  # in a block of kernel values: 32 MB
 
 
 # ------------------------------------------------------------------------------------------------------- the basis
@@ -98,9 +98,9 @@ class Basis:
     def directions(self) -> np.ndarray:
         """A, (n, n), lower triangular: row i has the coefficients of a direction v_i = sum_j A_ij phi(s_j), |A_i|_1 = 1.
 
-        v_i is what the vectors before s_i leave of phi(s_i), scaled; so the directions are orthogonal.  Their values
-        <v_i, phi(x)> = A k_S(x) are ``features``, each times a number, and none exceeds the largest |k(s, x)|.  The first i take
-        i kernel values.  O(n^3).
+        v_i is the residual of phi(s_i) after the vectors before s_i, scaled; so the directions are orthogonal.  Their values
+        <v_i, phi(x)> = A k_S(x) are ``features``, each times a number, and none exceeds the largest |k(s, x)|.  The first i
+        values take i kernel values.  O(n^3).
         """
         inverse = solve_triangular(self.factor, np.eye(len(self)), lower=True, check_finite=False)
         return np.asarray(inverse / np.abs(inverse).sum(axis=1, keepdims=True))
@@ -131,7 +131,7 @@ class Basis:
         )
 
     def save(self, path: Path) -> None:
-        """Write an .npz file (no pickles), all of it or nothing.  A custom kernel is written as its name."""
+        """Write an .npz file (no pickles), completely or not at all.  A custom kernel is written as its name."""
         about = {
             "format": "pykernel basis 2",
             "kernel": self.kernel.described(),
@@ -147,7 +147,7 @@ class Basis:
 
     @classmethod
     def load(cls, path: Path, kernel: MercerKernel | None = None) -> Basis:
-        """What ``save`` wrote.  ``kernel``: needed if it is a custom one, and must be what the basis was made with."""
+        """Read what ``save`` wrote.  ``kernel``: needed for a custom kernel; it must be the one that the basis was made with."""
         about, arrays = read_npz(path, "pykernel basis 2", "Basis.save")
         try:
             basis = cls(
@@ -237,12 +237,12 @@ def left_out(diagonal: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def share(part: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """Each number's part of k_ii; 0 where k_ii is 0."""
+    """Each number as a fraction of k_ii; 0 where k_ii is 0."""
     return np.divide(part, diagonal, out=np.zeros_like(part), where=diagonal > 0)
 
 
 def block_rows(n: int, dim: int) -> int:
-    """Rows of a block whose kernel values with n vectors, and whose inputs, take 32 MB each at most."""
+    """The number of rows in a block: its kernel values with n vectors, and its inputs, take at most 32 MB each."""
     return max(1, NUMBERS // max(n, dim, 1))
 
 
@@ -306,7 +306,7 @@ class Growing:
 
 
 def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
-    """The kernel of a file, from what ``MercerKernel.described`` told; or the given one, if it is the same."""
+    """The kernel of a file, from the result of ``MercerKernel.described``; or the given one, if it is the same."""
     if given is not None:
         if given.described() != stored:
             raise UserError(f"{path} was made with another kernel than the one given; give that one")
@@ -317,14 +317,14 @@ def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any)
 
 
 def write_npz(path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Arrays and a description, JSON, as an .npz file without pickles: all of it or nothing."""
+    """Write arrays and a description, JSON, as an .npz file without pickles, completely or not at all."""
     text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
     with whole_file(path) as file:
         np.savez(file, allow_pickle=False, about=text, **arrays)
 
 
 def read_npz(path: Path, kind: str, writer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What ``write_npz`` wrote.  Raises UserError: no such file, or not of this kind."""
+    """Read what ``write_npz`` wrote.  Raises UserError if there is no such file, or if it is of another kind."""
     try:
         with open_plain(path) as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -333,6 +333,6 @@ def read_npz(path: Path, kind: str, writer: str) -> tuple[dict[str, Any], dict[s
             raise ValueError(f"it is a {about['format']}")
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None
-    except Exception as error:  # of a damaged file NumPy, zipfile and json say many things
+    except Exception as error:  # NumPy, zipfile and json raise many errors for a damaged file
         raise UserError(f"{path} is not what {writer} writes: {error or type(error).__name__}") from error
     return about, arrays

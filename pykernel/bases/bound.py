@@ -1,8 +1,8 @@
 """A stopping rule with a confidence: rows that are drawn separately measure how much a growing basis leaves out.
 
 t_n = tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection, row i with
-probability k_ii / tr K.  Then each delta_i = R_ii / k_ii is in [0, 1], and its expectation is t_n.  s_n is the mean of
-the drawn rows. U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) / (1 - p))) <= log(1 / (1 - c)):
+probability k_ii / tr K.  Then each delta_i = R_ii / k_ii is in [0, 1], and its expectation is t_n.  s_n is its mean over
+the m rows. U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) / (1 - p))) <= log(1 / (1 - c)):
 Hoeffding's inequality in its relative form (1963, Theorem 1).
 
 If the selection stops at the first U_n <= tau, then at most tau is left out with probability c (proof in
@@ -45,7 +45,7 @@ def relative_entropy(q: float, p: float) -> float:
 
 
 def part_bound(mean: float, drawn: int, confidence: float) -> float:
-    """The largest part that may be left out, with this confidence, where ``drawn`` rows leave out ``mean``; exact to rounding, and rounded
+    """An upper bound of the part left out, with this confidence, if ``drawn`` rows leave out ``mean`` on average; it is exact, and rounded
     upwards.
     """
     limit, low, high = -math.log1p(-confidence) / drawn, min(max(mean, 0.0), 1.0), 1.0

@@ -20,19 +20,19 @@ TIE = 1e-9
 """Scores that differ from the largest score by less than this fraction are ties; the first row of them is chosen.  So
 equal rows are ties in spite of rounding, and two formulas for the same score choose the same rows."""
 MEMORY = 2**30
-"""Bytes that a selector's largest arrays may take together, unless told otherwise."""
+"""Bytes that a selector's largest arrays may take together, by default."""
 BLOCK = 2**20
-"""Kernel values computed at once where there are many: 8 MB."""
+"""Most kernel values that are computed at once: 8 MB."""
 
 
 def first_of_largest(scores: np.ndarray) -> int:
-    """Position of the first score that is the largest, or a tie with it; scores >= 0, -inf where there is none."""
+    """Position of the first score that is the largest, or a tie with it; scores >= 0, -inf where there is no candidate."""
     best = scores.max()
     return int(np.argmax(scores >= best - TIE * abs(best)))
 
 
 def drawn(generator: np.random.Generator, rows: np.ndarray, size: int | None) -> np.ndarray:
-    """``size`` different ones of these rows in random order; all, as they are, if there are no more or size is None."""
+    """``size`` different rows of these, in random order; all in their order if there are no more, or if size is None."""
     return rows if size is None or size >= len(rows) else generator.choice(rows, size, replace=False)
 
 
@@ -65,7 +65,7 @@ class Live:
             self._mask[rows] = True
 
     def all(self) -> np.ndarray:
-        """The live ones, ascending.  O(l)."""
+        """The live rows, ascending.  O(l)."""
         if self._mask is not None:
             return np.flatnonzero(~self._mask)
         return np.delete(np.arange(self.count), np.fromiter(self._few, np.int64, self.deaths))
@@ -73,7 +73,7 @@ class Live:
     def draw(
         self, generator: np.random.Generator, size: int | None, without: Collection[int] | np.ndarray = ()
     ) -> np.ndarray:
-        """Different live rows in random order, ``size`` of them; all, ascending, where there are no more or size is None.
+        """``size`` different live rows in random order; all in ascending order if there are no more, or if size is None.
 
         without: live rows that must not be drawn.  O(size) time and memory, but O(l) where most rows are dead or wanted.
         """
@@ -82,7 +82,7 @@ class Live:
         if size is None or size >= left or 4 * (self.count - left + size) > 3 * self.count:
             rows = self.all()
             return drawn(generator, rows[~np.isin(rows, list(excluded))] if excluded else rows, size)
-        # at least a quarter of all tries hit: four for each at most, on average
+        # at least a quarter of all tries succeed: on average, a row takes at most four
         found: dict[int, None] = {}
         mask, few = self._mask, self._few
         while len(found) < size:
@@ -166,7 +166,7 @@ class Parts:
 
 
 class Selector:
-    """A method at work.  Made as ``Method(rows, kernel, n_max, seed=, tau=, epsilon=, **options)``.
+    """A running selection.  Made as ``Method(rows, kernel, n_max, seed=, tau=, epsilon=, **options)``.
 
     Further parameters, with defaults, are the method's options.  The same arguments and the same number of BLAS threads
     give the same basis, bit for bit.  Subclasses implement ``_add``, which chooses and appends one vector.
@@ -204,7 +204,7 @@ class Selector:
         return self.grown.evaluations
 
     def step(self) -> bool:
-        """Add a vector; False: none was added, and ``stopped`` says why."""
+        """Add a vector.  Returns False if none was added; ``stopped`` then says why."""
         if self.stopped is None:
             if self.tau > 0 and self.error <= self.tau:
                 self.stopped = "tau"
@@ -221,7 +221,7 @@ class Selector:
         return self.grown.basis(self.method, self.stopped, self.exact)
 
     def _add(self) -> bool:
-        """Choose and append a vector.  False: every row that is left is spanned."""
+        """Choose and append a vector.  Returns False if all remaining rows are spanned."""
         raise NotImplementedError
 
     def _residual(self) -> Residual:
@@ -256,7 +256,7 @@ class Residual:
         return float(self.left @ self.weights) / len(self.left)
 
     def candidates(self, without: np.ndarray | None = None) -> np.ndarray:
-        """Rows that are neither chosen nor spanned, ascending; but for these."""
+        """Rows that are neither chosen nor spanned, ascending, except the rows ``without``."""
         if without is None:
             return np.flatnonzero(self.live)
         live = self.live.copy()
@@ -264,18 +264,18 @@ class Residual:
         return np.flatnonzero(live)
 
     def part(self, values: np.ndarray, a: np.ndarray, b: np.ndarray | slice) -> np.ndarray:
-        """R_ab of K_ab."""
+        """R_ab from K_ab."""
         c = self.projected[: self.n]
         product = c[:, a].T @ c[:, b]
         return np.subtract(values, product, out=product)
 
     def column(self, values: np.ndarray, r: int) -> np.ndarray:
-        """R_:r of K_:r, (l,)."""
+        """R_:r from K_:r, (l,)."""
         c = self.projected[: self.n]
         return values - c[:, r] @ c
 
     def take_in(self, r: int, column: np.ndarray) -> tuple[np.ndarray, float]:
-        """Row r is chosen; column: R_:r.  Returns its z (n,) and R_rr, for ``Growing.append``."""
+        """Add the chosen row r; column: R_:r.  Returns its z (n,) and R_rr, for ``Growing.append``."""
         z, square = self.projected[: self.n, r].copy(), float(column[r])
         c = column / math.sqrt(square)
         self.projected[self.n] = c
@@ -290,7 +290,7 @@ class Residual:
 def best_columns(
     between: np.ndarray, inner: np.ndarray, weights: np.ndarray, epsilon: float
 ) -> Iterator[tuple[int, float, np.ndarray, np.ndarray]]:
-    """Candidates U one after the other, each the one that lowers the weighted trace of R on points T most.
+    """Candidates U in greedy order: each one lowers the weighted trace of R on points T the most.
 
     between: K_TU, (t, u).  inner: K_UU, (u, u).  weights: of the points, (t,).  Yields the candidate's position r, R_rr,
     and the new columns of C for U and for T, until all candidates are spanned.  ``between`` and ``inner`` become R_TU and

@@ -30,7 +30,7 @@ METRICS = dict.fromkeys(MATERN, "euclidean") | {
 """Kernels that are functions of a distance -> the distance."""
 DEGREES = range(1, 10)
 NORM_LEAST = 2.0**-500
-"""A k(a, a) that is not larger than this counts as a norm of zero, as on the device in float64."""
+"""A k(a, a) that is not larger than this is treated as a norm of zero, as on the device in float64."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class MercerKernel:
     function: "gaussian" exp(-gamma |a - b|^2), "laplacian" exp(-gamma |a - b|_1), "polynomial" (gamma a'b +
     coef0)^degree, "linear" a'b, "sigmoid" tanh(gamma a'b + coef0), "matern12" e^-r, "matern32" (1 + r) e^-r and
     "matern52" (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, "rational-quadratic" (1 + gamma |a - b|^2)^-alpha,
-    "fourier" cos(2 pi a'b), an activation of a'b ("relu", "tanh", "logistic", "identity"), or "custom".  Parameters that the kernel does not have are ignored.  Distances are computed
-    as sums over differences, not as differences of products: so K_ij is exactly 1 for equal rows, and rows that are
-    close lose no digits.
+    "fourier" cos(2 pi a'b), an activation of a'b ("relu", "tanh", "logistic", "identity"), or "custom".  Parameters
+    that the kernel does not have are ignored.  Distances are computed as sums over differences, not as differences of
+    products: so K_ij is exactly 1 for equal rows, and rows that are close lose no digits.
 
     custom: a dialect kernel with the parameters (q: KernelConfig, a: Real[DIM], b: Real[DIM]); it may use q.gamma,
     q.coef0 and q.degree. normalise: whether to use k(a, b) / sqrt(k(a, a) k(b, b)), or zero if k(a, a) or k(b, b) is
     zero; for polynomial, linear and custom. max_value: a bound of k(x, x), for custom; a larger value is an error here,
-    and the device limits it.
+    and is clipped on the device.
 
     Raises UserError if these parameters do not fit together.
     """
@@ -94,7 +94,7 @@ class MercerKernel:
 
     def with_width(self, width: float) -> Self:
         """The kernel with another sigma (gaussian) or gamma."""
-        if width == self.width:  # also where going to sigma and back rounds
+        if width == self.width:  # also if the conversion to sigma and back rounds
             return self
         return replace(self, gamma=0.5 / width / width if self.function == "gaussian" else width)
 
@@ -184,14 +184,14 @@ class MercerKernel:
         return values
 
     def _config(self, dim: int) -> Any:
-        """What a dialect kernel of the user's takes as q."""
+        """The argument q of a custom dialect kernel."""
         none = dict.fromkeys(("normalises", "unit", "rescales", "rate", "exponent"), 0)
         own = {name: getattr(self, name) for name in ("gamma", "coef0", "degree", "max_value")}
         inputs = {"input_center": np.zeros(dim), "input_scale": np.ones(dim), "input_max_abs": 1e300}
         return KernelConfig.of(FLOAT64, none | {"function": KernelFunction.CUSTOM} | own | inputs)
 
     def section(self) -> dict[str, Any]:
-        """``[kernel]`` of a spec; a custom kernel is named by its file, which must then lie beside the spec."""
+        """``[kernel]`` of a spec; a custom kernel is named by its file, which must be in the folder of the spec."""
         found: dict[str, Any] = {"function": self.function}
         for key in ("gamma", "alpha", "coef0", "degree"):
             if key in KERNEL_RULES[self.function].keys:

@@ -1,8 +1,8 @@
 """Greedy selection of a basis by the mean reconstruction error: FVS and EFVS (paper 000).
 
-delta_i(S) = R_ii / k_ii is the part of phi(x_i) that the basis leaves out, squared and relative; the fitness is
+delta_i(S) = R_ii / k_ii is the relative squared error of phi(x_i) in the span of the basis; the fitness is
 J(S) = 1 - mean_i delta_i (eq. 1).  Adding row r raises it by mean_i(R_ir^2 / k_ii) / R_rr.  With unit diagonal this is
-rule 4.2 of paper 002; with another, it is rule 4.2 for the kernel k(a, b) / sqrt(k(a, a) k(b, b)).
+rule 4.2 of paper 002; otherwise it is rule 4.2 for the kernel k(a, b) / sqrt(k(a, a) k(b, b)).
 
 ``Sgma`` and ``Exhaustive`` are in ``pykernel.bases.sgma``.
 """
@@ -28,7 +28,7 @@ from pykernel.bases.candidates import (
 from pykernel.bases.gram import MercerKernel
 from pykernel.rows import as_rows
 
-_MOST = 8192  # rows that are looked at once when most of what is drawn is spanned
+_MOST = 8192  # limit of the rows that are drawn at once when most of them are spanned
 
 
 # ----------------------------------------------------------------------------------------------------------- EFVS
@@ -38,22 +38,22 @@ class Efvs(Selector):
     """Efficient feature vector selection: paper 000, Algorithm 1.
 
     For each vector ``candidates`` rows (rho) and ``points`` rows (v) are drawn from those that are alive; the candidate
-    with the largest J, measured on the points, is chosen.  Rows with delta < epsilon die, and so does what was chosen.
+    with the largest J, measured on the points, is chosen.  Rows with delta < epsilon die, and so do chosen rows.
 
-    lazy: only rows that are drawn are computed.  A vector takes n (rho + v) + rho v kernel values and O(n^2 (rho + v) +
+    lazy: only kernel values of drawn rows are computed.  A vector takes n (rho + v) + rho v kernel values and O(n^2 (rho + v) +
     n rho v) time; memory does not grow with l.  If false, C and delta of all rows are kept: a vector takes l + rho v
     kernel values and O(n (l + rho v)) time; 8 l n bytes; the error is exact.  Not given: the form that needs fewer
     kernel values and fits into ``memory``.
     disjoint: points are drawn first, and no point becomes a candidate (if enough rows are alive).  Then a candidate's
-    own error counts once, beside the estimate for all other rows.  A candidate that is also a point would count too
-    often.
+    error is counted once, in addition to the estimate for all other rows.  The error of a candidate that is also a
+    point would be counted too often.
 
     In the lazy form, the error 1 - J is estimated on points that are drawn after the basis was chosen and before the
     next vector is chosen: (alive / l) mean delta.  The estimate is unbiased, except for the errors of dead rows, which
     are below epsilon.  ``Basis.trace`` is then an estimate.  The selection stops at the first estimate that is at most
     tau. Few points contain few badly represented rows: for a small tau take more points, or ``select_basis(...,
-    confidence=)``.  The paper's estimate (mean over the points of the best candidate's score) has two errors: the
-    points also made the choice, which makes it too low; and it leaves out the dead rows, which makes it too high.
+    confidence=)``.  The paper's estimate (mean over the points of the best candidate's score) has two errors: it is too
+    low because the points also made the choice, and too high because it leaves out the dead rows.
 
     Raises UserError if lazy=False and C of all rows takes more than ``memory`` bytes.
     """
@@ -122,13 +122,13 @@ class Efvs(Selector):
         return True
 
     def _judges(self, alive: np.ndarray) -> np.ndarray:
-        """The rows from which points are drawn: without those that are spanned, section 1.3."""
+        """The rows from which points are drawn: those that are not spanned, section 1.3."""
         return alive
 
     def _known(self, residual: Residual, rows: np.ndarray) -> Drawn:
         return Drawn(rows, self.rows.take(rows), residual.projected[: self.n, rows].T, residual.diagonal[rows])
 
-    # ---------------------------------------------------------------------------- only what is drawn is seen
+    # ------------------------------------------------------------------------------ only drawn rows are seen
 
     def _add_lazily(self) -> bool:
         if self.drawn is None:
@@ -153,7 +153,7 @@ class Efvs(Selector):
         return False
 
     def _look(self, rows: np.ndarray) -> Drawn:
-        """These rows, but for those that are spanned: they die."""
+        """These rows without the spanned ones, which die."""
         return self._without_spanned(self._drawn(rows))
 
     def _without_spanned(self, found: Drawn) -> Drawn:
@@ -193,7 +193,7 @@ class Efvs(Selector):
         return gains
 
     def _choose(self, tried: Drawn, points: Drawn, apart: int | None) -> int:
-        """Append the best candidate; its number.  apart: how many rows are alive, if no candidate is a point."""
+        """Append the best candidate, and return its number.  apart: how many rows are alive, if no candidate is a point."""
         gains = self._gains(tried, points)
         if apart is not None:
             gains = with_own(gains, apart, len(points), tried.delta)
@@ -211,7 +211,7 @@ class Efvs(Selector):
 class Fvs(Efvs):
     """Feature vector selection as in its definition: each vector is the best of all rows, judged on all rows.
 
-    What each row adds to J takes O(l^2 n) for a vector.  The l^2 values of K are computed once and kept, and C.
+    Computing what each row adds to J takes O(l^2 n) for a vector.  The l^2 values of K are computed once; K and C are kept.
     ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
 
     A row is skipped if K_SS with this row would not be invertible: delta < epsilon.  tau is compared with 1 - J.  Paper

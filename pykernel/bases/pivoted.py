@@ -1,7 +1,7 @@
 """Selection of a basis by pivoted Cholesky: the row with the largest R_rr, or one that is drawn.
 
 Randomly pivoted Cholesky: Chen, Epperly, Tropp, Webber 2025; with blocks: Epperly, Tropp, Webber 2024.  l rows, D inputs, n
-vectors; letters as in ``pykernel.bases.basis``.
+vectors; symbols as in ``pykernel.bases.basis``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Sweep(Selector):
         return True
 
     def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows, and for each a random number: it is accepted if this is below (present R_ii) / (R_ii before the round)."""
+        """Rows and random numbers: a row is accepted if its number is below (present R_ii) / (R_ii before the round)."""
         raise NotImplementedError
 
     def _accept(self, drawn: np.ndarray, chance: np.ndarray) -> None:
@@ -156,7 +156,7 @@ class RandomlyPivotedCholesky(_Sweep):
 
 
 class PivotedCholesky(_Sweep):
-    """Takes the row with the largest R_rr, of equals the first.  O(l n (D + n)), l n kernel values; exact trace.
+    """Takes the first row with the largest R_rr.  O(l n (D + n)), l n kernel values; exact trace.
 
     R_rr is a lower bound of the gain of a vector.  The method takes outliers first.  memory: as in
     RandomlyPivotedCholesky.

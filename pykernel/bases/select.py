@@ -1,4 +1,4 @@
-"""Choosing a basis: methods by name.  A selection shows its progress.
+"""Choosing a basis: the methods by name, and the display of progress.
 
 A method is a class (``pykernel.bases.candidates.Selector``) that adds one vector at a time, and a line in ``SELECTORS``.
 """
@@ -26,7 +26,7 @@ from pykernel.parallel import one_thread
 from pykernel.progress import working
 from pykernel.rows import Rows, as_rows
 
-# a new method: a class and a line
+# a new method needs a class, and a line here
 SELECTORS: dict[str, type[Selector]] = {
     "fvs": Fvs,
     "efvs": Efvs,
@@ -38,12 +38,12 @@ SELECTORS: dict[str, type[Selector]] = {
 }
 METHODS = ("auto", *SELECTORS)
 OF_SOME = ("candidates", "points")
-"""What ``select_basis`` takes for the methods that have it."""
+"""Arguments of ``select_basis`` that only some methods have."""
 NOTHING = "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
 
 
 def choose_method(rows: int, n_max: int, candidates: int | None = 59, *, memory: int = MEMORY) -> tuple[str, str]:
-    """The method that "auto" takes for l rows, and the reason, one sentence.
+    """The method that "auto" chooses for l rows, and the reason, one sentence.
 
     "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and n_max > l / candidates, because it then needs fewer
     kernel values and operations than ``candidates`` columns for each vector; else "sgma" if its n_max + 2 candidates
@@ -87,7 +87,7 @@ def select_basis(
     kernel : MercerKernel
     n_max : int
         Largest number of vectors.
-    method : one of METHODS, or a class of your own, a ``pykernel.bases.candidates.Selector``
+    method : one of METHODS, or your own subclass of ``pykernel.bases.candidates.Selector``
         "auto" chooses by size, as ``choose_method`` describes. Its option is ``memory`` (bytes).
     seed : int
         Seed of the random numbers.
@@ -97,12 +97,12 @@ def select_basis(
     tau : float
         Stop when tr R / tr K is at most this; 0: never.
     confidence : float, optional
-        Where tr R / tr K is estimated: stop when it is at most tau with this probability, measured on rows that were drawn
-        aside, about 600 / tau of them for 0.95 (``pykernel.bases.bound``).  Not given: stop when the estimate is at most tau.
+        Where tr R / tr K is estimated: stop when it is at most tau with this probability, measured on separately drawn
+        rows, about 600 / tau of them for 0.95 (``pykernel.bases.bound``).  Not given: stop when the estimate is at most tau.
     epsilon : float
-        Rows with delta < epsilon count as spanned, and are not chosen.
+        Rows with delta < epsilon are treated as spanned, and are not chosen.
     swaps : int
-        After the choice, at most so many rounds in which each vector is exchanged for a row that is better
+        After the choice, the largest number of rounds in which each vector is exchanged for a better row
         (``pykernel.bases.swaps``).
     progress : str or function, optional
         The title of a progress bar; or a function of n and tr R / tr K.
@@ -141,7 +141,7 @@ def select_basis(
         method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], memory=memory)
     if not (progress is None or isinstance(progress, str) or callable(progress)):
         raise UserError(f"progress is {progress!r}; it must be a title, or a function of n and tr R / tr K")
-    with one_thread:  # so that the choice does not depend on how many there are
+    with one_thread:  # so that the choice does not depend on the number of threads
         watch = None
         if confidence is not None:
             watch = Watch(rows, kernel, arguments["n_max"], arguments["tau"], confidence, arguments["seed"])
@@ -184,13 +184,13 @@ def make_selector(
 
 
 def keywords(kind: type[Selector]) -> dict[str, str]:
-    """What a method takes by keyword, with the annotation: what every method takes first, then its options."""
+    """The keyword parameters of a method with their annotations: first those of every method, then its options."""
     parameters = [each for made in (Selector, kind) for each in inspect.signature(made).parameters.values()]
     return {each.name: str(each.annotation) for each in parameters if each.kind == each.KEYWORD_ONLY}
 
 
 def _advance(selector: Selector, n_max: int, progress: Any, watch: Watch | None) -> None:
-    """Step until no vector is added, or until the watch has proven enough."""
+    """Step until no vector is added, or until the watch has proven tau."""
     with _display(progress, n_max) as show:
         while not (watch is not None and _proven(watch, selector)) and selector.step():
             show(selector)

@@ -7,10 +7,10 @@ chosen items:
 |---|---|---|---|
 | function (3.2) | functions k(x_i, .) | K | tr(K - K~), K~ = K_:S K_SS^-1 K_S: |
 | column (3.1) | columns of K | K^2 | the squared Frobenius norm of K - K~, K~ = Q Q'K, Q an orthonormal basis of K_:S |
-| Kronecker (3.3) | unit vectors | I | nothing but the chosen columns: all candidates tie |
+| Kronecker (3.3) | unit vectors | I | only the chosen columns: all candidates tie |
 
 ``SgmaInPasses`` is for data whose kernel matrix and columns do not fit into memory: one pass over the rows for each vector.
-Whatever the view, ``Basis.trace`` is tr R / tr K of the function view, exact, and rows that the basis spans are no candidates.
+In each view, ``Basis.trace`` is the exact tr R / tr K of the function view, and rows that the basis spans are no candidates.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from pykernel.errors import UserError
 from pykernel.rows import Rows
 
 COLUMNS = 4096
-"""Columns of a block of rows, at most."""
+"""Most columns in a block of rows."""
 RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.2", "4.3")}
 """Selection rules of each view, the default first."""
 DROP = 1e-8
-"""f_i = |R_:i|^2 is computed again from its column when it has dropped by this factor: it has lost this many digits."""
+"""f_i = |R_:i|^2 is computed again from its column when it has dropped by this factor, because it has lost as many digits."""
 INFLATED = 1e-6
-"""A score counts as a rounding error if it exceeds the score that is computed from its column by more than this
+"""A score is rejected as a rounding error if it exceeds the score computed from its column by more than this
 fraction.
 """
 
@@ -53,20 +53,20 @@ fraction.
 class Sgma(Selector):
     """Sparse greedy matrix approximation: for each vector the best of ``candidates`` rows (kappa), judged on all rows.
 
-    rule 4.1: the largest decrease of the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), e_r the residual column.
+    rule 4.1: the largest decrease of the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), with e_r the residual column.
     rule 4.2: the largest decrease of the trace, |R_:r|^2 / R_rr (eq. 31).
     rule 4.3: the largest residual column, |R_:r|^2 in the function view, |e_r|^2 in the column view (eq. 32).
-    In the Kronecker view all gains are 1: the first that was drawn is chosen; 4.3 chooses the largest column of K.
+    In the Kronecker view all gains are 1: the first drawn row is chosen; 4.3 chooses the largest column of K.
 
     A vector costs kappa l kernel values and O(kappa l n).  If keeping the whole K takes fewer kernel values and fits
     into ``memory``, K is kept.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  Memory: 8 l (n + 2 kappa)
     bytes, and twice as much in the column view.
 
-    pool: this number of the best candidates that were not chosen stay candidates for the next vector, with their
+    pool: this many of the best candidates that were not chosen stay candidates for the next vector, with their
     columns.  So only kappa - pool new columns are computed.
-    tau: on tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, under rule 4.1.
+    tau: compared with tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, under rule 4.1.
 
-    Raises UserError for a rule that is not the view's, or arrays beyond ``memory`` bytes.
+    Raises UserError for a rule that the view does not have, or arrays beyond ``memory`` bytes.
     """
 
     method = "sgma"
@@ -153,7 +153,7 @@ class Sgma(Selector):
         return scores / self.residual.left[tried] if self.rule == "4.2" else scores
 
     def _among(self, residual: Residual, tried: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray]:
-        """Which of the rows that were tried is the best by its column of K, and R_:r."""
+        """The number of the best tried row, by its column of K, and its R_:r."""
         columns = _orthogonal(values, self.orthonormal[: residual.n]) if self.view == "column" else values
         scores = squares = np.einsum("ij,ij->i", columns, columns)
         if self.rule == "4.1":
@@ -250,13 +250,13 @@ MOST_ROWS = 100_000
 
 
 class Exhaustive(Selector):
-    """The best of all rows for each vector, all at once: O(l^2 + l n) a vector.
+    """The best of all rows for each vector, scored all at once: O(l^2 + l n) for a vector.
 
     The score of row i is f_i / g_i, with f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii.  Both are updated for all rows after
     each vector: with c the new column of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c. view: "function",
     G = K: rule 4.2 of paper 002; with unit diagonal the same rows as FVS.  "column", G = K^2: rule 4.1.
 
-    If K fits into ``memory`` (8 l^2 bytes beside C), it is kept: l^2 kernel values.  Otherwise l^2 kernel values are
+    If K fits into ``memory`` (8 l^2 bytes, besides C), it is kept: l^2 kernel values.  Otherwise l^2 kernel values are
     computed for each vector (3 l^2 in the column view), 8 MB at once.  The column view needs O(l^3) once.
 
     f loses digits when it drops.  If f_i has dropped by 1e8, it is computed again from its column, O(l n) (column view:
@@ -356,7 +356,7 @@ class Exhaustive(Selector):
         if self.view == "function":
             self.g = residual.left
         else:
-            # K^2 loses twice as many digits: a spanned column's remaining rounding errors must not be a candidate
+            # K^2 loses twice as many digits: the rounding errors left of a spanned column must not become a candidate
             squares = self.g - c * c
             self.g = np.where(squares > 1e-14 * self.energies, squares, 0.0)
             self.frobenius.append(float(squares.clip(0).sum() / self.energies.sum()))
@@ -382,7 +382,7 @@ class Exhaustive(Selector):
 
 
 def _orthogonal(columns: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Rows of ``columns`` (k, l) less their projections on the orthonormal rows of ``basis`` (n, l), twice: O(k l n)."""
+    """Rows of ``columns`` (k, l) minus their projections on the orthonormal rows of ``basis`` (n, l), twice: O(k l n)."""
     for _ in range(2 if len(basis) else 0):
         columns = columns - (columns @ basis.T) @ basis
     return columns

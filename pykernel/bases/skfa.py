@@ -7,9 +7,8 @@ instead, and takes candidates that are single samples.  Before direction number 
 
     v_r = (phi_r - sum_s T_sr phi_s) / (1 + sum_s |T_sr|),   T_:r = K_SS^-1 K_Sr
 
-It is orthogonal to all that were chosen, and the l1 norm of its coefficients is 1.  Its values on the samples,
-<v_r, phi_i> = R_ir / (1 + |T_:r|_1), are judged by a criterion.  What is chosen is a basis, and ``Basis.directions`` has the
-coefficients.
+v_r is orthogonal to all chosen directions, and the l1 norm of its coefficients is 1.  A criterion judges its values on the
+samples, <v_r, phi_i> = R_ir / (1 + |T_:r|_1).  The chosen samples are a basis, and ``Basis.directions`` has the coefficients.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.bases.sgma import Sgma
 
 CONSTANT = 1e-10
-"""Values whose standard deviation is below this part of their largest magnitude have no kurtosis: rounding made it."""
+"""Values whose standard deviation is below this fraction of their largest magnitude have no kurtosis: it would be rounding error."""
 
 
 class Skfa(Sgma):
     """Sparse kernel feature analysis: for each direction the best of ``candidates`` rows, judged on all rows.
 
     criterion: "columns", the largest sum of squares of the direction's values (section 4.3, after the l1 normalisation).
-    "kurtosis", projection pursuit: the least kurtosis of the values.  Two humps have little, a normal distribution 3, outliers
-    much.  It does not depend on the scale, so the l1 normalisation does not change what it chooses.
+    "kurtosis", projection pursuit: the least kurtosis of the values.  It is low for two clusters, 3 for a normal distribution, and
+    high with outliers.  It does not depend on the scale, so the l1 normalisation does not change the choice.
 
-    Costs, memory and ``tau`` are as of ``Sgma``; O(kappa n^2) more.
+    Costs, memory and ``tau`` are as in ``Sgma``, plus a time of O(kappa n^2).
     """
 
     method = "skfa"

@@ -82,10 +82,10 @@ class _Swaps:
         self.values = len(x) ** 2
 
     def round(self) -> int:
-        """Try each vector once; how many were exchanged."""
+        """Try each vector once, and return how many were exchanged."""
         self._begin()
         before = self.swapped
-        places = list(range(len(self.vectors)))  # of the vectors that the round began with, as the order changes
+        places = list(range(len(self.vectors)))  # where the vectors are that the round began with: the order changes
         for place in range(len(places)):
             s = places[place]
             if self._try(s):
@@ -93,7 +93,7 @@ class _Swaps:
         return self.swapped - before
 
     def _begin(self) -> None:
-        """G, C and the squares of R's columns from their definitions, so that rounding is that of one round."""
+        """Compute G, C and the squares of R's columns anew, so that rounding errors do not add up over the rounds."""
         swapped = self.swapped > 0
         self.g = np.linalg.cholesky(self.kernel.gram(self.vectors, self.vectors)) if swapped else self.basis.factor
         self.values += len(self.x) * len(self.vectors)

@@ -77,13 +77,13 @@ for called, kind in COMMANDS.items():
 
 @functools.cache
 def assembled() -> Any:
-    """The command with all its options, which a process that runs several commands assembles once."""
+    """The command with all its options.  A process that runs several commands assembles it once."""
     return typer.main.get_command(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; exits with 0, 1 (check failed), 2 (bad input) or 130 (interrupted)."""
-    if arguments is None:  # this process is the command's
+    if arguments is None:  # this process runs only this command
         collect_seldom()
     sys.exit(
         run(
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def meant(context: Any, option: str | None, message: str) -> str:
-    """The message about a wrong option or command; with the right one, where another command or an earlier version has it."""
+    """The message about a wrong option or command, with the right one if another command or an earlier version has the wrong one."""
     if option is None:
         said = next((said for old, said in GONE.items() if message.startswith(f"No such command '{old}'")), None)
         return f"{message.split('. ')[0]}; {said}" if said else message

@@ -1,4 +1,4 @@
-"""What each command does: it runs a workflow, which is imported then, and shows what it found."""
+"""What each command does: it imports and runs a workflow, and shows the result."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ RUNS = {
     "state replay": "replay.run",
     "table": "table.run",
 }
-"""The workflows of commands that only show what these found."""
+"""The workflows of commands that only show the result."""
 
 
 def show(called: str, given: Any, as_json: bool) -> None:
-    """Run a command's request, and show what it found."""
+    """Run a command's request, and show the result."""
     if called in OWN:
         OWN[called](given, as_json)
         return
@@ -91,4 +91,4 @@ OWN: dict[str, Callable[[Any, bool], None]] = {
     "info": info,
     "plan": plan,
 }
-"""Commands that do more."""
+"""Commands that do more than show the result."""

@@ -1,4 +1,4 @@
-"""The shell's face of a request: its fields as arguments and options, and the specs that they name."""
+"""Requests on the command line: their fields as arguments and options, and the specs that these name."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ READERS: dict[str | None, Callable[[Path, bool], Spec]] = {
 
 
 def options_of(kind: Any) -> list[Declared]:
-    """What a request has in the shell."""
+    """The arguments and options of a request in the shell."""
     own = [each for each in declared(kind) if not isinstance(each.opt, Py) and each.opt.key is None]
     return own + [each for each in declared(Shell) if each.name in kind.shell or (each.name == "set" and keys_of(kind))]
 
 
 def keys_of(kind: Any) -> dict[str, Declared]:
-    """What a request has by --set: key -> field."""
+    """The fields of a request that --set sets: key -> field."""
     return {each.opt.key: each for each in declared(kind) if each.opt.key is not None}
 
 
 def _sections(keys: Mapping[str, str]) -> str:
-    """Keys for the help: of a section with many only the section."""
+    """Keys for the help; a section with many keys is only named."""
     sections = [key.partition(".")[0] for key in keys.values()]
     shown = (
         f"{name}.…" if sections.count(name) > 3 else key for name, key in zip(sections, keys.values(), strict=True)
@@ -78,7 +78,7 @@ def _sections(keys: Mapping[str, str]) -> str:
 
 
 def _set(kind: Any, pairs: Sequence[str]) -> dict[str, str]:
-    """Fields by what --set says of their keys."""
+    """The values that --set gives: field -> value."""
     known, found = keys_of(kind), dict[str, str]()
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -93,10 +93,10 @@ def _set(kind: Any, pairs: Sequence[str]) -> dict[str, str]:
 
 
 def command(kind: Any, show: Shown) -> Callable[..., None]:
-    """What typer takes for a command that asks for a request, and shows its result.
+    """A function for typer that makes a request of the command's options, runs it, and shows the result.
 
-    It runs with the engine that --engine names, and sentences name its options.  If the work is interrupted, the exit
-    code and the message say so.
+    It runs with the engine that --engine names, and messages name options as the shell does.  If the work is interrupted,
+    the exit code and the message say so.
     """
     options = options_of(kind)
     keys = {each.name.strip("_"): key for key, each in keys_of(kind).items()}
@@ -125,12 +125,12 @@ def command(kind: Any, show: Shown) -> Callable[..., None]:
 
 
 def _taken(each: Declared, value: Any, trust: bool) -> Any:
-    """The value of a field; None for what was not given."""
+    """The value of a field; None if it was not given."""
     if value is not None and each.opt.reads:
         return READERS[each.opt.reads](value, trust)
     if each.kind == list[str] and not value:
         return None
-    # one table is what it always was
+    # a single table is not a list
     return value[0] if each.kind == list[str] and isinstance(each.opt, Arg) and len(value) == 1 else value
 
 

@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from pykernel.cli import output
 
 PAGE = "docs/reference/commands.md"
-"""Says more of every command, and describes the options that are only named here."""
+"""The page that describes every command, with the options that ``--help`` only names."""
 RARE = "rare"
 """The panel of options that ``--help`` only names."""
 NAMES_WIDTH = 24
@@ -71,7 +71,7 @@ def listing(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 class Plain:
-    """Writes the help of a command; its docstring first, then its arguments and options."""
+    """Writes the help of a command: its docstring, then its arguments and options."""
 
     def format_help(self: Any, context: Any, formatter: Any) -> None:
         width = formatter.width
@@ -95,7 +95,7 @@ class Plain:
 
 
 class PlainCommand(Plain, TyperCommand):
-    """A command whose help fits a screen, and that says what an interrupt leaves."""
+    """A command whose help fits a screen, and which after an interrupt says what was kept."""
 
     def invoke(self, context: Any) -> Any:
         try:

@@ -38,7 +38,7 @@ def show(*lines: object) -> None:
 
 
 def show_lines(lines: list[str]) -> None:
-    """Print lines, if there are some, and an empty one, and forget them."""
+    """Print the lines and an empty one, if there are any, and clear the list."""
     if lines:
         show(*lines, "")
     lines.clear()
@@ -136,7 +136,7 @@ def _fit(table: Table, console: Console) -> bool:
     left = console.width - 3 * len(measured) - 1 - sum(least for least, _ in measured)
     each = list(zip(table.columns, measured, strict=True))
     texts = sum(column.justify != "right" for column in table.columns)
-    # a number stays on the line of its unit if there is room; text columns share the rest, and short ones need less
+    # a number stays on one line with its unit if there is room; text columns share the rest, narrow ones first
     for column, (least, most) in sorted(each, key=lambda one: (one[0].justify != "right", one[1][1] - one[1][0])):
         share = left
         if column.justify != "right":
@@ -147,10 +147,10 @@ def _fit(table: Table, console: Console) -> bool:
 
 
 def show_document(document: Document, verdict: bool = True) -> None:
-    """Lay out what a command found.  verdict: whether to end with it; an error says it of its own."""
+    """Print a command's result.  verdict: whether to end with it; not needed before an error, which says the same."""
     from pykernel.report.document import Facts, Sentence, Table
 
-    lines: list[str] = []  # below which a line is left empty if anything follows
+    lines: list[str] = []  # an empty line separates them from what follows
     for section in document.sections:
         show_lines(lines)
         for part in section.parts if section.shown == "both" else ():
@@ -179,15 +179,15 @@ def print_json(value: Any) -> None:
 
 
 def print_report(report: Mapping[str, Any], watch: Any) -> None:
-    """With the warnings that the watch heard before the report's own, if there are any."""
+    """Print a report as JSON, with the warnings of the watch before the report's."""
     warned = getattr(watch, "warned", [])
     print_json({**report, "warnings": [*warned, *report.get("warnings", [])]} if warned else report)
 
 
 def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **more: Any) -> None:
-    """Print what a command found: as one JSON object, with more keys, or for people; then raise what is wrong, if anything is.
+    """Print a command's result: as one JSON object, with more keys, or for people; then raise its failure, if there is one.
 
-    verdict: whether to print it; an error says it of its own.
+    verdict: whether to print it.  CheckFailed says the same.
     """
     if as_json:
         print_report({**found.report, **more}, getattr(given, "watch", None))
@@ -225,5 +225,5 @@ class Printing(Watch):
             warn(sentence)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
-        """A progress bar on standard error, if it is a terminal; else, and with --json, lines, if the work takes long."""
+        """A progress bar if standard error is a terminal; otherwise, and with --json, lines if the work takes long."""
         return told_late(total) if self.as_json else bar(total)

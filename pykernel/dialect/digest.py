@@ -1,4 +1,4 @@
-"""Digests of all that kernels are made from."""
+"""Digests of everything that kernels are made from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pykernel.dialect.types import Constant
 
 
 def sources_digest(roots: Iterable[Kernel]) -> str:
-    """Digest of every file that the kernels and what they call were read from, and of the globals that they use."""
+    """Digest of every file from which the kernels and their callees were read, and of the globals that they use."""
     kernels = reachable(roots)
     parts = {(k.file.name, k.source) for k in kernels}.union(*map(_used, kernels))
     digest = hashlib.sha256()

@@ -5,12 +5,12 @@ from pykernel.dialect.kernels import kernel, real
 from pykernel.dialect.types import Constant, Real
 
 LEAST_QUOTIENT = Constant(float32=2.0**-125, float64=2.0**-1021)
-"""Twice the least normal number: every library rounds what is above."""
+"""Twice the least normal number; every library rounds larger quotients correctly."""
 
 
 @kernel
 def ratio(dividend: Real, divisor: Real) -> Real:
-    """The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ."""
+    """The quotient; 0 if it is subnormal or nearly so, because the libraries of CPUs without an FPU differ there."""
     value = dividend / divisor
     if absolute(value) < LEAST_QUOTIENT:
         return real(0)

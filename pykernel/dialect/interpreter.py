@@ -17,11 +17,11 @@ from pykernel.dialect.memory import parts_of
 from pykernel.dialect.types import Constant, Precision
 
 RATIO = "/"
-"""The name of ``ratio`` in a kernel's globals: no other can have it."""
+"""The name of ``ratio`` in a kernel's globals; it cannot clash with an identifier."""
 
 
 class Checked:
-    """An array that refuses what would be undefined in C."""
+    """An array that raises an error for what would be undefined in C."""
 
     __slots__ = ("array",)
 
@@ -119,7 +119,7 @@ def _divided(source: bytes, file: str) -> dict[tuple[str, int], types.CodeType]:
 
 
 def _alternatives(k: Kernel, precision: Precision) -> Callable:
-    """A kernel that only chooses which of others is called."""
+    """A kernel that only chooses which other kernel is called."""
     table = {
         member: _bound(called, precision)
         for called, members in zip(k.callees(), k.members, strict=True)

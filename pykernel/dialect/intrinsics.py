@@ -1,4 +1,4 @@
-"""Functions that each runtime brings itself."""
+"""Functions that each runtime implements itself."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def absolute(x: Real) -> Real:  # type: ignore[valid-type]
 
 @intrinsic(lambda precision, jit: _jit(lambda x: np.int64(x)) if jit else int)
 def truncate(x: Real) -> Index:  # type: ignore[valid-type]
-    """The integer part, rounded toward zero; |x| < 2^31 (undefined otherwise: guard before)."""
+    """The integer part, rounded toward zero; |x| < 2^31 (undefined otherwise; check before the call)."""
 
 
 @intrinsic(_pow2)
@@ -83,13 +83,13 @@ def pow2(k: Index) -> Real:  # type: ignore[valid-type]
 def pow2_rounded(x: Real) -> Real:  # type: ignore[valid-type]
     """Two to the power d - bias for x = 2^fraction + d, exactly; zero if d < 1; d at most 2 bias, and x not NaN (undefined otherwise).
 
-    fraction, bias: 23, 127; float64: 52, 1023.  A sum that was rounded to a whole number becomes a power of two, without a branch.
+    fraction, bias: 23, 127; float64: 52, 1023.  A sum that was rounded to an integer becomes a power of two, without a branch.
     """
 
 
 @intrinsic(_floor_log2)
 def floor_log2(x: Real) -> Index:  # type: ignore[valid-type]
-    """The largest k with 2^k <= |x| for a normal x; otherwise one less or one more than a normal number can have."""
+    """The largest k with 2^k <= |x| for a normal x; otherwise one below or one above the exponents of normal numbers."""
 
 
 def _whole(value: int) -> int:
@@ -123,33 +123,33 @@ def word(a: Index) -> Word:  # type: ignore[valid-type]
 
 @intrinsic(lambda precision, jit: _jit(lambda w: w) if jit else lambda w: _whole(int(w)))
 def index(w: Word) -> Index:  # type: ignore[valid-type]
-    """The number, which must be below 2^31: that is proved."""
+    """The number, which must be below 2^31 (proved for each model)."""
 
 
 @intrinsic(
     lambda precision, jit: _jit(lambda e: (e * e) & MASK) if jit else lambda e: np.uint32((_whole(e) ** 2) & MASK)
 )
 def exact_square(e: Index) -> Word:  # type: ignore[valid-type]
-    """e^2 modulo 2^32; for |e| < 2^16 exactly."""
+    """e^2 modulo 2^32; exact for |e| < 2^16."""
 
 
 @intrinsic(lambda precision, jit: _jit(lambda a, k: a >> k) if jit else _plain_shift)
 def floor_shift(a: Index, k: Index) -> Index:  # type: ignore[valid-type]
-    """a / 2^k, rounded down, for negative numbers too; k from 0 to 31: that is proved."""
+    """a / 2^k, rounded down, also for negative numbers; k from 0 to 31 (proved for each model)."""
 
 
 @intrinsic(lambda precision, jit: _jit(lambda a, k: (a * k) >> 16) if jit else _plain_multiply)
 def multiply_high(a: Index, k: Index) -> Index:  # type: ignore[valid-type]
-    """a k / 2^16, rounded down, with nothing lost in between; k from 0 to 65535: that is proved."""
+    """a k / 2^16, rounded down, from the exact product; k from 0 to 65535 (proved for each model)."""
 
 
 @intrinsic(
     lambda precision, jit: _jit(lambda w: (w ^ SIGN) - SIGN) if jit else lambda w: _whole((int(w) ^ SIGN) - SIGN)
 )
 def as_signed(w: Word) -> Index:  # type: ignore[valid-type]
-    """The number from -2^31 to 2^31 - 1 that is equal modulo 2^32: a sum of Words may leave that range on its way."""
+    """The number from -2^31 to 2^31 - 1 that is equal modulo 2^32; partial sums of Words may leave that range."""
 
 
 @intrinsic(lambda precision, jit: _jit(lambda a, b: a // b) if jit else _plain_quotient)
 def quotient(a: Index, b: Index) -> Index:  # type: ignore[valid-type]
-    """a / b, rounded down, for a >= 0 and b > 0: that is proved."""
+    """a / b, rounded down, for a >= 0 and b > 0 (proved for each model)."""

@@ -30,7 +30,7 @@ class Kernel:
     alias: str = ""  # the kernel's name, if it differs from the function's name
     words: Mapping[str, str] = field(default_factory=dict)  # word of the docstring -> word that replaces it
     choice: str = ""  # the parameter that decides which of the kernels in ``names`` is called; see ``chosen``
-    members: tuple[tuple[IntEnum, ...], ...] = ()  # for each of them, the parameter's values
+    members: tuple[tuple[IntEnum, ...], ...] = ()  # for each of these kernels, the parameter's values
     params: dict[str, Any] = field(init=False)
     returns: Any = field(init=False)
     source: bytes = field(init=False, repr=False)
@@ -82,7 +82,7 @@ class Kernel:
 
     @functools.cached_property
     def _global_names(self) -> dict[str, None]:
-        # not co_names: a field may have the name of a kernel.  Not dis.get_instructions: that takes a third of importing all kernels
+        # not co_names: a field may have the name of a kernel.  Not dis.get_instructions: it takes a third of the time of importing all kernels
         found: dict[str, None] = {}
         if self.choice:
             return dict.fromkeys(self.names)
@@ -139,7 +139,7 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
             raise TypeError(f"{choice} can be {member.name}, for which there is no kernel; add it, or give otherwise")
         called.setdefault(found, []).append(member)
     if otherwise in called:
-        called[otherwise] = called.pop(otherwise)  # as the last one it needs no condition
+        called[otherwise] = called.pop(otherwise)  # the last kernel needs no condition
 
     def mark(function: Callable) -> Kernel:
         made = Kernel(

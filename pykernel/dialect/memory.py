@@ -68,7 +68,7 @@ class Struct:
     """Memory of a model.  Its fields are scalars (written ``s.n[0]`` in Python) and arrays of fixed capacity.
 
     ranges: field -> the range in which the field's numbers always lie, for fields that declare one (see ``between``).
-    after: field -> the count without which its numbers are zero, or the names of several.
+    after: field -> the name of a count, or of several; while the count is 0, the field's numbers are zero.
     """
 
     fields: dict[str, Array]
@@ -102,7 +102,7 @@ class Config:
 
     tunable: parameters that control learning and answers, but do not change what the numbers in memory mean.  A state
     stays valid when a tunable parameter changes.
-    unseen: parameters that change no bit, but the C and its time.
+    unseen: parameters that change the C and its speed, but no bit of the results.
     """
 
     fields: dict[str, Any]
@@ -255,7 +255,7 @@ def _layout(
     capacities: tuple[tuple[str, int], ...],
     dropped: frozenset[str],
 ) -> Layout:
-    """Kept, because a search makes thousands of models of few layouts."""
+    """Cached, because a search makes thousands of models with few layouts."""
     slots: dict[str, Slot] = {}
     ends: dict[str, int] = {}
     offset, extents = 0, dict(capacities)
@@ -289,7 +289,7 @@ class Memory:
     ``buffer`` is the C struct.  The generator drops fields that no code uses; these are listed in ``drop`` and live
     outside of ``buffer``.  So the views keep their types, and every kernel runs unchanged.
 
-    ``lock`` is held by whoever runs a kernel on it.  Copies and pickles have locks of their own.
+    ``lock`` is held while a kernel runs on the memory.  Each copy has its own lock.
     """
 
     def __init__(
@@ -328,7 +328,7 @@ class Memory:
                 self.field(name)[...] = 0
 
     def copy_from(self, other: Memory, structs: Iterable[type[Struct]] | None = None) -> None:
-        """Take the numbers of another memory; structs: of these only."""
+        """Copy the numbers of another memory.  structs: copy only these."""
         for struct in self.structs if structs is None else structs:
             for name in struct.fields:
                 self.field(name)[...] = other.field(name)

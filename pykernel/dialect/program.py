@@ -1,4 +1,4 @@
-"""What the generator needs to know of a family of models: its memory, its parameters and its public functions."""
+"""What the generator needs to know about a family of models: its memory, its parameters and its public functions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Entry:
 
     of: for a reading of a program around another model: the question of the inner model whose answer the reading
     writes; "" if the reading writes no answer.
-    answers: whether it is an action with which a firmware answers an alarm.
+    answers: whether it is an action with which a firmware responds to an alarm.
     """
 
     name: str
@@ -65,9 +65,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class LabelArray:
-    """What a stream's labels are: integers (positions of classes) or reals, and the shape of one sample's.
+    """The type of a stream's labels, integers (class indices) or reals, and the shape of one sample's label.
 
-    Where there are no labels, each sample has an array of no numbers: shape (0,).
+    Without labels, each sample has an empty array: shape (0,).
     """
 
     is_class: bool
@@ -76,7 +76,7 @@ class LabelArray:
 
 @dataclass(frozen=True)
 class OnHost:
-    """A kernel that the PC alone calls, to change a state; and the parameters with which it runs in place of the model's."""
+    """A kernel that only the PC calls, to change a state; the parameters ``under`` replace the model's while it runs."""
 
     kernel: Kernel
     under: Mapping[str, Any] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Settings:
 
 
 def _merged(kinds: Sequence[type[IntEnum]]) -> type[IntEnum]:
-    """One enumeration of all their members."""
+    """One enumeration with the members of all kinds."""
     members: dict[str, int] = {}
     for member in itertools.chain.from_iterable(kinds):
         if members.setdefault(member.name, member.value) != member.value:
@@ -143,8 +143,8 @@ class Program:
     structs: the memory, in order.  The structs in ``persistent`` come first and are the model; the others are working
         memory.  A program that does not learn on the device has no persistent struct.
     entries: every entry returns a status.  A status below 0 means that the call was refused: the model did not change, and a
-        question or a reading, which may have no answer yet, wrote nothing.  From 0 on, the answer is written.  One exception: the
-        update of a signal stage has taken its sample when the model inside finds its memory overwritten.  The parameters
+        question or a reading, which may have no answer yet, wrote nothing.  Otherwise, the answer is written.  One exception: the
+        update of a signal stage has already taken its sample if the inner model finds its memory overwritten.  The parameters
         after the structs and configurations are:
 
         a question (x: Real[DIM], an array): writes an answer to the array and does not change the model.  A program
@@ -166,14 +166,14 @@ class Program:
     valid: a kernel (…) -> Bool: whether learning could have produced the memory's contents.  A restored state is
         untrusted.  The kernel must accept every state that the update leaves, and refuse every state from which the
         update could not continue.  Only for programs with a persistent struct.
-    missed: a kernel (.., refused: Index) -> Index: what is said of a sample that something around the program refused.
+    missed: a kernel (…, refused: Index) -> Index: the status of a sample that something around the program has refused.
     labels: the kind of label that the answers predict, for a program without an update.
     statuses: the enumerations whose members the program's kernels return.
     alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm,
         which writes a level, the threshold above which there is an alarm, and the number of rows since it began, 0 if there is none.
     between: actions that a check calls between the parts of its stream, in this order.
     budget: how a state is moved into more or less room; None if it cannot be moved.
-    stand_ins: what stands in all kernels for other kernels, types and words, see ``substitute``.
+    stand_ins: replacements of kernels, types and words, applied to all kernels; see ``substitute``.
     """
 
     name: str
@@ -189,15 +189,15 @@ class Program:
     between: tuple[str, ...] = ()
     budget: Budget | None = None
     stand_ins: InitVar[Mapping[Any, Any] | None] = None
-    status: type[IntEnum] = field(init=False)  # all statuses, by the name of the first
+    status: type[IntEnum] = field(init=False)  # all statuses, in one enumeration named like the first
     sample: Array = field(init=False)  # type of the update's first parameter, the sample
     learner: str = field(init=False)  # the update's name; "" if nothing is learned
     is_int16: bool = field(init=False)  # whether inputs are integers and the program has no reals
     learns: bool = field(init=False)  # whether there is an update
     asks: str = field(init=False)  # the main question
-    actions: tuple[str, ...] = field(init=False)  # trainings among them
+    actions: tuple[str, ...] = field(init=False)  # including trainings
     trainings: tuple[str, ...] = field(init=False)
-    visits: tuple[str, ...] = field(init=False)  # promises among them
+    visits: tuple[str, ...] = field(init=False)  # including promises
     promises: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
@@ -289,7 +289,7 @@ class Program:
         return [*(entry.kernel for entry in self.entries), *([self.valid] if self.valid else [])]
 
     def with_kernel(self, custom: Kernel) -> Program:
-        """A copy of the program in which the user's kernel computes all kernel values.  Each kernel gives one copy.
+        """A copy of the program in which the user's kernel computes all kernel values.  It is made once for each kernel.
 
         Raises UserError if the user's kernel, or a kernel that it calls, has the name of one of the program's kernels.
         """
@@ -372,7 +372,7 @@ class Program:
         return next(entry.kernel for entry in self.entries if entry.name == name)
 
     def waiting(self, kept: Container[str]) -> dict[str, str]:
-        """Fields that are zero while a count is -> that count.  kept: the fields that a model has."""
+        """Field that is zero while a count is zero -> that count.  kept: the fields that a model has."""
         declared = {name: after.split() for struct in self.persistent for name, after in struct.after.items()}
         found = {
             name: [count for count in counts if count in kept] for name, counts in declared.items() if name in kept

@@ -1,4 +1,4 @@
-"""Words that a name in the dialect, or of a model, must not be."""
+"""Words that must not be names in the dialect, or names of models."""
 
 from __future__ import annotations
 

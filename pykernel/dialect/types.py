@@ -1,4 +1,4 @@
-"""Types of the dialect: numbers, arrays whose sizes are named capacities, the two precisions, constants."""
+"""Types of the dialect: numbers, arrays whose sizes are named capacities, precisions, constants."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Scalar:
 Real = Scalar("Real")
 """A floating-point number of the bound precision."""
 Index = Scalar("Index", "<i4")
-"""A count, a position, and any other whole number in an expression: int32; results must fit in int32."""
+"""A count, a position, and any other integer in an expression: int32; results must fit in int32."""
 Bool = Scalar("Bool")
 """A truth value; a local or a result, never a field."""
 Word = Scalar("Word", "<u4")
@@ -110,7 +110,7 @@ Int = Scalar("Int", "<i4", Index)
 """An int32 field that is neither a count nor a position, such as a weight.  In expressions it is an Index."""
 Int8 = Scalar("Int8", "|i1", Index)
 """Int8, Int16, Uint8 and Uint16 are types of memory only.  A number is widened to an Index when it is read.  The
-generator proves that every number which is written fits."""
+generator proves that every number that is written fits."""
 Int16 = Scalar("Int16", "<i2", Index)
 Uint8 = Scalar("Uint8", "|u1", Index)
 Uint16 = Scalar("Uint16", "<u2", Index)
@@ -119,8 +119,8 @@ INTEGERS = (Index, Int, Word, Int16, Uint16, Int8, Uint8)
 
 
 class Variable:
-    """An open type: kernels that are shared by several rules use it, and ``substitute`` replaces it with a real
-    type.
+    """An open type: kernels that are shared by several rules use it, and ``substitute`` replaces it with an
+    actual type.
     """
 
     def __init__(self, name: str) -> None:
@@ -148,15 +148,15 @@ class Ranged:
 
 
 def between(kind: Scalar | Array, least: Bound | None, most: Bound | None, after: str = "") -> Any:
-    """A field's type with its range, both ends of it included: ``n: between(Index, 0, N_MAX)``.
+    """A field's type with its range, both ends included: ``n: between(Index, 0, N_MAX)``.
 
-    An end is a number, a constant, a capacity, or the name of a parameter with an optional minus sign: "-reach".  Of reals it
-    may be a product: "-2 * reach".
+    An end is a number, a constant, a capacity, or the name of a parameter with an optional minus sign: "-reach".  For
+    reals, it may be a product: "-2 * reach".
 
     Code that reads the field may rely on the range.  A state with a number outside of the range is refused.  For
     integer fields, the generator proves that no number outside of the range is ever written.
-    after: a field that counts; of several names, the one that the program has.  While it is 0, the numbers are 0, too; other states
-    are refused.  Without a range, least and most are None.
+    after: the name of a field that counts; if there are several names, the program has one of them.  While the count is 0, the numbers
+    are 0, too; other states are refused.  Without a range, least and most are None.
     """
     return Ranged(kind, least, most, after)
 
@@ -186,7 +186,7 @@ _extents: dict[str, Extent] = {}
 
 
 def extent(name: str, doc: str, public: bool = False) -> Extent:
-    """A capacity; ``doc`` stands beside its macro in C."""
+    """A capacity; ``doc`` is the comment of its macro in C."""
     return _extents.setdefault(name, Extent(name, doc, public))
 
 
@@ -225,7 +225,7 @@ class Precision:
 
     @property
     def integer(self) -> type[np.signedinteger]:
-        """The integer with as many bits."""
+        """The integer type with as many bits."""
         return np.int32 if self.dtype.itemsize == 4 else np.int64
 
     def __str__(self) -> str:
@@ -237,7 +237,7 @@ FLOAT64 = Precision("float64", np.dtype("<f8"), 52, 1023)
 INT16 = Precision("int16", np.dtype("<i2"), 15, 0)
 PRECISIONS = {p.name: p for p in (FLOAT32, FLOAT64, INT16)}
 REALS = {p.name: p for p in (FLOAT32, FLOAT64)}
-"""Precisions of which Real is a type."""
+"""Precisions that have the type Real."""
 
 
 class Constant:

@@ -5,7 +5,7 @@
     status = executor.call(refresh)
 
 "llvm" runs models: it starts within a second.  "numba" is the reference of ``pykernel check``.  "python"
-executes the source as it stands, and refuses what C would not survive, such as a position outside of an array.
+executes the source as it is, and raises an error for what is undefined in C, such as a position outside an array.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ class Executor(ABC):
     """Runs kernels on one memory and one configuration, and keeps both alive.
 
     Arguments must be arrays of exactly the type and shape that the kernel takes.  Raises ValueError for any other
-    array.  Kernels compute in the memory's working fields, questions too, so calls of several threads wait for one
-    another: each holds the memory's lock.
+    array.  All kernels, even questions, use the memory's working fields, so each call holds the memory's lock, and other
+    threads wait.
     """
 
     def __init__(self, memory: Memory, config: Settings) -> None:
@@ -50,7 +50,7 @@ class Executor(ABC):
         states: np.ndarray,
         statuses: np.ndarray,
     ) -> None:
-        """As ``rows``; here with one call after the other."""
+        """As ``rows``; here with separate calls."""
         ask, expect, learn, look = steps
         for i, t in enumerate(range(first, len(x))):
             status = 0 if ask is None else self._call(ask, [x[t], answers[i]])
@@ -105,7 +105,7 @@ class Executor(ABC):
         return call
 
     def _final(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any] | None:
-        """A faster way to a call that was made before, where there is one."""
+        """A faster way to repeat a call, if there is one."""
         return None
 
     def rows(

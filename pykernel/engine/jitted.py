@@ -28,7 +28,7 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
 class Jitted(Executor):
-    """Executor code by Numba."""
+    """Runs code that Numba compiled."""
 
     def __init__(self, roots: tuple[Kernel, ...], choices: Choices, memory: Memory, config: Settings) -> None:
         super().__init__(memory, config)
@@ -76,14 +76,14 @@ class _Code:
                 self.space[called] = inner_function(function, returned, [*parts, *values], **OPTIONS)
 
     def entry(self, kernel: Kernel) -> tuple[Any, tuple[Part, ...]]:
-        """A function that calls one kernel, and what it takes before the kernel's numbers and arrays."""
+        """A function that calls one kernel, and the structs and configurations that it takes before numbers and arrays."""
         if kernel not in self.found:
             values = [f"a{i}" for i in range(len(taken_by(kernel)))]
             self.found[kernel] = self._outer("call", [kernel], values, [f"return {self._call(kernel, *values)}"])
         return self.found[kernel]
 
     def loop(self, *each: Kernel | None) -> tuple[Any, tuple[Part, ...]]:
-        """A function with the loop over rows, and what it takes before the rows."""
+        """A function with the loop over rows, and the structs and configurations that it takes before the rows."""
         (ask, expect, learn, look), steps = each, tuple(k for k in each if k is not None)
         if steps not in self.found:
             lines = ["i, status = t - first, 0"]
@@ -130,9 +130,9 @@ class _Code:
         return dispatcher, parts
 
     def _python(self, name: str, text: str) -> types.FunctionType:
-        """The function.
+        """Make a function from its text.
 
-        Its text is registered in ``linecache``, because Numba asks for the function's source lines.
+        The text is registered in ``linecache``, because Numba asks for the function's source lines.
         """
         file = f"<pykernel {name} {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)

@@ -36,7 +36,7 @@ from pykernel.sealed import cache_folder, kept_sealed, read_sealed
 class Level(NamedTuple):
     """How much time a compilation may take."""
 
-    passes: tuple[str, ...]  # of LLVM; none: those of its level -O1
+    passes: tuple[str, ...]  # of LLVM; if empty, those of its level -O1
     generator: int  # optimisation level of LLVM's code generator
     patience: (
         float  # seconds for each character of IR that the code may run before it is compiled anew, one level higher
@@ -51,12 +51,12 @@ LEVELS = (
 """Compiling takes about 0.1 s, 0.4 s and 1.7 s; the code takes about 4, 1.3 and 1 times as long (krls-t, klms, gmm, no rule).  At
 -O2, compiling takes a quarter longer than at -O1, and the code is not faster.
 
-QUICK code runs for about as long as the next compilation takes, the second level's code until optimised code would have saved that
-time.  So no run pays much more for compiling than it gains."""
+QUICK code runs for about as long as the next compilation takes; code of the second level runs until optimised code would have saved
+its compile time.  So no run spends much more on compiling than it gains."""
 QUICK, OPTIMISED = 0, len(LEVELS) - 1
 INLINED = 50
-"""LLVM's threshold for inlining, which is 225 by default.  With it, and without unrolled loops, code is optimised in six
-tenths of the time, and is not slower."""
+"""LLVM's threshold for inlining, which is 225 by default.  With this threshold, and without unrolled loops, optimising
+takes 60 % of the time, and the code is not slower."""
 CHUNK = 256
 """Rows of the first chunk.
 
@@ -88,7 +88,7 @@ class Code:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """The code runs within this block: the block measures the time, and compiles the code anew when it is due."""
+        """A block within which the code runs: it measures the time, and compiles the code anew when that is due."""
         level = self.level  # another thread, with another model, may be raising it
         if level == OPTIMISED:
             yield
@@ -186,7 +186,7 @@ def _target(level: int) -> Any:
 
 
 class Compiled(Executor):
-    """Machine code by LLVM."""
+    """Runs machine code that LLVM compiled."""
 
     def __init__(self, code: Code, memory: Memory, config: Settings) -> None:
         super().__init__(memory, config)
@@ -215,10 +215,10 @@ class Compiled(Executor):
             return self._functions[key](self._table, *_addresses(given))
 
     def _final(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any] | None:
-        # of code that is not quick: the way to it takes as long as the code, so better code would gain nothing
+        # only for code that is not QUICK: there the call takes as long as the code, so better code would gain nothing
         if self.code.level == QUICK:
             return None
-        # other threads of Python wait for one sample: to let them run would take as long as the sample
+        # PYFUNCTYPE keeps the GIL: releasing it would take as long as the sample
         return functools.partial(self._function(kernel, given, ctypes.PYFUNCTYPE), self._table, *_addresses(given))
 
     def _function(self, kernel: Kernel, given: list[np.ndarray], made: Callable[..., Any]) -> Any:
@@ -254,5 +254,5 @@ class Compiled(Executor):
 
 
 def _addresses(given: Sequence[np.ndarray]) -> list[int | None]:
-    """The addresses of up to two arrays, filled up with None: the machine code of an entry takes two addresses."""
+    """The addresses of up to two arrays, padded with None: the machine code of an entry takes two addresses."""
     return [*(array.ctypes.data for array in given), *[None] * (2 - len(given))]

@@ -1,7 +1,7 @@
-"""Functions that Numba inlines and nobody calls from Python: typed and lowered once, and never made into machine code.
+"""Functions that Numba inlines and Python never calls: they are typed and lowered once, but not compiled to machine code.
 
-Before Numba compiles a caller, it makes machine code of each callee together with everything that the callee calls.
-For a function that is only inlined, nobody runs this machine code, and making it takes most of the time.
+Before Numba compiles a caller, it generates machine code for each callee together with everything that the callee calls.
+For a function that is only inlined, this machine code never runs, and generating it takes most of the time.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Inner(JITCodeLibrary):
 
 
 def inner_function(function: FunctionType, result: Any, arguments: Sequence[Any], **options: Any) -> Any:
-    """The function as other functions that Numba compiles can call it; result, arguments: Numba's types."""
+    """The function in a form that other Numba functions can call; result, arguments: Numba's types."""
     made = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
     target, flags = made.targetctx, Flags()
     made.targetdescr.options.parse_as_flags(flags, made.targetoptions)
     flags.no_compile = True
-    flags.no_rewrites = True  # what they find, constants and sums of whole arrays, is not in our text
+    flags.no_rewrites = True  # they look for constants and operations on whole arrays, which our text does not have
     with global_compiler_lock:
         library = Inner(target.codegen(), function.__qualname__)
         compiled = compile_extra(made.typingctx, target, function, tuple(arguments), result, flags, {}, library)

@@ -110,7 +110,7 @@ def _scalar(dtype: np.dtype) -> Any:
 
 
 def numba_type(kind: Any, precision: Precision, readonly: bool = False) -> Any:
-    """What Numba calls a kind of the dialect; arrays of a configuration are ``readonly``."""
+    """Numba's type for a kind of the dialect; arrays of a configuration are ``readonly``."""
     if kind is None:
         return types.none
     if kind in (Real, Index, Word, Bool):

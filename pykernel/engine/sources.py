@@ -1,6 +1,6 @@
-"""Digests of our sources that make machine code of kernels, taken when this process began.
+"""Digests of the sources that turn kernels into machine code, taken when this process began.
 
-They are part of the name under which compiled code is kept.
+They are part of the name under which compiled code is stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scikit-learn face: one module a family of estimators, over what all of them share (``base``)."""
+"""The scikit-learn estimators: one module for each family, and ``base`` for what they share."""
 
 from __future__ import annotations
 

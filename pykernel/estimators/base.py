@@ -120,7 +120,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return cast(np.ndarray, self._checked(X, reset=False))
 
     def _checked(self, X: Any, **options: Any) -> Any:
-        """What scikit-learn's checks leave of inputs, and of labels ``y``."""
+        """Inputs, and labels ``y``, after scikit-learn's checks."""
         finite = "allow-nan" if self._completes else True
         return validate_data(self, X, dtype=np.float64, ensure_all_finite=finite, **options)
 
@@ -131,7 +131,7 @@ class KernelEstimator(Declared, BaseEstimator):
 
     @property
     def _completes(self) -> bool:
-        """Whether something stands in for inputs that are missing, which are NaN."""
+        """Whether missing inputs, which are NaN, are replaced."""
         return getattr(self, "missing", None) not in (None, "refuse")
 
     # ---- to a spec
@@ -148,7 +148,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-        """Center and scale of a fitted scaler, or of a pipeline of such, and the names of its inputs that are used."""
+        """Center and scale of a fitted scaler, or of a pipeline of scalers, and the names of its inputs that are used."""
         where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]
         where.need(
             isinstance(scaler, (Pipeline, *affine_types())),
@@ -203,7 +203,7 @@ def label_section(
 ) -> dict[str, Any]:
     """The spec's [label]: classes or outputs.
 
-    Names of labels are included only if inputs have names, and other ones.
+    Names of labels are included only if the inputs have names that differ from them.
     """
     label: dict[str, Any] = {} if classes is None else {"classes": class_names(classes)}
     if columns and names and not set(names) & set(columns):
@@ -270,7 +270,7 @@ class Streaming(KernelEstimator):
     status_counts_: dict[str, int]
 
     def refresh(self) -> Self:
-        """Remove the rounding errors that the factor of the Gram matrix has gathered.  O(n_max^3 + n_max^2 n_features).
+        """Remove the rounding errors accumulated in the factor of the Gram matrix.  O(n_max^3 + n_max^2 n_features).
 
         Call this about every 1000 updates that stored a vector, if the technique or rule keeps such a factor. For other
         models it does nothing. It is never called automatically, because it changes the state: to keep the same bytes,
@@ -281,17 +281,17 @@ class Streaming(KernelEstimator):
         return self
 
     def to_spec(self, name: str, scaler: Any = None) -> Spec:
-        """The model that goes on learning on the device, under a name for its C symbols.
+        """The spec of the model, which continues learning on the device, with a name for its C symbols.
 
-        ``pykernel.generate(model, out, name=…)`` takes the state along, and so does that of a whole pipeline with scalers.
+        ``pykernel.generate(model, out, name=…)`` includes the learned state, also for a whole pipeline with scalers.
 
         Parameters
         ----------
         name : str
             Prefix of every symbol and file in C.
-        scaler : fitted scaler or Pipeline of such, default=None
-            StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler and selections of columns that stood before: the
-            device takes the inputs as they were before. A model that standardises its inputs takes them as they are.
+        scaler : fitted scaler or Pipeline of scalers, default=None
+            StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or selections of columns before the model: the
+            device then takes the unscaled inputs. A model that standardises its inputs takes them unscaled anyway.
 
         Returns
         -------
@@ -301,8 +301,8 @@ class Streaming(KernelEstimator):
         Raises
         ------
         UserError
-            If a name cannot be, or a step is no scaler; if the rule has no center and scale; if ``input_max_abs`` is less
-            than the scaler's center.
+            If a name is invalid, or a step is not a scaler; if the rule has no center and scale; if ``input_max_abs`` is
+            less than the scaler's center.
         """
         check_is_fitted(self)
         spec = self.spec_
@@ -376,8 +376,9 @@ class Streaming(KernelEstimator):
     # ---- learning: shared by all families
 
     def _stream(self, X: Any, y: Any, *, fits: bool = False, afresh: bool, known: Any = None) -> Self:
-        """Learn samples in their order.  fits: in all passes of ``fit``, not once.  afresh: begin with a new model.  known: all labels
-        that may occur.
+        """Learn samples in their order.
+
+        fits: make all passes of ``fit``, not a single one.  afresh: begin with a new model.  known: all labels that may occur.
         """
         names = column_names(y)
         X, y = self._validated(X, y, reset=afresh)
@@ -412,8 +413,9 @@ class Streaming(KernelEstimator):
     _afresh = "call fit, or partial_fit on a clone"
 
     def _counted(self, statuses: np.ndarray) -> None:
-        """Count the statuses of updates.  Of those that were refused, or made the model begin anew, a warning tells how many there are: of
-        the first, and whenever their number has doubled.
+        """Count the statuses of updates.
+
+        Warns of updates that were refused or made the model begin anew: at the first one, and whenever their number has doubled.
         """
         spec, status, counts = self.spec_, self.spec_.program.status, self.status_counts_
         met = {status(code): count for code, count in Counter(statuses.tolist()).items()}
@@ -438,7 +440,7 @@ class Streaming(KernelEstimator):
 
     @property
     def _limits(self) -> str:
-        """The limit of inputs, or the one of each."""
+        """The limit of all inputs, or that of each input."""
         return ", ".join(f"{each:g}" for each in np.ravel(self.spec_.input.max_abs))
 
     def _finite(self, values: np.ndarray) -> np.ndarray:
@@ -508,7 +510,7 @@ def width(sigma: Any, X: np.ndarray) -> float:
         return cast(float, sigma)
     with np.errstate(over="ignore"):
         found = math.sqrt(X.var(axis=0).sum() / 2)
-    if math.isnan(found):  # of the values that are there
+    if math.isnan(found):  # leave out missing values
         there = [column[~np.isnan(column)] for column in X.T]
         found = math.sqrt(sum(column.var() for column in there if len(column)) / 2)
     if found == 0:
@@ -546,7 +548,7 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
 
 
 def product_limit(section: Mapping[str, Any], dim: int, precision: str) -> dict[str, Any]:
-    """[input] max_abs for a [kernel] of dot products, two of which are multiplied, if the spec's default would bring that near overflow."""
+    """[input] max_abs for a [kernel] of dot products, if with the spec's default the product of two kernel values could overflow."""
     function, usual = section.get("function"), Input.model_fields["max_abs"].default
     degree, coef0 = section.get("degree", 3 if function == "polynomial" else 1), section.get("coef0", 0.0)
     known = type(degree) is int and degree >= 1 and type(coef0) in (int, float)  # the spec refuses others

@@ -27,7 +27,7 @@ class _Classifier(ClassifiesByFunctions, KernelMachine):
     loo_press_: float
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train, after choosing what was left open, and calibrate.
+        """Choose the parameters that were left open, train, and calibrate.
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class _Classifier(ClassifiesByFunctions, KernelMachine):
         Raises
         ------
         UserError
-            If a parameter cannot be, or means nothing for the kernel; if there is only one class.
+            If a parameter is invalid, or has no effect for the kernel; if there is only one class.
         ValueError
             If the data are not finite numbers of the right shape.
         """
@@ -86,15 +86,15 @@ class _TrainsOnSamples(KernelMachine):
     _fit: Callable[..., Self]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train, after choosing what was left open; a classifier is calibrated, too.
+        """Choose the parameters that were left open, and train; a classifier is also calibrated.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Inputs.
-        y : array-like of shape (n_samples,), of regressors also (n_samples, n_outputs)
-            Labels: numbers, which share the kernel and the ridge; of classifiers numbers, strings or whatever else can be
-            sorted, two or more different ones.
+        y : array-like of shape (n_samples,), for regressors also (n_samples, n_outputs)
+            Labels. For regressors, numbers; several labels share the kernel and the ridge. For classifiers, two or more
+            different classes: numbers, strings or whatever else can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
             How often each sample counts, from 0: in the minimised squared error, in the leave-one-out errors and in the
             calibration. A sample is left out with all of its weight. For the same width and ridge, a weight of 2 gives
@@ -108,7 +108,7 @@ class _TrainsOnSamples(KernelMachine):
         Raises
         ------
         UserError
-            If a parameter cannot be, or means nothing for the kernel; if there is only one class, or a weight is below
+            If a parameter is invalid, or has no effect for the kernel; if there is only one class, or a weight is below
             0.
         ValueError
             If the data are not finite numbers of the right shape.
@@ -139,7 +139,7 @@ class KernelFisherClassifier(_Classifier):
     Notes
     -----
     With p vectors and n samples, ``fit`` takes O(n p min(n, p)) for each width and O(n p) for each ridge and function,
-    leave-one-out included, which is equal to training anew (docs/kernel-machines.md).
+    leave-one-out included, which equals retraining without each sample (docs/kernel-machines.md).
 
     References
     ----------
@@ -174,7 +174,7 @@ class KernelFisherClassifier(_Classifier):
     def _reduces(self, given: Any, function: str) -> bool:
         """As in the base class.
 
-        Given vectors that are samples are removed when these samples are left out, and work with any kernel.
+        Given vectors that are training samples are removed when these samples are left out, and work with any kernel.
         """
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
 
@@ -203,7 +203,7 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function, leave-one-out included,
-    which is equal to training anew. SVM's parameter C is ``1 / ridge``.
+    which equals retraining without each sample. SVM's parameter C is ``1 / ridge``.
 
     References
     ----------
@@ -243,12 +243,12 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
 
     See Also
     --------
-    LSSVMClassifier : The same with a bias, which takes up how frequent classes are.
+    LSSVMClassifier : The same with a bias, which absorbs the frequencies of the classes.
 
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function, leave-one-out included,
-    which is equal to training anew.
+    which equals retraining without each sample.
 
     References
     ----------
@@ -275,7 +275,7 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, with w the function
     without its bias in the kernel's space: ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Several labels share
-    the kernel and the ridge, and are better scaled alike.
+    the kernel and the ridge, so scale them alike.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
-    included, which is equal to training anew.
+    included, which equals retraining without each sample.
 
     References
     ----------
@@ -339,7 +339,7 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
-    included, which is equal to training anew. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)`` is the same model.
+    included, which equals retraining without each sample. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)`` is the same model.
 
     References
     ----------

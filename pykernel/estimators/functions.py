@@ -76,7 +76,7 @@ class Expansion(KernelEstimator):
         return replace(self._machine(), classes=None if classes is None else tuple(classes.tolist()))
 
     def _machine(self) -> Machine:
-        """The functions as what makes frozen specs takes them."""
+        """The functions as a Machine, from which frozen specs are made."""
         raise NotImplementedError
 
     def _label(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
@@ -105,8 +105,8 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: one value, above 0 for ``classes_[1]``. More: one for each class, of which the largest wins,
-            the first of equal ones.
+            Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each; the largest decides,
+            and among equal ones the first.
         """
         return self._flat(self._values(X))
 
@@ -121,14 +121,14 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            By the functions' values, not by probabilities: ``NAME_classify`` on the device.
+            Decided by the functions' values, not by probabilities, as ``NAME_classify`` does on the device.
         """
         values = self._values(X)
         positions = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
         return self.classes_[positions.astype(np.intp)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """How probable each class is, by Platt's sigmoids (``calibration_``).  O(n_vectors n_features) each.
+        """The probability of each class, by Platt's sigmoids (``calibration_``).  O(n_vectors n_features) each.
 
         Parameters
         ----------
@@ -138,8 +138,8 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            Rows sum to 1. The most probable class need not be that of ``predict``, whose border is where functions are
-            0 or equal, not where probabilities are.
+            Rows sum to 1. The most probable class may differ from that of ``predict``, which compares the functions'
+            values, not the probabilities.
         """
         return probabilities(self._values(X), self.calibration_)
 

@@ -1,4 +1,4 @@
-"""What kernel machines with a closed form share: the kernel and the vectors, training, leave-one-out, and their specs."""
+"""The common part of kernel machines with a closed form: kernel and vectors, training, leave-one-out, and specs."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
 """Kernel -> the parameters that it has."""
 SHAPE = ("sigma", "gamma", "coef0", "degree")
 BLOCK = 2**22
-"""Kernel values that are held at a time when predicting."""
+"""Number of kernel values that are held at a time when predicting."""
 MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
 """Keys of ``[kernel]`` that a Machine has."""
 RESOLUTION = 1e-12
-"""Leave-one-out predictions count as equal if they differ by less than this fraction of the targets.  A model that has
-learned nothing predicts only 0."""
+"""Leave-one-out predictions are considered equal if they differ by less than this fraction of the targets.  A model that
+has learned nothing predicts only 0."""
 RESOLVED = 0.01
 """Largest rounding error in float32 without a warning, as a fraction of the functions' spread."""
 
@@ -288,7 +288,7 @@ class KernelMachine(Expansion):
             return self._left_out(machine)
 
     def _left_out(self, machine: Any) -> np.ndarray:
-        """What each sample is predicted without it, or without its group."""
+        """The prediction for each sample by a model trained without it, or without its group."""
         if isinstance(self.cv, selection.GroupFolds):
             return machine.leave_fold_out(
                 self.ridge_, selection.stratified_folds(machine.targets, self.cv, self._seed())
@@ -321,7 +321,7 @@ class KernelMachine(Expansion):
         self._take(kernel, found.width, found.ridge, found)
 
     def _take(self, kernel: MercerKernel, width: float, ridge: float, found: selection.Selection | None) -> None:
-        """The kernel of a width, and a ridge; found: the choice that they come from, if there was one."""
+        """Keep the width and the ridge.  found: the selection that they come from, if there was one."""
         self.selection_, self.ridge_, self.optimism_ = found, ridge, 0.0 if found is None else found.optimism
         self._take_kernel(kernel, width)
 
@@ -368,7 +368,7 @@ class KernelMachine(Expansion):
         return given is not None
 
     def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Expansion vectors, and the sample that each is (-1: none)."""
+        """Expansion vectors, and the index of the sample that each one is (-1: none)."""
         return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
 
     def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
@@ -432,7 +432,7 @@ class KernelMachine(Expansion):
 
     @property
     def gamma_(self) -> float:
-        """The kernel's scale; of the Gaussian ``1 / (2 sigma_^2)``."""
+        """The kernel's scale; for the Gaussian ``1 / (2 sigma_^2)``."""
         check_is_fitted(self)
         return self._mercer_kernel.gamma
 
@@ -446,7 +446,7 @@ class KernelMachine(Expansion):
 
     @property
     def _linear(self) -> bool:
-        """Whether functions are linear ones of the inputs."""
+        """Whether the functions are linear in the inputs."""
         return self._mercer_kernel.function == "linear" and not self._mercer_kernel.normalise
 
     def _gram(self, X: np.ndarray) -> np.ndarray:
@@ -478,8 +478,8 @@ class KernelMachine(Expansion):
     ) -> Spec:
         """The frozen model: expansion vectors, weights, biases and probabilities, for the device's flash.
 
-        Of a pipeline that scales inputs first, ``pykernel.importers.importing.from_sklearn(pipeline, name)`` gives a
-        model that takes them as they are.
+        For a pipeline that scales inputs first, ``pykernel.importers.importing.from_sklearn(pipeline, name)`` gives a
+        model that takes the unscaled inputs.
 
         Parameters
         ----------
@@ -489,7 +489,7 @@ class KernelMachine(Expansion):
             None: the estimator's.
         max_abs : float, default=None
             Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
-            less where that could overflow. A custom kernel, whose ``max_value`` is for such inputs, must have it.
+            less where that could overflow. Required for a custom kernel, whose ``max_value`` holds for such inputs.
         distance : {"auto", "differences", "products"}, default="auto"
             Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
             uses "products" if its rounding error is small enough.
@@ -502,12 +502,12 @@ class KernelMachine(Expansion):
         Raises
         ------
         UserError
-            If a name or number cannot be, or a number is beyond the precision.
+            If a name or number is invalid, or a number is beyond the precision.
 
         Warns
         -----
         UserWarning
-            If weights of both signs nearly cancel, so that float32 resolves the functions to less than about 1%.
+            If weights of both signs nearly cancel, so that rounding errors in float32 exceed 1 % of the functions' spread.
         """
         check_is_fitted(self)
         precision = self.precision if precision is None else precision
@@ -521,7 +521,7 @@ class KernelMachine(Expansion):
         return spec
 
     def _machine(self) -> Machine:
-        """The functions as what makes frozen specs takes them."""
+        """The functions as a Machine, from which frozen specs are made."""
         shape = {key: value for key, value in self._mercer_kernel.section().items() if key in MACHINES}
         return Machine(
             source=self._where,
@@ -549,7 +549,7 @@ def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
 
 
 def _array(given: Any) -> np.ndarray:
-    """What is given as an array; empty if it is none."""
+    """The value as an array; empty if it cannot be one."""
     try:
         return np.asarray(given)
     except ValueError:  # ragged

@@ -1,4 +1,4 @@
-"""A monitor as a scikit-learn estimator: it learns what is normal for a machine, row by row, and tells what is not.
+"""A monitor as a scikit-learn estimator: it learns what is normal for a machine, row by row, and reports what is not.
 
 It learns with the host model of rule "gmm", bit for bit as on the device.
 """
@@ -23,7 +23,7 @@ from pykernel.spec.family import Family
 
 
 class Told(NamedTuple):
-    """What the device tells after each row of a stream: arrays whose first axis is the rows.
+    """The device's report after each row of a stream: arrays whose first axis is the rows.
 
     level, threshold: smoothed novelty, and its limit, (n_samples,).  alarm: whether the row was in alarm, (n_samples,)
     of bool.  since: rows since the alarm began, 0 without one, (n_samples,) of int.  blame: each sensor's share in the
@@ -40,14 +40,14 @@ class Told(NamedTuple):
 
 
 class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
-    """A monitor in fixed memory, bit for bit as on a microcontroller: what is normal, and what is not, where, of which kind.
+    """A monitor in fixed memory, bit for bit as on a microcontroller: it finds novel rows, the sensor to blame, and the kind.
 
-    A bank of Gaussians, one for each regime of the machine, learns what rows there are; a linear model how a row follows
-    from the row before. What neither explains, and a sensor that repeats itself, is new. In an alarm nothing is learned;
-    a change that lasts ``relearn_after`` rows becomes normal.
+    A bank of Gaussians, one for each regime of the machine, learns the distribution of the rows; a linear model predicts
+    each row from the previous one. A row is novel if neither explains it, or if a sensor keeps repeating itself. During an
+    alarm nothing is learned; a change that lasts ``relearn_after`` rows becomes normal.
 
-    The order of rows is that of time: ``monitor`` is what the device does. ``predict`` and ``score_samples`` ask of each
-    row for itself what it would be as the next one.
+    Rows are in time order: ``monitor`` does what the device does. ``predict`` and ``score_samples`` judge each row
+    separately, as if it were the next one.
 
     Parameters
     ----------
@@ -58,23 +58,23 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     level_, threshold_ : float
         Smoothed novelty after the last row, and the limit above which there is an alarm.
     since_ : int
-        Number of rows since the alarm began that the latest row is in; 0 if it is in none.
+        Number of rows since the present alarm began; 0 without an alarm.
     blame_ : ndarray of shape (n_features,)
         Each sensor's share in the present alarm, or in the last one.
     kind_ : str
         What is wrong: jump, drift, stuck or noise of a sensor, a new regime, or unknown; empty without an alarm.
     regimes_ : ndarray of shape (components,)
-        Part of the latest rows that each regime has; -1 for a rejected one, 0 where there is none yet.
+        Fraction of the latest rows in each regime; -1 for a rejected regime, 0 for one that is not used yet.
     offset_ : float
-        Minus the threshold as it is now, also in the warm-up, in which the device raises no alarm; minus the largest score
-        before a quarter of it.
+        Minus the present threshold, also during the warm-up, in which the device raises no alarm; minus the largest
+        possible level before a quarter of the warm-up.
     spec_ : Spec
-        The model's parameters with everything derived: what the code generator takes.
+        The model's parameters, including derived ones: the input of the code generator.
     model_ : HostModel
         The learned state, ``model_.memory``, and the functions that work on it.
     status_counts_ : dict of str to int
-        What became of each row since the start, by the name of the status: WARMING (no alarms yet), UNARMED (what repeats still becomes
-        normal), DONE, BORN (a regime more), STRANGE (of no known regime), NOVEL, HELD and ABSENT (alarms), REFUSED_INPUT.
+        How many rows had each status since the start: WARMING (no alarms yet), UNARMED (a recurring state still becomes normal), DONE,
+        BORN (a new regime), STRANGE (in no known regime), NOVEL, HELD and ABSENT (alarms), REFUSED_INPUT.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -82,8 +82,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
 
     Notes
     -----
-    For K ``components`` and D features a row costs O(K D^2), in an alarm O(D^3), where regimes merge O(K^2 D^3). No
-    scaler is needed: each regime has its own scale.
+    For K ``components`` and D features, a row costs O(K D^2), during an alarm O(D^3), and O(K^2 D^3) when regimes merge.
+    No scaler is needed: each regime has its own scale.
 
     Examples
     --------
@@ -135,16 +135,16 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Raises
         ------
         UserError
-            If a parameter cannot be, or means nothing beside the others.
+            If a parameter is invalid, or has no effect together with the others.
         ValueError
             If the data are not finite numbers of the right shape.
         """
         return self._stream(X, None, afresh=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the samples in order, once, from where the model is.
+        """Continue learning: the samples in order, once.
 
-        Calls with parts of a stream are one call with the whole of it, to the byte.
+        Calls with parts of a stream give the same bytes as one call with the whole stream.
 
         Parameters
         ----------
@@ -159,9 +159,9 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self._stream(X, None, afresh=not hasattr(self, "model_"))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """How far each sample's novelty is below the threshold as it is now.
+        """How far each sample's novelty is below the present threshold.
 
-        Each sample for itself: without smoothing, and nothing is learned.
+        Samples are judged separately, without smoothing, and nothing is learned.
 
         Parameters
         ----------
@@ -171,14 +171,14 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         values : ndarray of shape (n_samples,)
-            ``score_samples(X) - offset_``; below 0 for what is new.
+            ``score_samples(X) - offset_``; below 0 for novel samples.
         """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Whether each sample is known (1) or new (-1), by the threshold as it is now.
+        """Whether each sample is known (1) or novel (-1), by the present threshold.
 
-        Each sample for itself, as ``decision_function``: with ``smoothing`` below 1, alarms of ``monitor`` are fewer.
+        Samples are judged separately, as in ``decision_function``: with ``smoothing`` below 1, ``monitor`` has fewer alarms.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            1 or -1. What the device would refuse as beyond ``input_max_abs`` is -1.
+            1 or -1; also -1 for a sample beyond ``input_max_abs``, which the device would refuse.
         """
         X = self._inputs(X)
         with np.errstate(invalid="ignore"):
@@ -196,12 +196,12 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return np.where(known, 1, -1)
 
     def monitor(self, X: Any) -> Told:
-        """Learn the rows in order, and say after each what the device tells.
+        """Learn the rows in order, and return the device's report after each.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Inputs, in the order in which they come.
+            Inputs, in time order.
 
         Returns
         -------
@@ -226,7 +226,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return Told(states[:, 0], states[:, 1], alarm, states[:, 2].astype(int), blame, np.array(kinds, str))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """How usual each row would be as the next one: its novelty with the sign turned.  O(components n_features^2) each.
+        """How normal each row would be as the next one: its negated novelty.  O(components n_features^2) each.
 
         Parameters
         ----------
@@ -267,27 +267,27 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self._read("regimes")[0].astype(np.float64)
 
     def acknowledge(self) -> bool:
-        """Say that what the alarm is about is normal from now on: the rows of the alarm become a regime at once.
+        """Declare the cause of the alarm normal from now on: the rows of the alarm become a regime at once.
 
         Returns
         -------
         changed : bool
-            False if there is nothing new, so that nothing changed.
+            False if there is nothing novel, so that nothing changed.
         """
         return self._decided("acknowledge")
 
     def reject(self) -> bool:
-        """Say that what the alarm is about never may be normal: such rows are always in alarm, and are not learned.
+        """Declare that the cause of the alarm is never normal: such rows are always in alarm, and are not learned.
 
         Returns
         -------
         changed : bool
-            False if there is nothing new, or if all regimes but one are rejected ones already, so that nothing changed.
+            False if there is nothing novel, or if only one regime is not rejected yet, so that nothing changed.
         """
         return self._decided("reject")
 
     def unlearn(self) -> bool:
-        """Take back the newest regime: what the last alarm taught, or what was acknowledged or rejected last.
+        """Remove the newest regime: the one learned from the last alarm, or acknowledged or rejected last.
 
         Returns
         -------

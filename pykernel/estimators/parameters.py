@@ -1,7 +1,7 @@
 """Parameters of estimators and of River's models, each declared once: by a key of a spec, or by a `Parameter`.
 
-Signature, checks and docstring of a class follow from the declarations when they are asked for: the keys of a family that
-is declared later are parameters, too.
+Signature, checks and docstring of a class are derived from the declarations on access: the keys of a family that is
+declared later are parameters, too.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ class Parameter:
 def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Parameter]:
     """A parameter for each key that a family declares in one of the sections, in the order of the declarations.
 
-    A key whose name is taken by that of another section gets the section's name before its own.  Without a value, the spec's default is used; a flag is off.
+    A key whose name is already taken by a key of another section gets its section's name as a prefix.  Without a value, the
+    spec's default is used; a flag is off.
     """
     made: dict[str, Parameter] = {}
     fields = [(section, family.spec.model_fields.get(section)) for section in sections for family in families]
@@ -102,7 +103,7 @@ def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Pa
 
 
 def _plain_type(annotation: Any) -> Any:
-    """A declaration's type without bounds, and with the type of words in place of the words."""
+    """A declaration's type without bounds; a choice of words becomes the type of the words."""
     if get_origin(annotation) is Annotated:
         return _plain_type(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
@@ -113,7 +114,7 @@ def _plain_type(annotation: Any) -> Any:
 
 
 def moved(parameters: Mapping[str, Parameter], behind: Mapping[str, str]) -> dict[str, Parameter]:
-    """The parameters in another order.  behind: name -> the name behind which it stands."""
+    """The parameters in another order.  behind: name -> the name that it follows."""
     names = list(parameters)
     for name, before in behind.items():
         names.remove(name)
@@ -135,11 +136,11 @@ class Declared:
     _without: ClassVar[Sequence[str]] = ()
     """Parameters of the family that the class does not have."""
     _defaults: ClassVar[dict[str, Any]] = {}
-    """The defaults that the class has of its own."""
+    """Defaults of the class that differ from those of the family."""
     _attributes: ClassVar[dict[str, str]] = {}
     """The fitted attributes, with their descriptions for docstrings."""
     _words: ClassVar[dict[str, str]] = {}
-    """What stands in docstrings in place of {words}."""
+    """Replacements for {words} in docstrings."""
 
     @classmethod
     def _families(cls) -> Sequence[Family]:
@@ -165,7 +166,7 @@ class Declared:
             cls.__doc__ = Docstring(cls, template)
 
 
-# families: a part of the caches' keys, so that one that is added later is asked, too
+# families: part of the caches' keys, so that a family that is added later is included, too
 @functools.cache
 def _parameters_of(kind: type[Declared], families: tuple[Family, ...]) -> Mapping[str, Parameter]:
     declared, own = kind._declared(), kind._defaults
@@ -215,9 +216,9 @@ class Initialiser:
 
 
 class Docstring(str):
-    """A docstring with the parameters that its class has when it is asked for.
+    """A docstring with the parameters that its class has at the time of access.
 
-    As text, which `help` takes of classes that have a metaclass with a docstring, it has those of the class's definition.
+    As plain text, which `help` takes from classes whose metaclass has a docstring, it has those at the class's definition.
     """
 
     _template: str

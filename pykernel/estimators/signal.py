@@ -43,8 +43,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     takes a pipeline that begins with this step; the device then takes raw samples. docs/guide/signals.md defines each
     feature.
 
-    Rows of X are raw samples in the order of time, and columns are channels. Without ``window`` each raw sample is a
-    step. With it a step ends with every ``hop``-th raw sample, from the first whole window on.
+    Rows of X are raw samples in time order, and columns are channels. Without ``window``, each raw sample is a step.
+    With it, a step ends with every ``hop``-th raw sample, from the first whole window on.
 
     Parameters
     ----------
@@ -55,29 +55,28 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     rate : float, default=None
         Raw samples a second, for ``bands`` and features in Hz.
     features : sequence of str, or dict of such, default=None
-        What is measured of each channel in a window, such as ``["mean", "rms"]``; a dict has another list for each
-        channel.
+        Features of each channel in a window, such as ``["mean", "rms"]``; a dict has a separate list for each channel.
     bands : sequence of (float, float), default=None
         Pairs of frequencies in Hz: the root mean square of each channel between them. The window must be a power of
         two.
     log : bool, default=False
-        Of ``bands`` log2(1 + power / floor), floor = (max_abs / 2^20)^2, in place of the root.
+        For ``bands``: log2(1 + power / floor) instead of the root mean square, with floor = (max_abs / 2^20)^2.
     lags : sequence of int, default=None
         How many steps ago; 0 is now. None: ``[0]``.
     differences : sequence of int, default=None
-        For each, the difference to so many steps ago.
+        For each number n, the difference between now and n steps ago.
     averages : sequence of int, default=None
-        For each, the mean of the latest so many steps.
+        For each number n, the mean of the latest n steps.
     periods : sequence of int, default=None
         For each period, in raw samples: cosine and sine of its phase, which is 0 before the first row.
     max_abs : float, or for int16 a sequence of floats, default=None
-        Largest magnitude of a raw number, in its own unit; int16: or of each channel. The device refuses a raw sample
-        beyond it, and so does ``transform``. None: 1e6.
+        Largest magnitude of a raw number, in its unit; for int16 also one for each channel. The device refuses a raw
+        sample beyond it, and so does ``transform``. None: 1e6.
     resolution : float or sequence of float, default=None
-        int16: what one count of a raw sample is worth, such as 1 for an ADC's readings. None: a power of two by
-        ``max_abs``.
+        int16: the value of one count of a raw sample, such as 1 for an ADC's readings. None: a power of two derived
+        from ``max_abs``.
     precision : {"float32", "float64", "int16"}, default="float32"
-        Of all numbers on the device. int16: whole numbers only; ``max_abs`` must be given.
+        Number format on the device. int16: integers only; ``max_abs`` must be given.
 
     Attributes
     ----------
@@ -92,8 +91,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
 
     Notes
     -----
-    Rows of ``transform`` depend on the rows before. So split by time, and do not shuffle. Consecutive rows are alike
-    where windows overlap: train on ``steps``. A model that learns on the device has ``[signal]`` in its own spec.
+    Rows of ``transform`` depend on the rows before, so split by time, and do not shuffle. Consecutive rows are similar
+    where windows overlap: train on ``steps``. A model that learns on the device has ``[signal]`` in its spec.
 
     ``transform`` is O(n_samples (n_features_in_ + n_features_out)), and for each step O(measures window / hop) more;
     spectra add O(n_features_in_ window log(window)) for each step.
@@ -116,12 +115,12 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     _family, _positional = PARAMETERS, 2
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Take the names and the number of the channels; nothing else is learned.
+        """Store the names and the number of the channels; nothing else is learned.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_channels)
-            Raw samples, in the order of time.
+            Raw samples, in time order.
         y : ignored
 
         Returns
@@ -131,7 +130,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         Raises
         ------
         UserError
-            If a parameter cannot be, in the words of a spec.
+            If a parameter is invalid.
         ValueError
             If X does not hold finite numbers.
         """
@@ -142,12 +141,12 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """After each raw sample, the newest features: what the device's ``NAME_signal`` writes then.
 
-        Each call starts anew. Rows before the first step hold the first features, for a device has none yet.
+        Each call starts anew. Rows before the first step, where a device has no features yet, hold the first ones.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_channels)
-            Raw samples, in the order of time.
+            Raw samples, in time order.
 
         Returns
         -------
@@ -159,8 +158,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         UserError
             If there are too few rows for a step, or a row is beyond ``max_abs``.
         ValueError
-            If X does not hold finite numbers. NaN is refused: a device is told by ``NAME_gap`` that a raw sample is
-            missing, and begins anew. Transform the parts on either side by themselves.
+            If X does not hold finite numbers. NaN is refused: on a device, ``NAME_gap`` reports that a raw sample is
+            missing, and the stage begins anew. Transform the parts before and after a gap separately.
         """
         statuses, values = self._pushed(X)
         first = int(np.argmax(statuses == SignalStatus.READY))
@@ -168,12 +167,12 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return values
 
     def steps(self, X: Any, y: Any = None) -> Any:
-        """What to train on: the features of each step, once.
+        """The features of each step, once: train on these.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_channels)
-            Raw samples, in the order of time.
+            Raw samples, in time order.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             A label for each raw sample.
 
@@ -186,7 +185,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         Raises
         ------
         UserError, ValueError
-            As of ``transform``; also if X and y have different lengths.
+            As for ``transform``; also if X and y have different lengths.
         """
         check_consistent_length(X, y)
         statuses, values = self._pushed(X)
@@ -212,7 +211,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return self._spec()
 
     def _spec(self) -> Spec:
-        """A spec with this signal, and with a model that takes any inputs: a spec cannot have a signal alone."""
+        """A spec with this signal, and with a model that takes any inputs, because a spec must have a model."""
         content = self._sections(self._given())
         channels = list(self._columns or [f"x0..x{self.n_features_in_ - 1}"])
         given = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in content.pop("signal", {}).items()}

@@ -30,16 +30,16 @@ from pykernel.training.selection import GroupFolds, default_widths, stratified_f
 from pykernel.training.targets import Targets, error_rate, press
 
 MOST = 1024
-"""Most vectors, if ``basis`` does not say it."""
+"""Maximum number of vectors, if ``basis`` does not give one."""
 COMPARED = 2000
-"""Widths and C are compared on at most so many samples."""
+"""Widths and C are compared on at most this many samples."""
 COMPARED_L1 = 1000
-"""Those of linear programming machines: HiGHS's time grows faster than the samples."""
+"""The same for linear programming machines: HiGHS's time grows faster than the number of samples."""
 ROUGH_PRICE = 1.0
-"""So far prices may be too high where folds are left out of a linear programming machine: the vectors are those of all samples,
-and some that enter."""
+"""Tolerance of the prices when folds are left out of a linear programming machine: it begins with the vectors of all samples, and
+adds some."""
 ROUGHLY = 64
-"""They are compared with at most so many vectors."""
+"""Widths and C are compared with at most this many vectors."""
 
 PARAMETERS = {
     **{name: OF_FAMILY[name] for name in ("kernel", "sigma", "gamma", "coef0", "degree")},
@@ -134,7 +134,7 @@ ATTRIBUTES = {
     "feature_names_in_": OF_MACHINES["feature_names_in_"],
 }
 Duals = Callable[[float], list[svm.Dual]]
-"""The duals of a C, of the samples that count."""
+"""A function from C to the dual problems of the samples that count."""
 
 
 class _SupportVectorMachine(KernelMachine):
@@ -214,7 +214,7 @@ class _SupportVectorMachine(KernelMachine):
     ) -> tuple[float, float]:
         """The width and C with the least error on samples left out, then the least squared error.
 
-        Linear programming machines are compared with the vectors that they take, or the best C would be one for other vectors.
+        Linear programming machines are compared with the vectors that they choose: with other vectors, another C would be best.
         """
         each, sparse = _candidates(self.C) or [], self.penalty == "l1"
         self.candidates_: list[dict[str, float]] = []
@@ -223,12 +223,12 @@ class _SupportVectorMachine(KernelMachine):
         seed, compared = options["seed"], COMPARED_L1 if sparse else COMPARED
         at = np.arange(len(X))
         if len(X) > compared:
-            # of each class its part
+            # a stratified subset of the samples
             at = np.flatnonzero(stratified_folds(targets, -(-len(X) // compared), seed) == 0)
         x, parts = X[at], _part(targets, at)
         cv = plain(self.cv)
         folds = stratified_folds(parts, cv.among(at) if isinstance(cv, GroupFolds) else min(cv, len(at)), seed)
-        # the losses of fewer samples weigh less beside a 1-norm
+        # with fewer samples, the losses weigh less against the 1-norm
         more = len(X) / len(at) if sparse else 1.0
         fixed = not (given is None or isinstance(given, int))
         most = len(X) if fixed else given or MOST
@@ -253,12 +253,13 @@ class _SupportVectorMachine(KernelMachine):
 
 
 class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
-    """Support vector machine for classes, whose interior-point method works on a greedy basis.
+    """Support vector machine for classes, trained by an interior-point method on a greedy basis.
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))`` over ``f(x) = k(x, basis_) alpha_ + bias_``, with y = 1
-    and -1. ``penalty="l1"`` has ``sum of |alpha|`` in place of ``1/2 |f|^2``, which leaves few vectors (a linear programming
-    machine). Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
-    function, against all others, and the largest decides. The basis grows until these are the functions of all samples.
+    and -1. ``penalty="l1"`` has ``sum of |alpha|`` instead of ``1/2 |f|^2``, which leaves few vectors (a linear programming
+    machine). Two classes share one function, which is positive for ``classes_[1]``. With more classes, each has a function
+    that separates it from all others, and the largest decides. The basis grows until the functions are optimal, within
+    ``tol``, among those with all samples as vectors.
 
     Parameters
     ----------
@@ -300,7 +301,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
     _attributes: ClassVar[dict[str, str]] = ATTRIBUTES
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train, after choosing what was left open, and calibrate.
+        """Choose the parameters that were left open, train, and calibrate.
 
         Parameters
         ----------
@@ -318,7 +319,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
         Raises
         ------
         UserError
-            If a parameter cannot be, or means nothing for the kernel; if there is only one class.
+            If a parameter is invalid, or has no effect for the kernel; if there is only one class.
         ValueError
             If the data are not finite numbers of the right shape.
 
@@ -345,11 +346,12 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
 
 
 class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
-    """Support vector machine for numbers, whose interior-point method works on a greedy basis.
+    """Support vector machine for numbers, trained by an interior-point method on a greedy basis.
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, |y - f| - epsilon))`` over ``f(x) = k(x, basis_) alpha_ + bias_``,
-    one for each label. ``penalty="l1"`` has ``sum of |alpha|`` in place of ``1/2 |f|^2``, which leaves few vectors (a linear
-    programming machine). The basis grows until these are the functions of all samples.
+    one for each label. ``penalty="l1"`` has ``sum of |alpha|`` instead of ``1/2 |f|^2``, which leaves few vectors (a linear
+    programming machine). The basis grows until the functions are optimal, within ``tol``, among those with all samples as
+    vectors.
 
     Parameters
     ----------
@@ -387,7 +389,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
     }
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train, after choosing what was left open.
+        """Choose the parameters that were left open, and train.
 
         Parameters
         ----------
@@ -405,7 +407,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
         Raises
         ------
         UserError
-            If a parameter cannot be, or means nothing for the kernel.
+            If a parameter is invalid, or has no effect for the kernel.
         ValueError
             If the data are not finite numbers of the right shape.
 
@@ -428,7 +430,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
 
 
 def _on_all(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Values of the samples that count among all, NaN for the others."""
+    """The values at the samples that count, in an array for all samples; NaN for the others."""
     found = np.full((len(counts), values.shape[1]), np.nan)
     found[counts] = values
     return found

@@ -1,1 +1,1 @@
-"""From a spec to C, and the proof that the C computes what the host does."""
+"""Generates C from a spec, and proves that the C computes what the host does."""

@@ -20,15 +20,15 @@ from pykernel.gen.project import Project
 from pykernel.language.primitives import C_TYPES
 
 SNAPSHOT_CALLS = ("save", "load", "store", "restore", "wipe")
-"""What NAME_snapshot.c defines."""
+"""The functions that NAME_snapshot.c defines."""
 COUNTED = "void counted(int32_t rows, const float *values, int16_t *x)"
 
 
 class CModel:
-    """The generated C, compiled for the host.  It has the same calls as HostModel, and its own memory.
+    """The generated C, compiled for the host.  It has the same calls as HostModel, and separate memory.
 
-    patch: changes the C text before it is compiled (for negative controls).  whole: whether snapshots are compiled now; else they
-    are when one of their functions is asked for, for they take nearly half of the time, and most comparisons make none.
+    patch: changes the C text before it is compiled (for negative controls).  whole: compile the snapshots now.  Otherwise they are
+    compiled when first used: they take nearly half of the time, and most comparisons do not need them.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class CModel:
 
     @functools.cached_property
     def _whole(self) -> Any:
-        """The same code with the snapshots: the memory is this object's, so that both libraries work on one model."""
+        """The same code with the snapshots.  Both libraries work on this object's memory."""
         return self._compiled(self.library.with_name("whole.so"), self.sources)
 
     def function(self, name: str) -> Any:
@@ -87,10 +87,10 @@ class CModel:
     def prequential(
         self, x: np.ndarray, y: np.ndarray, learn: bool = True, predict: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Ask each row, then learn it: (answers, statuses), as HostModel.prequential.
+        """Predict each row, then learn it.  Returns (answers, statuses), like HostModel.prequential.
 
         y: (rows, 0) if there are no labels.
-        predict: whether rows are asked.  A model that does not learn only answers; then the statuses are those of the
+        predict: whether to predict.  A model that does not learn only answers; then the statuses are those of the
         answers.
         """
         program, real = self.spec.program, self.spec.real
@@ -104,7 +104,7 @@ class CModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
+        """What NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
         x = np.ascontiguousarray(x, self.spec.real.dtype)
         answers = self.spec.program.answers(question, len(x), self.memory)
         statuses = np.zeros(len(x), np.int32)
@@ -112,7 +112,7 @@ class CModel:
         return answers, statuses
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row, and with the row's label if it takes one: the statuses, as HostModel.visit."""
+        """Call NAME_<name> with each row, and its label if the function takes one.  Returns the statuses, like HostModel.visit."""
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
         statuses = np.zeros(len(x), np.int32)
@@ -123,7 +123,7 @@ class CModel:
         return statuses
 
     def counts(self, values: np.ndarray) -> np.ndarray:
-        """What NAME_counts makes of floats, (rows, numbers of a sample), in a file of the user's, where the compiler may fuse."""
+        """The counts that NAME_counts makes of floats, (rows, numbers of a sample), if the compiler may fuse operations."""
         name, (rows, width), made = self.spec.name, values.shape, np.zeros(values.shape, np.int16)
         each = f"for (int32_t i = 0; i < rows; i++) {{ {name}_counts(values + (i * {width}), x + (i * {width})); }}"
         text = f'#include "{name}_counts.h"\n{COUNTED};\n{COUNTED}\n{{\n{each}\n}}\n'
@@ -138,7 +138,7 @@ class CModel:
         return made
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """What NAME_<name> writes, (values,), and its status, as HostModel.read."""
+        """What NAME_<name> writes, (values,), and its status, like HostModel.read."""
         values = self.spec.program.reading(name, self.memory)
         return values, int(self.call(name, self._numbers(values)))
 

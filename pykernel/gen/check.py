@@ -30,9 +30,9 @@ from pykernel.spec.model import Spec
 Progress = Callable[[float, str], None]
 Tell = Callable[[str], None]
 SAMPLES = 12_000
-"""Random samples, if nobody says how many: budgets fill, and vectors are replaced."""
+"""Default number of random samples: enough to fill budgets and to replace vectors."""
 Devices = Sequence[tuple[str, int]]
-"""Names of devices whose rows a stream has one after the other, and how many each has."""
+"""Devices whose rows follow each other in a stream: (name, number of rows)."""
 HASHED = "state's hash"
 ONCE = slice(1)
 """The rows of a call without a sample."""
@@ -42,7 +42,7 @@ ONCE = slice(1)
 class Report:
     """Result of a check: one row for each build, and the model's sizes.
 
-    ok: whether all rows are equal, and the witnesses.  engine: what simulated the model.
+    ok: whether all rows and witnesses are equal.  engine: the engine that simulated the model.
     witnesses: one row for each other engine that learned the same stream: ``engine``, ``equal``, ``first_difference``.
     """
 
@@ -81,7 +81,7 @@ def check(
     longer than two seconds are announced on standard error.
     engine: the only engine; if not given, see ``engines_of_a_check``: the first is the reference, and after all builds
     the others are its witnesses.
-    tell: called with a sentence for each verdict, when it comes.
+    tell: called with a sentence for each verdict, as soon as it is known.
     devices: see ``Reference``.
     """
     x, y = stream_of(spec, samples, seed, stream)
@@ -90,11 +90,11 @@ def check(
     builds = [(c, level) for c in chosen for level in levels if level != LEVELS[-1] or takes(c, level)]
 
     def make(c: Compiler, level: str) -> CModel:
-        """Snapshots make no samples: each compiler compiles them once."""
+        """Compile the model; each compiler compiles the snapshots only once, because samples do not use them."""
         return CModel(project, c, tuple(level.split()), whole=level == levels[0])
 
     told = told_late() if progress is None else contextlib.nullcontext(progress)
-    # compilers have threads of their own: a long stream does not keep them waiting
+    # compilers have separate threads, so that they do not wait for a long stream
     with told as say, Threads() as compiling, Threads() as running:
         say(0.0, "generating C")
         project = build(spec, memory)
@@ -123,7 +123,7 @@ def _told(row: dict[str, Any], engine: Engine) -> str:
 
 
 def _sizes(project: Project, c: Compiler) -> dict[str, int]:
-    """What a firmware links if it does not save the model."""
+    """Sizes of the C that a firmware links if it does not save the model."""
     with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
         sources = write_sources(Path(folder), project.sources)
         return section_bytes([each for each in sources if each.name != f"{project.spec.name}_snapshot.c"], c)
@@ -134,7 +134,7 @@ def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[
     equal = [row for row in rows if row["compiler"] == c.name and row["equal"]]
     try:
         found: dict[str, Any] = {**measured()}
-    except CheckFailed as error:  # what differs already is told as it is
+    except CheckFailed as error:  # rows that differ already keep their message
         found = {"equal": False, "first_difference": str(error)}
     for row in equal:
         row |= found
@@ -146,26 +146,26 @@ class Device(Protocol):
     memory: Memory
 
     def call(self, name: str) -> Any:
-        """NAME_<name> on the model."""
+        """Call NAME_<name> on the model."""
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
+        """Predict each row, then learn it.  Returns (answers, statuses); without learning, the statuses of the answers."""
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What NAME_<question> writes for each row, (samples, values), and the statuses."""
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """NAME_<name> with each row and its label: the statuses."""
+        """Call NAME_<name> with each row and its label.  Returns the statuses."""
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
         """What NAME_<name> writes, (values,), and its status."""
 
 
 class Step(NamedTuple):
-    """Calls of one function: with rows of the stream one after the other, or one call without a sample.
+    """Calls of one function: one for each of some rows of the stream, or one call without a sample.
 
-    "learn" asks each row and then learns it; "hash" asks for the state's hash; "init" begins anew.  after: the end of the sentence
-    that says when the calls were made.
+    "learn" predicts each row and then learns it; "hash" reads the state's hash; "init" resets the model.  after: the end of a
+    sentence, which says when the calls were made.
     """
 
     kind: Literal["learn", "hash", "init", "action", "visit", "question", "reading"]
@@ -175,7 +175,7 @@ class Step(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What the calls of a step wrote and returned, and a checksum of the memory that they left."""
+    """What the calls of a step wrote and returned, and a checksum of the memory after them."""
 
     name: str
     values: np.ndarray
@@ -184,7 +184,7 @@ class Result(NamedTuple):
 
 
 class Host(HostModel):
-    """A model on the host that begins as the C begins."""
+    """A model on the host that starts from the same state as the C."""
 
     def __init__(self, project: Project, start: Memory | None, engine: Engine) -> None:
         super().__init__(project.spec, project.drop, engine, raw=True)
@@ -199,7 +199,7 @@ class Host(HostModel):
 
 
 class Reference:
-    """The host's results on a stream: what every build of the C is compared with.
+    """The host's results on a stream, with which every build of the C is compared.
 
     The stream is processed in parts.  In each part, every row is asked (usually predicted) and then learned.  After
     that the program's questions are called on some rows of the part (on all rows if nothing is learned), and then its
@@ -209,17 +209,17 @@ class Reference:
     part. In each part, the actions ``between`` and visits of some rows come before the questions.  After the middle
     part, all other actions are called, and then the actions ``between`` once more.
 
-    devices: if the stream has the rows of many devices, each device is a part, and the model begins anew there.
+    devices: if the stream has the rows of many devices, each device is a part, for which the model is reset.
     """
 
     PARTS = 4
     PIECE = (
         2**24
-    )  # rows learned at once, times bytes of the model: a fraction of a second, so that an interrupt is heard
+    )  # rows learned in one call, times bytes of the model: a fraction of a second, so that an interrupt is noticed
     AGAIN = 250  # rows at the end of each part that the second pass takes; for a large part, a quarter of the part
     ASKED = 16  # rows of each part on which questions are asked; they are spread over the part
     VISITED = 64  # rows of each part that are visited
-    LATE, DELAY = 24, 3  # rows of each part whose labels come late, and how many rows
+    LATE, DELAY = 24, 3  # rows of each part whose labels come late, and by how many rows
 
     def __init__(
         self,
@@ -318,7 +318,7 @@ class Reference:
                 yield Step("learn", "update", slice(due, due + 1), f" with labels {self.DELAY} rows late")
 
     def _call(self, model: HostModel | Device, step: Step) -> tuple[np.ndarray, np.ndarray]:
-        """What the calls of a step wrote, (calls, values), and their statuses."""
+        """Run a step.  Returns what its calls wrote, (calls, values), and their statuses."""
         x, y = self.x[step.rows], self.y[step.rows]
         match step.kind:
             case "learn":
@@ -354,7 +354,7 @@ class Reference:
         return self.of_build(c, level, lambda: CModel(self.project, c, (*level.split(), *extra), **how))
 
     def of_build(self, c: Compiler, level: str, make: Callable[[], CModel]) -> dict[str, Any]:
-        """The same for the build that ``make`` gives."""
+        """The report's row for the build that ``make`` returns."""
         row: dict[str, Any] = {"compiler": c.name, "version": c.version, "flags": level, "samples": len(self.x)}
         try:
             device = make()
@@ -363,14 +363,14 @@ class Reference:
         return row | self.verdict(device) | (self._header(device) if self.spec.program.is_int16 else {})
 
     def _header(self, device: CModel) -> dict[str, Any]:
-        """Whether the header that makes counts of a user's floats makes the host's, also of those near to the middle of two counts."""
+        """Whether the header that converts a user's floats to counts agrees with the host, even for floats halfway between two counts."""
         values = near_halves(self.spec)
         different = self.spec.raw_inputs(values) != device.counts(values)
         told = f"{self.spec.name}_counts.h: other counts than on the host for {values[different][:3].tolist()}"
         return {"equal": False, "first_difference": told} if different.any() else {}
 
     def witness(self, engine: Engine, say: Progress, tell: Tell = lambda text: None) -> dict[str, Any]:
-        """The report's row for another engine: whether it computes the same as this one."""
+        """The report's row for another engine: whether it computes the same as the reference."""
         say(0.7, text := f"{engine} compiles the model, and learns the same samples")
         tell(f"{text}, which takes some seconds")
         verdict = self.verdict(self.fresh_host(engine))
@@ -410,7 +410,7 @@ class Reference:
         return "the self-test or the hash only"
 
     def _row(self, t: int) -> str:
-        """The number of a row; of many devices that of the device's row, and its name."""
+        """A row's number; with many devices, its number within the device, and the device's name."""
         if not self.devices:
             return str(t)
         which = int(np.searchsorted(self.edges, t, "right")) - 1
@@ -457,7 +457,7 @@ def _some(part: slice, count: int) -> slice:
 
 
 def same_numbers(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays have equal bits.  All NaNs count as equal: NaN means "refused" here, and its payload is
+    """Whether two arrays have equal bits.  All NaNs are taken as equal: NaN means "refused" here, and its payload is
     ignored.
     """
     a, b = np.asarray(a), np.asarray(b)

@@ -60,9 +60,9 @@ def probe(name: str, command: Sequence[str]) -> Compiler | None:
 
 
 def zig_command() -> list[str]:
-    """What starts the compiler of the ziglang wheel; empty without the wheel.
+    """The command that starts the compiler of the ziglang wheel; empty without the wheel.
 
-    The wheel's module only starts the program beside it; without the module, Python need not be started first.
+    The wheel's module only starts the program next to it, so starting this program directly saves the start of Python.
     """
     found = importlib.util.find_spec("ziglang")
     if found is None:
@@ -121,13 +121,13 @@ def compile_c(
     flags: Sequence[str] = (),
     mode: Sequence[str] = ("-shared", "-fPIC"),
 ) -> None:
-    """Compile and link; raises CheckFailed with the compiler's first complaint."""
+    """Compile and link; raises CheckFailed with the compiler's first error message."""
     words = [*chosen.command, *STRICT, *flags, *mode, "-o", str(output), *map(str, sources)]
     if chosen.name == "zig":
         # zig adds its sanitizer to debug builds, and the sanitizer needs zig's own runtime
         words += ["-fno-sanitize=all", "-fno-stack-protector", *([] if "-g" in flags else ["-g0"])]
         if "-shared" in mode and sys.platform == "linux":
-            # zig would compile libraries first, for half a minute; this process has all that the C calls, such as memset
+            # zig would first compile libraries for half a minute; this process already has what the C calls, such as memset
             words.append("-nostdlib")
     run = _run(chosen, words, output.parent)
     if run.returncode != 0:
@@ -151,7 +151,7 @@ def _run(chosen: Compiler, words: Sequence[str], folder: Path | None = None) -> 
 def _zig_cache() -> Path:
     """A folder for zig's cache to which no other user can write, because zig links what it finds there.
 
-    This is the user's cache, else the user's own folder for temporary files, else a new folder.
+    This is the user's cache, else a temporary folder of the user, else a new folder.
     """
     import platformdirs
 

@@ -1,4 +1,4 @@
-"""What the templates are told of a model."""
+"""The context of the templates: what they say about a model."""
 
 import importlib.metadata
 import re
@@ -53,7 +53,7 @@ SNAPSHOT_STATUSES = {
 
 
 def of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
-    """What a template's context tells of a model: names, questions, and what the examples do."""
+    """The context about a model: names, questions, and what the examples do."""
     program, precision = spec.program, spec.real
     names = {entry.name for entry in program.entries_for(spec.config)}
     called = {program.forecasts(spec.config), program.learner, *program.trainings[:1]}
@@ -96,7 +96,7 @@ def of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
 
 
 def of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
-    """What a template's context tells of a model's functions and their data."""
+    """The context about a model's functions and their data."""
     printer, functions = code.printer, code.functions
     returned = _returned(spec.program, functions)
     calls = shared_calls(spec.name, bool(spec.program.persistent))
@@ -135,7 +135,7 @@ def of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
 
 
 def of_memory(spec: Spec, code: ModelCode, memory: Memory | None) -> dict[str, Any]:
-    """What a template's context tells of a model's memory, and of what it has learned."""
+    """The context about a model's memory, and about what the model has learned."""
     program, state_bytes = spec.program, spec.program.state_bytes(code.layout)
     learned = [] if memory is None else _learned(memory, code, program)
     saved = {} if program.valid is None else {"snapshot_bytes": HEADER.size + state_bytes + TRAILER.size}
@@ -143,7 +143,7 @@ def of_memory(spec: Spec, code: ModelCode, memory: Memory | None) -> dict[str, A
         "persists": bool(program.persistent),
         "clear": "reset" if program.persistent else "init",
         "slots": code.slots,
-        # in a struct, some CPUs align numbers of 8 bytes as those of 4
+        # some CPUs align 8-byte members of a struct to 4 bytes
         "widest": f"int{8 * min(4, max(slot.array.scalar.dtype(spec.real).itemsize for slot in code.layout.slots))}_t",
         "state_bytes": state_bytes,
         "ram_bytes": code.layout.nbytes,
@@ -183,12 +183,12 @@ def _filled(functions: Functions) -> list[str]:
 
 
 def _ranged(spec: Spec) -> bool:
-    """Whether each input has a range of its own, in reals."""
+    """Whether the inputs are reals, each with a separate range."""
     return isinstance(spec.input.max_abs, tuple) and not spec.program.is_int16 and spec.signal is None
 
 
 def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
-    """The inputs' ranges in C: their middles, and half of their widths; empty where one limit is for all."""
+    """The inputs' ranges in C: their middles, and half of their widths; empty if one limit holds for all."""
     if not _ranged(spec):
         return {}
     low, high = spec.input_ranges
@@ -225,7 +225,7 @@ def _names(spec: Spec) -> dict[str, list[str]]:
 
 
 def _about(spec: Spec) -> list[str]:
-    """The same names as lines of a comment, and how the firmware computes inputs."""
+    """The names of ``_names`` as lines of a comment, and how the firmware computes inputs."""
     told = []
     for what, names in _names(spec).items():
         told.append(f"{what}: {', '.join(names)}")
@@ -235,7 +235,7 @@ def _about(spec: Spec) -> list[str]:
 
 
 def _about_in_markdown(spec: Spec, real: str) -> list[str]:
-    """The same names in Markdown, with the numbers' types and limits.  No character of a name can end its quotes."""
+    """The names of ``_names`` in Markdown, with the numbers' types and limits.  No character of a name can end its quotes."""
 
     def quoted_name(name: str) -> str:
         return f"`{name.replace('`', chr(39))}`"
@@ -271,7 +271,7 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
 
 
 def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
-    """How the examples call a model and print numbers: what depends on its main question and the kind of its labels."""
+    """The parts of the examples that depend on the model's main question and on the kind of its labels."""
     name, macro, program = spec.name, printer.macro, spec.program
     kind = program.label_kind if program.learns else "none"  # of the labels that the model takes
 
@@ -324,7 +324,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
 
 
 def _int16(spec: Any) -> dict[str, Any]:
-    """What users of a model of integers need to know: the scales, and the error bounds."""
+    """What users of an int16 model need to know: the scales, and the error bounds."""
     shift = spec.label_shift
     made = {
         "per_unit": _alike(spec.counts_per_unit),
@@ -398,7 +398,7 @@ def _shared_statuses(program: Program) -> list[dict[str, Any]]:
 
 
 def _learned(memory: Memory, code: ModelCode, program: Program) -> list[dict[str, Any]]:
-    """The slots of the model's own memory, with the numbers from which the device starts."""
+    """The slots of the model's persistent memory, with the numbers from which the device starts."""
     persistent = {struct.__name__ for struct in program.persistent}
     tables: list[dict[str, Any]] = []
     for slot, told in zip(code.layout.slots, code.slots, strict=True):

@@ -36,12 +36,12 @@ FAULTS = {
     "&&": "||",
     "||": "&&",
 }
-"""Operators of C, and what a fault puts in their place."""
+"""C operator -> the operator with which a fault replaces it."""
 OPERATOR = re.compile(f"(?<= )({'|'.join(map(re.escape, FAULTS))})(?= )")
 MOST_FAULTS = 40
-"""So many faults are tried at most, evenly over the file."""
+"""Largest number of faults that are tried, spread evenly over the file."""
 SECOND = "ulimit -t 1; exec ./run"
-"""A fault may make a loop endless: the program ends after a second of the processor's time, however loaded the machine is."""
+"""A fault may make a loop endless, so the program is stopped after a second of CPU time, which does not depend on the machine's load."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
 
 
 def noticed_faults(project: Project, compiler: Compiler, lines: Sequence[int]) -> Coverage:
-    """Which faults in some lines the self-test notices: at most one in a line, in the functions of the model.
+    """Which faults in these lines the self-test notices.  At most one is tried in each line of the model's functions.
 
     A fault is another operator, as in ``FAULTS``.  It is noticed if the self-test says that the C is wrong, or crashes, or does not end.
     """

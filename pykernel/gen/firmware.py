@@ -1,6 +1,6 @@
 """The check's program for a board or an emulated CPU: it runs the jobs that the host sends.
 
-Its C, and the list of jobs.
+This module has the program's C and the list of jobs.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pykernel.language.primitives import C_TYPES
 from pykernel.spec.model import Spec
 
 RUN = 255
-"""Number of the job that asks and learns samples, instead of the number of a function."""
+"""Number of the job that predicts and learns samples; other jobs have the number of a function."""
 CHUNK = 48
-"""Most bytes of data in a frame.
+"""Largest number of data bytes in a frame.
 
 A frame has 8 further bytes, 56 in all; every buffered UART holds at least 62 bytes.
 """
 
 FOLDER = "examples/{name}_check"
 PROGRAM = {f"{FOLDER}/{file}": file for file in ("check.h", "check.c", "check_link.c", "check_time.c")}
-"""Path -> template of the files that all boards use.  They lie beside the Arduino sketch, because Arduino compiles all
-files in the sketch's folder."""
+"""Path -> template of the files that all boards use.  They are in the Arduino sketch's folder, because Arduino compiles all
+files there."""
 BOARDS = {
     f"{FOLDER}/{{name}}_check.ino": "check_sketch.ino",
     "examples/bare-metal-check/main.c": "check_main.c",
@@ -135,7 +135,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         takes[RUN] = f"{name}_{program.learner}(&model, x{label if labelled else ''})"
     push = f"{name}_{named['gather']}(&model, x)" if late else None
     if program.reads and not spec.inner.program.learns:
-        push = takes[RUN]  # it only gathers: what is asked is of the row that it takes
+        push = takes[RUN]  # it only gathers, and the answer is for the row that it takes
     visits = f"order[0] >= {orders.first_visit}u"
     kind = "int32_t" if labels.is_class or program.is_int16 else real
     return {

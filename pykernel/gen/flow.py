@@ -1,6 +1,6 @@
-"""How often the marked loops in the C of one model run at most.
+"""Upper limits on how often the marked loops in a model's C run.
 
-The bound of a call's instructions needs these numbers.
+The bound on a call's instructions needs these numbers.
 """
 
 from __future__ import annotations

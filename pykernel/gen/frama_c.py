@@ -21,19 +21,19 @@ from pykernel.parallel import run_program
 
 PACKAGE = "frama-c-base"
 MACHINE = "gcc_x86_32"
-"""Frama-C's name for a machine of 32 bits, little-endian, whose sizes of types are those of the targets."""
+"""Frama-C's name for a little-endian 32-bit machine whose types have the same sizes as on the targets."""
 
 
 PROVERS, DETECT = "why3.conf", ("why3", "config", "detect")
-"""Which provers Why3 has: found in the proof's own folder, so that nobody has to tell Why3 before."""
+"""The list of Why3's provers, and the command that writes it: in the proof's folder, so that Why3 needs no configuration before."""
 STATED = ("user assertion", "postcondition")
-"""Frama-C's names of the kinds of what annotations state."""
+"""Frama-C's names for the kinds of properties that annotations state."""
 PROVER, PROVED = "z3", ("Valid", "Partially proven")
-"""The second status: proved, if the assertions before hold."""
+"""The second status means that the property holds if the assertions before it hold."""
 COARSE, UNROLLED = 1, 128
-"""COARSE: Eva's precision in the first analysis.  UNROLLED: it follows the turns of loops of at most so many one by one."""
+"""COARSE: Eva's precision in the first analysis.  UNROLLED: it then follows up to this many turns of a loop one by one."""
 GOAL_SECONDS = 20
-"""Most seconds that the prover may take for one step about NaN."""
+"""Seconds that the prover may take for one step about NaN."""
 KINDS = {
     "index_bound": "an index may leave its array",
     "mem_access": "a pointer may leave its array",
@@ -75,7 +75,7 @@ class Alarm:
 class Finding:
     """The result of one call's analysis.
 
-    ended: whether the analysis came to its end.  why: if not, why.  checks: statement -> whether it was proved.
+    ended: whether the analysis finished.  why: the reason if it did not.  checks: statement -> whether it was proved.
     coverage: C function -> (statements that were reached, all).  passed: lines of assertions about NaN that only WP can prove.
     """
 
@@ -90,7 +90,7 @@ class Finding:
 
     @property
     def proved(self) -> bool:
-        """Whether nothing is left, but for the steps about NaN."""
+        """Whether everything is proved except the steps about NaN."""
         return self.ended and not self.alarms and list(self.checks.values()) == [True] * self.call.checks
 
     @property
@@ -128,7 +128,7 @@ def require() -> str:
 def _words(folder: Path, macro: str, level: str = "") -> list[str]:
     """The beginning of a command line: the machine, and floating-point numbers of any value.
 
-    Without the FPU's square root and the marks of loops, which are assembly, the rest is C.
+    The FPU's square root and the marks of loops are left out, because they are assembly.
     """
     root = "" if level == FINITE else f" -D{macro}_NO_FPU"
     flags = f"-cpp-extra-args=-I{folder} -include {folder / FLOATS}{root} -D{macro}_MARKS=0"
@@ -152,7 +152,7 @@ def _keep(path: Path, text: str) -> None:
 
 
 def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
-    """Run Eva on one call of a driver in a folder.  What little precision does not prove is analysed again with more."""
+    """Run Eva on one call of a driver in a folder.  If low precision does not prove everything, run it again with more."""
     first = _analyse(replace(call, precision=COARSE), folder, macro, timeout)
     if first.proved:
         return first
@@ -255,7 +255,7 @@ def prove_passed(
 ) -> tuple[set[tuple[str, int]], float]:
     """Prove assertions about NaN by WP.  Returns those that were proved, as file and line, and the seconds.
 
-    WP assumes nothing of callers.  Of the assertions before, it assumes those about indices, which Eva proves or reports.
+    WP assumes nothing about callers.  It assumes the preceding assertions about indices, which Eva proves or reports.
     """
     proved, seconds = set[tuple[str, int]](), 0.0
     files = sorted({name for name, _ in places})

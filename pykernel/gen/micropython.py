@@ -28,9 +28,9 @@ NAMES = frozenset(
 def micropython_files(
     sources: list[str], context: Mapping[str, Any], render: Callable[[str, Mapping[str, Any]], str]
 ) -> dict[str, str]:
-    """The module's C, and what MicroPython's builds by make and CMake read: path -> text.
+    """The module's C, and the files for MicroPython's builds with make and CMake: path -> text.
 
-    sources: paths of the model's C files.  Callbacks are left out, for an exception of one would leave NAME_restore halfway.
+    sources: paths of the model's C files.  Calls with callbacks are left out: an exception in one would leave NAME_restore halfway.
     """
     name = context["name"]
     if name in NAMES or keyword.iskeyword(name) or name in sys.stdlib_module_names:

@@ -1,4 +1,4 @@
-"""A spec to a folder of C: specialise, print, fill the templates."""
+"""Turns a spec into a folder of C: specialises the functions, prints them, and fills the templates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pykernel.report.document import Document
 from pykernel.spec.model import Spec
 
 SAID = ("proof", "misra", "tools")
-"""Sentences of a record, in the manifest by these names."""
+"""The sentences of a record, by their names in the manifest."""
 HASHES = ("config_hash", "state_kind")
 """Numbers that say which model this is; a model that does not learn on the device has no state_kind."""
 
@@ -62,7 +62,7 @@ class Project:
 
 @dataclass(frozen=True, repr=False)
 class Generated:
-    """What ``generate`` wrote.  figures: bytes of state, work and constants, and more; default: what the spec gets, if it names no rule."""
+    """What ``generate`` wrote.  figures: bytes of state, work and constants, and more; default: the default rule, if the spec names none."""
 
     folder: Path
     files: list[Path]
@@ -95,7 +95,7 @@ def generate(
     Nothing is written if there is any error.
     memory: the learned state from which the device starts; if not given, the device starts untrained.
     force: also overwrite files that were changed by hand; without it, such files are an error.
-    also: of ``EXTRAS``, what is written beside the model.  What the folder has already of these is written again.
+    also: the ``EXTRAS`` to write in addition to the model.  Those that the folder already has are written again.
     """
     folder = Path(out)
     project = build(spec, memory, also=also)
@@ -123,7 +123,7 @@ def build(
     except DialectError as error:
         if spec.custom is None:
             raise
-        # the custom kernel does not fit to this model: two things would have the same name
+        # the custom kernel does not fit this model: two things would have the same name
         place = (
             ""
             if error.file == spec.custom.file
@@ -241,7 +241,7 @@ def _sources(context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``Generated`` and the manifest tell of a project.  extents: sizes that are macros in the C, in lower case."""
+    """The figures of a project in ``Generated`` and in the manifest.  extents: sizes that are macros in the C, in lower case."""
     shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
     return {
         **{key: context[key] for key in shown if key in context},
@@ -258,7 +258,7 @@ def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
 def stamp_of(files: Mapping[str, str]) -> str:
     """NAME_STAMP as a C literal: 32 bits that change when the code of any file in src/ changes.
 
-    Comments do not count, because ``gen.record`` adds comments to the header alone.
+    Comments are ignored, because ``gen.record`` adds comments only to the header.
     """
     code = "".join(f"{path}\n{bare(text)}\n" for path, text in sorted(files.items()) if path.startswith("src/"))
     return f"0x{int.from_bytes(hashlib.sha256(code.encode()).digest()[:4], 'little'):08X}u"
@@ -267,7 +267,7 @@ def stamp_of(files: Mapping[str, str]) -> str:
 def state_hash(spec: Spec, memory: Memory) -> int:
     """The value that NAME_hash returns.
 
-    Where a state's hash is listed beside a number of samples, each of these samples was asked and then learned before.
+    A hash that is listed with a number of samples is that after each of these samples was predicted and then learned.
     """
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 
@@ -275,7 +275,7 @@ def state_hash(spec: Spec, memory: Memory) -> int:
 def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str, Any]:
     """For a report: bytes of the model's parts, of simple predictors, and the hashes of the configuration and of a state.
 
-    parts: name, bytes, and what it holds.  told: after what the model has this state.
+    parts: name, bytes, and what the part holds.  told: the event after which the model has this state.
     """
     from pykernel.host.simple import simple_bytes
 

@@ -37,8 +37,8 @@ FAR_INPUTS = 3.0
 UNLIKE = 10.0
 """Largest ratio between the standard deviations of two inputs."""
 WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
-"""A model counts as worse than a simple predictor if its error is more than WORSE times the predictor's, and if a t
-statistic over BLOCKS blocks is above CHANCE."""
+"""A model is worse than a simple predictor if its error is more than WORSE times the predictor's, and if a t statistic
+over BLOCKS blocks is above CHANCE."""
 KEPT = 64
 """How many rows with the most unusual labels are kept."""
 OUTLYING, DECIDED = 10.0, 0.5
@@ -49,7 +49,8 @@ WORTH = 0.95
 FEW = 200
 """With fewer scored rows, nothing is reported."""
 FEW_LABELS, HALF = 20, 0.5
-"""A class is missed if it has FEW_LABELS or more, but fewer than HALF of an equal part, and the model names fewer than HALF of them."""
+"""A class is missed if it has at least FEW_LABELS labels, but fewer than HALF of a class's mean number, and if fewer than HALF of them
+are classified correctly."""
 
 
 class Signs:
@@ -58,7 +59,7 @@ class Signs:
     """
 
     def __init__(self, spec: Spec, delay: int) -> None:
-        # r k, k k, e e', e e, r r
+        # r k, k k, e e', e e, r r, with r = label - mean, k = answer - mean, e = error, e' = latest known error
         self.sums = Windows(5)
         self.rows = 0
         self.first: np.ndarray | None = None
@@ -83,7 +84,7 @@ class Signs:
         self.take_columns(np.column_stack([x.astype(np.float64), truth]), np.isfinite(errors).all(axis=1))
 
     def take_columns(self, table: np.ndarray, answered: np.ndarray) -> None:
-        """Inputs and labels of the next rows (of classes inputs alone), (rows, columns); which the model answered, (rows,)."""
+        """The next rows' inputs and labels (without classes), (rows, columns), and which rows the model answered, (rows,)."""
         # rows that the model refused are left out: it does not learn from them
         table = table[np.isfinite(table).all(axis=1) & answered]
         if self.first is None and len(table):
@@ -112,7 +113,7 @@ class Signs:
 
 
 Trial = Callable[[Spec], "float | None"]
-"""A function of another spec: its error over the second half of the same rows."""
+"""A function that returns the error of another spec over the second half of the same rows."""
 Content = dict[str, Any]
 Change = tuple[str, Content]
 """Words for the change, and the content of the changed spec."""
@@ -150,7 +151,7 @@ class _Adviser:
             self._outlying()
             self._slope()
             self._memory()
-        if not getattr(self.spec.config, "weights_classes", False):  # where it is not errors that shall be few
+        if not getattr(self.spec.config, "weights_classes", False):  # with class weights, few errors are not the aim
             self._simple()
             self._rare()
         self._missing()
@@ -230,7 +231,7 @@ class _Adviser:
         found = found[found[:, 0] >= self.half][: self.scored // 100]
         if not (len(found) and 0 < e2 < math.inf and r2 < math.inf):
             return
-        # means of r r without the first window, without the first two windows, ...
+        # means of r r without the first of these rows, without the first two, ...
         rest = np.maximum(r2 - np.cumsum(found[:, 1]), 0) / (self.scored - 1 - np.arange(len(found)))
         count = int(np.argmin(np.append(found[:, 1] > OUTLYING**2 * rest, False)))
         outlying = float(found[:count, 2].sum())
@@ -306,7 +307,7 @@ class _Adviser:
             self._tell("a class is missed", recall, why, change)
 
     def _missing(self) -> None:
-        """What stands in for missing inputs, against a model that refuses such rows, whose last answer then stands."""
+        """Compare imputing missing inputs with refusing such rows and keeping the last answer."""
         gaps = self.simulation.missing.sum()
         if self.trial is None or not gaps or not self.spec.has("input", "missing") or choice(self.spec) != "refuse":
             return
@@ -337,7 +338,7 @@ class _Adviser:
         return told, made
 
     def _last_label(self) -> list[Change]:
-        """The label that was known last, as an input of the own linear expert, or of the default's."""
+        """The changes that make the latest known label an input of a linear expert, in this model or in the default one."""
         if self.simulation.classes or self.content.get("mixture", {}).get("last"):
             return []
         last = {"last": self.simulation.delay + 1}
@@ -366,12 +367,12 @@ class _Adviser:
         ]
 
     def _expert(self) -> list[Change]:
-        """The change to a linear expert beside the model, if it can have one."""
+        """The change that adds a linear expert to the model, if it can have one."""
         change = self._with("[mixture]: a linear expert beside the model", mixture={})
         return [] if "mixture" in self.content else self._possible([change])
 
     def _possible(self, changes: list[Change]) -> list[Change]:
-        """The changes that a spec takes."""
+        """The changes that give a valid spec."""
         found = []
         for change in changes:
             with contextlib.suppress(UserError):
@@ -380,7 +381,7 @@ class _Adviser:
         return found
 
     def _linear(self, name: str) -> list[Change]:
-        """The change to the linear model that is better, if one of these is."""
+        """The change to the linear model of this name, if there is one."""
         made = linear_specs(self.spec).get(name)
         if made is None or self.spec.real.is_int16:
             return []
@@ -423,7 +424,7 @@ class _Adviser:
 
     def _propose(self, test: str, value: float, why: str, changes: list[Change], always: bool = False) -> None:
         """Report a finding, with the change that reduces the error most."""
-        if self.now == 0:  # as of constant labels: no change can reduce the error
+        if self.now == 0:  # as for constant labels: no change can reduce the error
             return
         if self.trial is None:
             if changes or always:

@@ -10,17 +10,17 @@ from pykernel.host.samples import input_names
 from pykernel.spec.model import Spec
 
 ALARMS = 1000
-"""Most alarms whose first and last rows are kept."""
+"""Maximum number of alarms whose first and last rows are kept."""
 UNTOLD = "unknown"
-"""The kind of an alarm of which too little is known."""
+"""The kind of an alarm about which too little is known."""
 
 
 class Alarms:
     """The alarms that a model raised.
 
-    A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm are one alarm, with the
-    gaps over which the model's count of the alarm's rows goes on.  Refused samples between them are ignored; many in a row
-    are an alarm of their own.
+    A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm are one alarm, which also
+    spans gaps in which the model keeps counting the alarm's rows.  Refused samples between them are ignored; many in a row
+    are a separate alarm.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -53,7 +53,7 @@ class Alarms:
         return which
 
     def _list(self, row: int, level: float, threshold: float) -> None:
-        """Note the row, and the state where the level is highest."""
+        """Record the row, and the state where the level is highest."""
         if len(self.listed) < self.count:
             self.listed.append({"first_row": row, "last_row": row, "rows": 0, "level": -np.inf})
         latest = self.listed[-1]
@@ -62,8 +62,9 @@ class Alarms:
             latest |= {"level": level, "threshold": threshold}
 
     def _tell(self, blame: np.ndarray) -> None:
-        """Note what the alarm is about: the most blamed input, its share, the kind, and the second input or None, latest.  A kind is not
-        forgotten if the model's count of the alarm's rows begins anew.
+        """Record the latest diagnosis of the alarm: the most blamed input, its share, the kind, and the second input or None.
+
+        A known kind is kept, even if the model's count of the alarm's rows begins anew.
         """
         input, share, kind, second = blame.tolist()
         told = {"input": self.inputs[int(input)], "share": share, "kind": self.kinds[int(kind)]}

@@ -35,7 +35,7 @@ def bikeshare() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
 
 
 def default_spec() -> Spec:
-    """A spec of the stream that says its columns alone."""
+    """A spec for the stream that gives only its columns."""
     columns = list(bikeshare()[2])
     return make_spec(
         dict(completed({"name": "bikeshare", "input": {"columns": columns}, "label": {"column": "rentals"}}))
@@ -43,12 +43,12 @@ def default_spec() -> Spec:
 
 
 def lagged(y: np.ndarray, rows: int) -> np.ndarray:
-    """The label some rows ago, as a forecast; 0 before the first."""
+    """The label ``rows`` rows earlier, as a forecast; 0 where there is none."""
     return np.concatenate([np.zeros(rows), y[:-rows]])
 
 
 def running_mean(y: np.ndarray) -> np.ndarray:
-    """The mean of all labels before; 0 before the first."""
+    """The mean of all earlier labels; 0 where there is none."""
     return np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, len(y))])
 
 

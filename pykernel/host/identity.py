@@ -1,4 +1,4 @@
-"""Whose a state is: what decides which states a model takes, which bits it computes, and which fields its C has."""
+"""The identity of a model: which states it takes, which bits it computes, and which fields its C has."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def _hash_of(facts: Mapping[str, str]) -> int:
 def identity(spec: Spec) -> Identity:
     """The facts that identify the states of this model.
 
-    These do not count: the text of the algorithms' source, the model's name, parameters that only the self-test reads,
+    They do not include the text of the algorithms' source, the model's name, parameters that only the self-test reads,
     and options for the compiler.  Instead of the text, each algorithm has a revision number, which is raised whenever
-    its bits change.  For a custom kernel every byte of its file counts, because the kernel has no revision number.
+    its bits change.  A custom kernel has no revision number, so every byte of its file is included.
     """
     program, config, precision = spec.program, spec.config, spec.real
     code = specialised(spec)
@@ -84,7 +84,7 @@ def identity(spec: Spec) -> Identity:
     revisions = {name: revision_of(name) for name in spec.algorithms}
 
     meaning: dict[str, str] = {"precision": spec.precision, "label": spec.label_kind}
-    # the linear expert's fields tell its sizes
+    # the linear expert's sizes follow from its fields
     sizes = {name: size for name, size in spec.capacities.items() if name not in (EXPERT.text, LAST.text)}
     meaning |= {f"capacity {name}": str(size) for name, size in sizes.items()}
     meaning |= {f"meaning of {name}": str(revision.meaning) for name, revision in revisions.items()}

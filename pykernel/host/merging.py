@@ -1,14 +1,15 @@
-"""Learned states of several devices as one state, which goes on learning.  All devices have the same spec, and each has learned from
-its own samples.
+"""Merge the learned states of several devices into one state, which can continue to learn.
+
+All devices have the same spec, and each has learned from different samples.
 
 Sums.  Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and w = P sum phi y.  The sums of several devices add up, so the
-merged state is that of one model that has learned all samples.  Normalised least mean squares keeps no sums: there the merged
-function is the mean of the functions.
+merged state is that of one model that has learned all samples.  Normalised least mean squares keeps no sums: its merged weights are
+the mean of the devices' weights.
 
-Answers.  A new model learns, by its own update, what the devices answer where they have learned: at the vectors that they
-store, and at inputs that are drawn with the mean and the deviation of each input, which their standardisers know.  The nearer an input is
-to those of a device, the more its answer counts.  So the merged state is one that learning leads to, whatever the rule and its stages
-keep (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
+Answers.  A new model is trained, by its usual update, on the devices' answers in the region where they have learned: at the vectors
+that they store, and at inputs drawn with the means and deviations that their standardisers have estimated.  The nearer an input is to
+those of a device, the more weight this device's answer has.  So learning could have produced the merged state, whatever the rule and
+its stages keep (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
 """
 
 from __future__ import annotations
@@ -28,20 +29,23 @@ from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Watch, refuse
 
 ASKED, DRAWN = 20_000, 400
-"""Vectors and drawn inputs about which all devices are asked, at most; and drawn inputs of each."""
+"""Maximum number of inputs (stored vectors and drawn ones) at which all devices are asked, and of drawn inputs per device."""
 ROUNDS = 10
-"""So often the new model learns all answers, each time in another order.  The state that leaves least of them is taken."""
+"""Number of passes of the new model over all answers, each in another order.  The state with the smallest residual is taken."""
 SURE = 1e-3
-"""A device has learned at least this part of the variance of all inputs: one that stores a single vector is not infinitely sure."""
+"""Fraction of the variance of all inputs that is added to that of each device, lest one with a single vector be infinitely sure."""
 STRANGE = 3.0
-"""A device disagrees if the others foretell it so many times worse than the median device, and worse than a tenth of what answers vary."""
+"""A device disagrees if the others predict its answers with more than this many times the median device's error, and with an error of
+more than a tenth of the answers' deviation."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """A state for ``spec``.  way: "sums", "mean" or "answers".  foretold: of each device, the root mean square of what the others answer
-    where it has learned less its own answers, and left: of what the merged model answers less the devices' answers; both in parts of the answers'
-    deviation, and None of sums and means.
+    """A state for ``spec``.
+
+    way: "sums", "mean" or "answers".  foretold: for each device, the root mean square difference between the other devices' joint
+    answers and its answers, where it has learned.  left: the same between the merged model's answers and those of all devices.  Both
+    are relative to the answers' standard deviation, and None for sums and means.
     """
 
     spec: Spec
@@ -52,7 +56,7 @@ class Merged:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Of two devices, each disagrees with the other as much."""
+        """Devices that disagree with the others; none of two devices, because each disagrees with the other equally."""
         told = {name: each for name, each in self.foretold.items() if each is not None}
         usual = max(float(np.median([*told.values()])), 0.1 / STRANGE) if len(told) > 2 else np.inf
         return tuple(
@@ -71,10 +75,10 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
     """One state from those of several devices.
 
     states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, which may have another budget, and
-    other parameters that leave the meaning of a state; without it ``spec``.
+    other parameters that do not change the meaning of a state; None: ``spec``.
 
-    Cost: of sums O(K F^3) for K devices and F features; else an answer of each device and ROUNDS updates for each of L questions, some
-    hundred for each device.  Raises UserError.
+    Cost: O(K F^3) for the sums of K devices with F features.  Otherwise, each of L questions, some hundred per device, takes an answer
+    of every device and ROUNDS updates.  Raises UserError.
     """
     into = spec if into is None else into
     require_meaning(spec, into, "the merged state")
@@ -133,7 +137,7 @@ def _device(spec: Spec, name: str, data: bytes) -> HostModel:
 
 
 def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[HostModel, dict[str, float], float]:
-    """A new model that has learned what the devices answer; and ``foretold`` and ``left`` of ``Merged``."""
+    """A new model trained on the devices' answers; and ``foretold`` and ``left`` of ``Merged``."""
     rng = np.random.default_rng(0)
     asked = [questions(model, max(ASKED // len(devices), 2), rng) for model in devices.values()]
     if empty := [name for name, own in zip(devices, asked, strict=True) if not len(own)]:
@@ -151,7 +155,7 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
             others = together(np.delete(told, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
             foretold[name] = _rms(others - told[k, own]) / deviation
         g = together(told, nearness)
-        # where a model sees no noise at all, it takes the next label of its own for certain; few vectors cannot average noise out
+        # a model that has seen no noise would trust its next real label completely; a few vectors cannot average noise out
         noise = np.sqrt(together(np.square(told - g), nearness).mean(axis=0)) * (spec.program.budget is None)
         model, best, left = HostModel(spec), HostModel(spec), np.inf
         for number in range(ROUNDS):
@@ -170,7 +174,7 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
 
 
 def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
-    """What a model learns, so that it answers like this; answers: (rows, OUTPUTS)."""
+    """The labels from which a model learns to give these answers, (rows, OUTPUTS)."""
     if spec.program.label_kind == "class":
         return answers.argmax(axis=1) if spec.outputs > 1 else (answers[:, 0] > 0).astype(int)
     y = np.clip(answers, -spec.config.label_limit, spec.config.label_limit)
@@ -178,22 +182,23 @@ def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
 
 
 def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """How near inputs (rows, D) are to where a device has learned: log of a Gaussian's density, of an input in the mean over all, so that
-    many inputs make no device sure.
+    """How near inputs, (rows, D), are to those that a device has learned, (own rows, D).
+
+    This is the log density of a Gaussian, averaged over the D inputs, so that it does not grow with their number.
     """
     variance = own.var(axis=0) + SURE * x.var(axis=0)
-    variance[variance == 0] = 1.0  # an input that never varies tells of no device
+    variance[variance == 0] = 1.0  # a constant input does not distinguish devices
     return np.asarray(-(np.square(x - own.mean(axis=0)) / variance + np.log(variance)).mean(axis=1) / 2)
 
 
 def together(told: np.ndarray, nearness: np.ndarray) -> np.ndarray:
-    """What devices answer together: the mean of their answers (K, rows, OUTPUTS), with weights by their nearness (K, rows)."""
+    """The devices' joint answers: the mean of their answers, (K, rows, OUTPUTS), weighted by their nearness, (K, rows)."""
     weights = np.exp(nearness - nearness.max(axis=0))
     return np.asarray(np.einsum("kl,klo->lo", weights / weights.sum(axis=0), told))
 
 
 def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Raw inputs where a device has learned, (rows, D): none, if it has not."""
+    """Raw inputs from the region where a device has learned, (rows, D); none if it has learned nothing."""
     spec, memory = model.spec, model.memory
     found = np.zeros((0, spec.width))
     if spec.standardises and int(memory.field("observed")[0]) >= max(1, spec.config.input_warmup):
@@ -208,7 +213,7 @@ def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarr
 
 
 def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
-    """Inputs as they come, from inputs as the rule sees them: both (rows, D)."""
+    """Raw inputs from inputs as the rule sees them, both (rows, D)."""
     if spec.standardises:
         scale = np.array(memory.field("scale"), np.float64)
         return np.asarray(z / np.where(scale > 0, scale, 1.0) + np.array(memory.field("mean"), np.float64))
@@ -216,9 +221,9 @@ def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
 
 
 def answers(model: HostModel, x: np.ndarray) -> np.ndarray:
-    """(rows, OUTPUTS)"""
+    """The model's predictions, (rows, OUTPUTS); for classes, clipped to [-1, 1]."""
     found = np.asarray(model.predict(x), np.float64).reshape(len(x), -1)
-    # a function of a class is to be 1 or more, or -1 or less: what lies beyond differs from device to device by chance
+    # the function of a class should be at least 1, or at most -1; how far it goes beyond differs between devices by chance
     return np.clip(found, -1, 1) if model.spec.program.label_kind == "class" else found
 
 
@@ -232,7 +237,7 @@ def _rms(errors: np.ndarray) -> float:
 def add_sums(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostModel:
     """Recursive least squares: the model of ``into`` that has learned all samples of all devices.  O(K F^3) for F features.
 
-    Raises UserError for a state whose covariance no samples give.
+    Raises UserError for a state with a covariance that no samples can produce.
     """
     model, config, expanded = HostModel(into), spec.config, spec.expansion is not None
     prior, start = (float(c.prior_variance if expanded else c.start**2) for c in (config, into.config))
@@ -266,7 +271,7 @@ def add_sums(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostMo
 
 
 def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
-    """Of a positive definite matrix.  Raises UserError for another."""
+    """The inverse of a positive definite matrix.  Raises UserError for any other matrix."""
     try:
         factor = np.linalg.inv(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError:
@@ -277,7 +282,7 @@ def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
 
 
 def moved_features(kind: FeatureKind, by: np.ndarray, features: int) -> np.ndarray:
-    """M with phi(x - a) = M phi(x - b), for b - a = by: inputs, then products, then 1."""
+    """M with phi(x - a) = M phi(x - b), for b - a = by; phi has the inputs, then their products, then 1."""
     moved, dim = np.eye(features), len(by)
     moved[:dim, -1] = by
     if kind == FeatureKind.PRODUCTS:
@@ -290,7 +295,7 @@ def moved_features(kind: FeatureKind, by: np.ndarray, features: int) -> np.ndarr
 
 
 def mean_weights(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostModel:
-    """The function is the mean of the functions."""
+    """A model whose weights are the mean of the devices' weights."""
     model = HostModel(into)
     model.memory.field("weights")[...] = np.mean(
         [device.memory.field("weights") for device in devices.values()], axis=0

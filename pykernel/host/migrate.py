@@ -92,7 +92,7 @@ def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
 
 
 def require_meaning(old: Spec, new: Spec, where: str) -> None:
-    """Refuse a spec in which the numbers of a state would have another meaning, but for the room for vectors.
+    """Refuse a spec in which the numbers of a state would have another meaning; the budget may differ.
 
     The message names the responsible keys.  where: how the message names the state.  Raises UserError.
     """

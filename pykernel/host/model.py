@@ -34,16 +34,16 @@ def require_ieee() -> None:
 class HostModel:
     """A simulated device: the same memory and the same functions, bit for bit.
 
-    Inputs have shape (samples, DIM) and are converted to the spec's precision.  Labels are (samples,) numbers;
-    (samples, OUTPUTS) numbers, if a model learns several; or (samples,) numbers of classes, from 0. A model that
+    Inputs have shape (samples, DIM) and are converted to the spec's precision.  Labels are numbers, (samples,), or
+    (samples, OUTPUTS) if there are several outputs; or class indices from 0, (samples,). A model that
     learns without labels takes no labels. ``engine`` executes the model: "llvm", "numba" or "python" (see
     ``pykernel.engine``). All engines compute the same bits. ``drop`` lists the fields that the generated C does not
     have, so that ``memory.bytes`` equals the C struct.
 
-    Several threads may ask and teach one model: each call waits for the others.
+    Several threads may share one model: each call waits for the others.
 
-    A model of integers (precision int16) takes and returns numbers in the units of the data. With ``raw``, it takes and
-    returns the same integers as the C.
+    An int16 model takes and returns numbers in the units of the data. With ``raw``, it takes and returns the same
+    integers as the C.
     """
 
     def __init__(self, spec: Spec, drop: tuple[str, ...] = (), engine: Engine | None = None, raw: bool = False) -> None:
@@ -55,7 +55,7 @@ class HostModel:
 
     @property
     def executor(self) -> Executor:
-        """The executor of the model's kernels; it is made when it is first needed."""
+        """The executor of the model's kernels, created on first use."""
         if self._made is None or self._made[0] is not self.memory:
             self._made = self.memory, program_executor(self.spec.program, self.memory, self.config, self.engine)
         return self._made[1]
@@ -106,7 +106,7 @@ class HostModel:
         """Ask NAME_<question> for each row: (answers (samples, values), statuses (samples,)).
 
         Where the model refuses, the answer is NaN (-1 for a class or an index).  Raises UserError if the model does not
-        have the question.
+        have this question.
         """
         x = self._inputs(x)
         self._require(question)
@@ -128,11 +128,11 @@ class HostModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers
 
     def predict(self, x: Any) -> np.ndarray:
-        """f(x) of each row, (samples,), or (samples, OUTPUTS) if there are several; NaN where the input is refused."""
+        """f(x) for each row, (samples,), or (samples, OUTPUTS) with several outputs; NaN where the input is refused."""
         return self._shaped(self.ask("predict", x)[0])
 
     def classify(self, x: Any) -> np.ndarray:
-        """The class of each row as its position, (samples,) int32; -1 where the input is refused."""
+        """The class index of each row, (samples,) int32; -1 where the input is refused."""
         return self._shaped(self.ask("classify", x)[0])
 
     def novelty(self, x: Any) -> np.ndarray:
@@ -148,7 +148,7 @@ class HostModel:
         return self._shaped(self.ask("variance", x)[0])
 
     def interval(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The interval in which each row's label should be: lower and upper ends, each as ``predict``."""
+        """The lower and upper ends of each row's interval for the label, each in the shape of ``predict``."""
         bounds = self.ask("interval", x)[0].reshape(-1, 2, self.spec.outputs)
         return self._shaped(bounds[:, 0]), self._shaped(bounds[:, 1])
 
@@ -167,7 +167,7 @@ class HostModel:
         return self.visit(self.spec.program.learner or "update", x, y)
 
     def visit(self, name: str, x: Any, y: Any = None) -> np.ndarray:
-        """Call NAME_<name>, which takes a sample and mostly its label, for each row.  Returns the statuses, (samples,) int32.
+        """Call NAME_<name>, which takes a sample and usually its label, for each row.  Returns the statuses, (samples,) int32.
 
         Raises UserError if the model does not have this function.
         """
@@ -183,20 +183,20 @@ class HostModel:
         return statuses
 
     def expect(self, x: Any) -> np.ndarray:
-        """Say that the labels of the rows will come later: each judges what the model answers now.
+        """Keep the model's present answers to the rows; their labels, which come later, are compared with these.
 
-        Returns the statuses, (samples,) int32.  Raises UserError if nothing of the model is judged by labels.
+        Returns the statuses, (samples,) int32.  Raises UserError if no part of the model compares answers with labels.
         """
         return self.visit("expect", x)
 
     def prequential(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Ask each row from ``first`` on, then learn the row ``delay`` before it: (answers, statuses).
+        """Ask for each row from ``first`` on, then learn the row ``delay`` rows before it: (answers, statuses).
 
-        With a delay, the label of each row is expected, if the model has NAME_expect.
+        With a delay, NAME_expect is called for each row, if the model has it.
 
-        question: what is asked in place of the program's main question (predict, where there is one), such as "classify".
+        question: a question other than the program's main one (usually predict), such as "classify".
         A model that does not learn only answers, and the statuses are those of the answers.
         """
         answers, _, statuses = self._prequential(x, y, first, delay, question or self.spec.program.asks, False)
@@ -207,7 +207,8 @@ class HostModel:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As ``prequential``, for a model that raises alarms: (answers, states, statuses).
 
-        states: the alarm's level, its threshold and the rows since it began, after each row, (samples, 3).  Raises UserError if there are no alarms.
+        states: after each row, the alarm's level, its threshold and the number of rows since it began, (samples, 3).
+        Raises UserError if the model raises no alarms.
         """
         if not self.spec.program.alarms:
             raise UserError(f"{self.spec.name} raises no alarms")
@@ -313,7 +314,7 @@ class HostModel:
 
 
 def _lacks(entry: str) -> str:
-    """A sentence: the model lacks an entry; a model with this key has it."""
+    """The end of an error sentence: the model lacks this entry, and which key would provide it."""
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",

@@ -1,4 +1,4 @@
-"""A model without labels run over a stream of samples, and its answers and alarms in constant memory."""
+"""Run a model without labels over a stream of samples, and keep its answers and alarms in constant memory."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from pykernel.host.scores import Course
 from pykernel.spec.model import Spec
 
 BEGINNING = 20_000
-"""Most rows of a beginning that are judged by those after it."""
+"""Maximum number of initial rows that are compared with the rows after them."""
 BLOCKS, LEAST_BLOCK = 20, 10
-"""Into so many parts it is cut, and least rows of one."""
+"""Number of blocks of initial rows, and minimum number of rows in a block."""
 MOSTLY, OFTEN = 0.5, 5
-"""A block is unlike the rows after it if this part of it is in alarm: a fault, or a state that does not come again.  Faults are scattered over
-the beginning if the median block has more than so many times the wanted rate."""
+"""A block is unlike the later rows if more than the fraction MOSTLY of it is in alarm: a fault, or a state that does not come again.  Faults
+are scattered over the initial rows if the median block's alarm rate is more than OFTEN times the wanted one."""
 
 
 def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
-    """What of the rows in which a monitor is not armed is unlike those after them, by which another one, that is frozen then, judges them.
+    """Find which of the initial rows, in which a monitor is not armed yet, are unlike the later ones.
 
-    x: (rows, D), of which a third is the beginning.  Returns its ``rows``; ``unlike``, the first and the last of its rows where
-    most are in alarm; and ``scattered``, the part of rows in alarm elsewhere, 0 if it is a usual one.
+    A second monitor learns the later rows, is frozen, and then judges the initial ones, the first third of x, (rows, D).  Returns
+    their number, ``rows``; ``unlike``, first and last rows of stretches that are mostly in alarm; and ``scattered``, the median
+    block's fraction of rows in alarm, 0 if it is not unusual.
     """
     begin, model = len(x) // 3, HostModel(spec)
     model.update(x[begin:])
@@ -49,8 +50,8 @@ def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
 class Monitoring(Run):
     """A model that learns without labels, fed from a stream as the device will be.
 
-    Each row is asked the model's main question, then learnt.  Every ``refresh_every`` rows (0: never) the model is
-    refreshed.  Raises UserError for a model with labels: see Simulation.
+    For each row, the model is asked its main question, then learns the row.  It is refreshed every ``refresh_every`` rows
+    (0: never).  Raises UserError for a model with labels: see Simulation.
     """
 
     def __init__(self, spec: Spec, refresh_every: int = 0) -> None:
@@ -58,7 +59,7 @@ class Monitoring(Run):
             raise UserError(f"{spec.name} learns from labels; simulate it with them")
         super().__init__(spec, refresh_every=refresh_every)
         self.alarms = Alarms(spec) if spec.program.alarms else None
-        # what stands behind an alarm is read row by row: by a twin, since the model runs many rows at once
+        # the cause of an alarm is read row by row, from a twin, because the model runs many rows at once
         self._twin, self._kind = HostModel(spec), 0
         self.course = Course(answer_names(spec))
         self._answers = np.zeros((0, len(self.course.names)))
@@ -67,7 +68,7 @@ class Monitoring(Run):
         self.judged = self.in_alarm = 0  # samples after the warm-up that were not refused; those of them in alarm
         self._first = list[np.ndarray]()
         self._keeps = 3 * min(self.warm + spec.novelty.commissioning, BEGINNING) if self.warm else 0
-        self.born = list[int]()  # rows after the warm-up with which a state became normal
+        self.born = list[int]()  # rows after the warm-up at which a state became normal
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray, truth: np.ndarray) -> None:
         self._answers = np.where(self._missing(asked)[:, None], np.nan, as_table(asked).astype(np.float64))
@@ -75,7 +76,7 @@ class Monitoring(Run):
             self._first.append(x[: self._keeps - self.rows])
 
     def went_on(self) -> None:
-        """Note what the model has seen of its warm-up, too."""
+        """Also note how much of its warm-up the model has already seen."""
         super().went_on()
         if self.alarms is not None:
             self.warm, self._keeps = max(0, self.warm - int(self.model.memory.field("watched")[0])), 0
@@ -90,9 +91,9 @@ class Monitoring(Run):
         return predictions, statuses, states, self._blamed(x, statuses)
 
     def _blamed(self, x: np.ndarray, statuses: np.ndarray) -> np.ndarray:
-        """What the rows in alarm are about: see ``Steps.blame``.  A twin learns the rows once more, up to each of these.
+        """The causes of the rows in alarm: see ``Steps.blame``.  A twin learns the rows again, up to each row in alarm.
 
-        An alarm that becomes normal in a row has no kind any more; the row then has the kind of the row before.
+        At the row in which an alarm becomes normal, it has no kind any more; the row then gets the previous row's kind.
         """
         found, done = np.full((len(x), 4), np.nan), 0
         for i in np.flatnonzero(np.isin(statuses, self.spec.program.alarms)).tolist():
@@ -121,14 +122,14 @@ class Monitoring(Run):
         self.course.add(self._answers, which > 0, states)
 
     def report(self, trial: Trial | None = None) -> dict[str, Any]:
-        """The whole run, as plain values.  trial: for a model with labels, as nothing is tried here.
+        """The whole run, as plain values.  trial: unused; only models with labels try changes.
 
-        question: the question that each row was asked.  all, second_half: see ``Course.summary``.
+        question: the question that was asked for each row.  all, second_half: see ``Course.summary``.
         statuses: the results of updates or, for a model that does not learn, of answers.
         alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up; ``in_alarm``:
-        the part of these in alarm.  ``beginning``: see ``unlike_beginning``.  ``regimes``: the part of time of each known regime;
-        ``became_normal``: the rows after the warm-up with which there was one more; of one that is armed the rows until then, and those in alarm
-        after which another state is normal.
+        the fraction of these in alarm.  ``beginning``: see ``unlike_beginning``.  ``regimes``: the fraction of time in each known
+        regime; ``became_normal``: the rows after the warm-up at which a regime was added.  For a monitor that gets armed:
+        ``until_armed``, the rows until then, and ``relearn_after``, the rows in alarm after which a new state is normal.
         """
         parts, told = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}, self._told()
         if self.alarms is None:

@@ -1,4 +1,4 @@
-"""Rows that are unlike those of a frozen model's training."""
+"""Rows outside of the range of a frozen model's training rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pykernel.rows.columns import SENTINELS
 from pykernel.spec.model import Spec
 
 NEAR, SELDOM = 0.05, 0.002
-"""A row is outside of the training if an input lies further beyond its range there than this part of it; told if more than this part of
-the rows are."""
+"""A row is outside of the training range if an input exceeds its range there by more than the fraction NEAR of that range.  This is
+reported if it holds for more than the fraction SELDOM of the rows."""
 
 
 class Outside:
-    """Rows that lie outside of what a frozen model was trained on.  Codes for missing values do not count."""
+    """Counts of rows outside of the range of a frozen model's training rows.  Codes for missing values are ignored."""
 
     def __init__(self, spec: Spec) -> None:
         trained = training_of(spec)
@@ -24,7 +24,7 @@ class Outside:
         self.low, self.high, self.near = low, high, NEAR * (high - low)
         self.rows = self.outside = self.refused = 0
         self.columns = np.zeros(len(low), np.int64)  # for each input: in how many rows it is outside
-        self.farthest = (low + high) / 2  # the value there that is the farthest outside
+        self.farthest = (low + high) / 2  # for each input: the value that is the farthest outside
 
     def add(self, x: np.ndarray) -> None:
         """Count the next rows."""

@@ -27,7 +27,7 @@ from pykernel.telling import Watch
 class Pipeline:
     """A spec's model, simulated, and the signal stage before it, if there is one.
 
-    delay, refresh_every, train_every, until: as of ``Simulation``.
+    delay, refresh_every, train_every, until: as in ``Simulation``.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Pipeline:
             self.simulation = Simulation(inner, late, refresh_every, train_every, spec.forecasts, until)
 
     def _fields(self, whole: Memory) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Each field of the parts, beside its place in the device's memory."""
+        """Each field of the parts, with its place in the device's memory."""
         for part in (self.simulation.model.memory, *([] if self.stage is None else [self.stage.memory])):
             for slot in part.layout.slots:
                 yield part.field(slot.name), whole.field(slot.name)
@@ -61,7 +61,7 @@ class Pipeline:
         return whole
 
     def go_on(self, memory: Memory) -> None:
-        """Go on from a device's memory."""
+        """Continue from a device's memory."""
         for part, place in self._fields(memory):
             part[...] = place
         self.simulation.went_on()
@@ -74,12 +74,12 @@ class Pipeline:
         save: Path | None = None,
         seen: Seen | None = None,
     ) -> bytes:
-        """Run all rows, write the files (answers, state), all of them or none, and tell what was read.
+        """Run all rows, write the files (answers, state), either all or none, and report what was read.
 
         Returns the snapshot, if it is written.
         """
         spec, simulation, raw, columns = self.spec, self.simulation, recording.raw, Columns()
-        # forecasts wait for their truth, and are told later
+        # forecasts wait for their true values, and are written later
         place = None if raw is None or spec.forecasts else raw.raw_row
         state = b""
         with all_or_none(), contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The file of a model's predictions, or of its answers: CSV with a line for each row."""
+"""The CSV file of a model's predictions or answers, with a line for each row."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pykernel.spec.model import Spec
 
 
 def prediction_header(spec: Spec, raw: bool = False) -> str:
-    """The first line of a CSV file of predictions; without labels, of the main question's answers.  raw: whether rows are steps of
-    raw ones, whose numbers are then beside them.
+    """The header line of a CSV file of predictions; for a model without labels, of answers to its main question.
+
+    raw: whether rows are steps of a signal stage, whose last raw rows have a column, too.
     """
     first = ["row", *(["raw_row"] if raw else [])]
     if spec.program.label_kind == "none":
@@ -28,8 +29,9 @@ def prediction_header(spec: Spec, raw: bool = False) -> str:
 
 
 def prediction_lines(spec: Spec, steps: Steps, raw: Callable[[int], int | None] | None = None) -> str:
-    """The steps as lines of CSV, with the columns of ``prediction_header``.  A cell is empty if there is no value.  raw: the number of
-    the raw row that a step ends with.
+    """The steps as lines of CSV, with the columns of ``prediction_header``.  A cell is empty if there is no value.
+
+    raw: returns the index of the raw row that a step ends with.
     """
     classes = spec.label.classes
 

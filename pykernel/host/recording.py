@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Recorded:
-    """Rows in a file, or in arrays, read as often as they are needed.  name: the file's in sentences, if not its path."""
+    """Rows in a file, or in arrays, read as often as they are needed.  name: the file's name in messages, if not its path."""
 
     def __init__(self, spec: Spec, data: Recording, name: str | None = None) -> None:
         self.path = str(data) if isinstance(data, str | Path) else None
@@ -36,22 +36,22 @@ class Recorded:
         self.read: dict[str, Any] | None = None
         """What was read from the file, as plain values."""
         self.gaps = 0
-        """In how many rows an input is missing."""
+        """Number of rows with a missing input."""
         self.raw = None if spec.signal is None else RawRows(spec)
         """Counts of raw rows."""
         self.known = None if training is None or training.data is None else Digest(training.rows)
-        """Of the rows that the model may have been trained on."""
+        """Digest of the first rows, which may be the model's training rows."""
         if self.path is not None:
             require_columns(spec)
 
     @property
     def again(self) -> bool:
-        """Whether the rows can be read once more."""
+        """Whether the rows can be read again."""
         return self.path is None or Path(self.path).is_file()
 
     @property
     def trained(self) -> int | None:
-        """How many of the first rows, once they were read, are those that the model was trained on."""
+        """The number of first rows that are the model's training rows; None if they are not, or before they were read."""
         return self.known.most if self.known is not None and self.known.digest == training_of(self.spec).data else None
 
     def steps(self, watch: Watch) -> int:
@@ -67,7 +67,7 @@ class Recorded:
     def batches(self, stack: contextlib.ExitStack, seen: Columns | None = None) -> tuple[Iterable[Batch], float | None]:
         """Batches of rows, and the total of ``Batch.position`` (bytes or rows), if it is known.
 
-        seen: what was found in the file's cells is counted there.
+        seen: counts what is found in the file's cells.
         """
         if self.arrays is not None:
             return self._pieces(*self.arrays), len(self.arrays[0])
@@ -82,7 +82,7 @@ class Recorded:
 
 
 class Digest:
-    """A digest of rows as a spec reads them, batch by batch, of the first ``most`` ones."""
+    """A digest of the first ``most`` rows as a spec reads them, computed batch by batch."""
 
     def __init__(self, most: int | None = None) -> None:
         self.most, self.rows, self._parts = most, 0, (hashlib.sha256(), hashlib.sha256())
@@ -101,7 +101,7 @@ class Digest:
 
 
 def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """Arrays of inputs and labels, in the form of a Batch; columns of data frames by their names.  Raises UserError."""
+    """Arrays of inputs and labels, in the form of a Batch; a data frame's columns are found by name.  Raises UserError."""
     try:
         inputs = np.ascontiguousarray(np.asarray(by_name(x, spec.sample_columns), np.float64))
     except (TypeError, ValueError):

@@ -86,14 +86,14 @@ class Rows:
     first: int  # number of the first row, from 0
     lines: Sequence[int]
     x: np.ndarray  # (rows, D)
-    label: np.ndarray  # (rows,) or (rows, labels); (rows, 0) of a model without labels
+    label: np.ndarray  # (rows,) or (rows, labels); (rows, 0) for a model without labels
     state_hash: np.ndarray  # (rows,), as are the next three
     status: np.ndarray
     answers: dict[str, np.ndarray]  # column -> what the device answered
     call: list[tuple[str, ...]]
     has: dict[
         str, np.ndarray
-    ]  # "sample", and "label": of a model without labels, whether the sample was learned; columns
+    ]  # keys: "sample"; "label" (without labels: whether the sample was learned); and the columns
     exact: bool  # whether some number has as many digits as the precision needs
     position: int  # bytes of the log read so far
 
@@ -150,7 +150,7 @@ class _Cells:
 
 
 class LogColumns:
-    """Which column is what, and the cells' meaning."""
+    """The meaning of a log's columns and of their cells."""
 
     def __init__(self, spec: Spec, name: str) -> None:
         self.spec, self.name = spec, name
@@ -188,7 +188,7 @@ class LogColumns:
         return dict.fromkeys(self.chosen, "text")  # how many digits a number has matters
 
     def _kinds(self) -> dict[str, _Cells]:
-        """What the cells of each column are, whether the log has the column or not."""
+        """The kind of cells of each possible column, including those that the log lacks."""
         program = self.spec.program
         number = _Cells(np.float64, _number, "a number, in decimal or as C's %a prints it")
         position = _Cells(np.int32, self._class, "a class, by its position from 0 or by its name")
@@ -215,7 +215,7 @@ class LogColumns:
             np.array([read[column][1] for column in columns], bool).reshape(-1, count)
             for columns in (self.inputs, self.labels)
         )
-        if self.spec.completes:  # in a row of which some inputs were recorded, the others were missing
+        if self.spec.completes:  # in a row with some recorded inputs, the others were missing
             some = given.any(axis=0)
             for column, there in zip(self.inputs, given, strict=True):
                 read[column][0][some & ~there] = np.nan
@@ -395,7 +395,7 @@ class Replay:
         return self.difference
 
     def _segment(self, rows: Rows, part: slice) -> None:
-        """Repeat rows of which only the last may have a call or a hash."""
+        """Repeat rows; only the last of them may have a call or a hash."""
         last = part.stop - 1
         answers, statuses = self._feed(rows, part)
         if rows.call[last]:
@@ -422,8 +422,8 @@ class Replay:
         """Ask the questions whose answers are in the log, and learn: question -> answers (rows, values), and the
         statuses.
 
-        With a signal stage each row is taken, with or without its label, and the questions are asked after it; a row
-        with only a label gives the label of the newest features.  Of a model that does not learn, the statuses are those
+        With a signal stage, each row is taken, with or without its label, before the questions are asked; a row with
+        only a label holds the label of the newest features.  For a model that does not learn, the statuses are those
         of the main question.
         """
         program, model, x, y = self.spec.program, self.model, rows.x[part], rows.label[part]
@@ -452,7 +452,7 @@ class Replay:
         return answers, statuses
 
     def _asked(self, rows: Rows, part: slice) -> list[str]:
-        """The questions whose answers are in the log; first the main one, if the statuses depend on it."""
+        """The questions whose answers are in the log; the main one comes first if the statuses depend on it."""
         asked, main = (
             sorted({self.columns[c][0] for c in rows.answers if rows.has[c][part].any()}),
             self.spec.program.asks,
@@ -545,5 +545,5 @@ def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str,
 
 
 def _real(value: Any) -> str:
-    """A number that reads back to the same bits."""
+    """A number as text that reads back to the same bits."""
     return str(int(value)) if value.dtype.kind == "i" else f"{value:.{9 if value.dtype.itemsize == 4 else 17}g}"

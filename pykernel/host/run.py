@@ -19,7 +19,7 @@ from pykernel.spec.model import Spec
 from pykernel.telling import stands_in
 
 DELAY_LIMIT = 10**6
-"""Most rows that are kept until their labels arrive."""
+"""Maximum number of rows that are kept until their labels arrive."""
 ADVISE_AFTER = 100
 """If this many labelled samples are refused one after the other, the report says what to do about it."""
 
@@ -50,11 +50,11 @@ class Steps:
 class Run:
     """A model fed from a stream, as the device will be.
 
-    Each row is asked; then a row is learnt.  With labels, the learnt row is the one ``delay`` rows before, if it has
-    all of its labels.  The model is refreshed every ``refresh_every`` rows (0: never).  A model with a training is
-    trained after every ``train_every`` labels (0: never).  A model that does not learn is only asked.  With
-    ``forecasts`` it may have a delay as
-    well: the simple predictors learn the true values that much later.
+    The model answers for each row; then it learns a row.  With labels, the learnt row is the one ``delay`` rows before,
+    if it has all of its labels.  The model is refreshed every ``refresh_every`` rows (0: never).  A model that is
+    trained from stored samples is trained after every ``train_every`` labels (0: never).  A model that does not learn
+    only answers.  With ``forecasts`` it may have a delay as well: the simple predictors learn the true values that much
+    later.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Run:
         self.trainings = {status: 0 for status in program.status}
         self._labels_since = 0  # labels given to the update since the last training
         self.visited = 0  # samples that were visited after a training
-        self.coarse: str | None = None  # what the first rows say of numbers that the model's precision does not hold
+        self.coarse: str | None = None  # a sentence if the first rows have numbers that the model's precision cannot hold
         self.streak = self.longest_streak = 0  # consecutive labelled samples that were refused
         self._why = ""
         self._waiting_x = np.zeros((0, spec.dim), spec.number)
@@ -100,15 +100,15 @@ class Run:
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray, truth: np.ndarray) -> None:
         """Score the answers to the next rows.  released: the labels that became known after each of these rows.
 
-        x, y: first the rows that still wait for their labels, then these rows.  truth: the labels of these rows as they were given, which
-        the model's numbers may not hold.
+        x, y: first the rows that still wait for their labels, then these rows.  truth: the labels of these rows as they were
+        given, before conversion to the model's precision.
         """
         raise NotImplementedError
 
     def _taken(
         self, x: np.ndarray, y: np.ndarray, waiting: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Ask and learn the next rows: predictions, statuses, states and blame of ``Steps``.  x, y: as of ``_score``."""
+        """Predict and learn the next rows: predictions, statuses, states and blame of ``Steps``.  x, y: as in ``_score``."""
         question, none = self.spec.program.forecasts(self.spec.config), np.zeros((len(x) - waiting, 0))
         return *self.model.prequential(x, y, waiting, self.delay, question), none, none
 
@@ -116,7 +116,7 @@ class Run:
         """Record the next steps."""
 
     def _enclosed(self, x: np.ndarray, y: np.ndarray, waiting: int) -> np.ndarray:
-        """The intervals of the next rows, before the model learns: see ``Steps.ends``.  x, y: as of ``_score``."""
+        """The intervals of the next rows, before the model learns: see ``Steps.ends``.  x, y: as in ``_score``."""
         return np.zeros((len(x) - waiting, 0))
 
     def _cover(self, asked: np.ndarray, y: np.ndarray, ends: np.ndarray) -> None:
@@ -222,7 +222,7 @@ class Run:
             labels = self.spec.label_columns if y.dtype.kind == "f" else ()
             given = np.column_stack([x, y]) if labels else x
             self.coarse = coarse_told(given, [*input_names(self.spec), *labels], self.spec.number)
-        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
+        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is refused
             x, y = x.astype(self.spec.number), y.astype(self._dtype)
         waiting, rows = len(self._waiting_x), len(x)
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
@@ -290,7 +290,7 @@ class Run:
         )
 
     def _missing_told(self) -> dict[str, Any] | None:
-        """How many inputs are missing, and what stands in for them; None of a model that knows no stand-ins."""
+        """How many inputs are missing, and what replaces them; None for a spec without the key [input] missing."""
         if not self.spec.has("input", "missing"):
             return None
         names = input_names(self.spec)
@@ -319,7 +319,7 @@ class Run:
 
 
 def answer_names(spec: Spec) -> tuple[str, ...]:
-    """A name for each value that the main question's answer has."""
+    """A name for each value of the answer to the main question."""
     asks = spec.program.asks
     (count,) = spec.program.questions[asks].shape(spec.capacities)
     return (asks,) if count == 1 else tuple(f"{asks}{i}" for i in range(count))

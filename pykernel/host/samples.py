@@ -33,7 +33,7 @@ class Batch:
     x: NaN where an input is missing.
     y: numbers (rows,), or (rows, labels) if there are several labels, NaN where there is none yet; or class indices
     (rows,), int32, -1 where there is none yet; or (rows, 0) for a model without labels.
-    raw: of steps, the number of each one's last raw row, (rows,), if it is known.
+    raw: for steps of a signal stage, the index of each step's last raw row, (rows,), if it is known.
     """
 
     x: np.ndarray
@@ -56,8 +56,8 @@ def read_samples(
     Columns are found by name.  Other columns and blank lines are skipped.  A missing number is NaN
     (``pykernel.rows.columns``).  labels: one column, or several, or none.  classes: the possible cells of the label; each
     becomes a class index.
-    name: the file's name in error messages.  seen: what was found in the cells is counted there.  Raises UserError, one
-    sentence, with the line that is wrong.
+    name: the file's name in error messages.  seen: counts what is found in the cells.  Raises UserError, one sentence,
+    with the line that is wrong.
     """
     wanted = [labels] if isinstance(labels, str) else list(labels)
     columns, dim = [*inputs, *wanted], len(inputs)
@@ -99,7 +99,7 @@ def samples_of(
 
 
 def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batch]:
-    """Batches of a table whose columns ``convert`` makes: an error names the command where they were not made."""
+    """The batches; if a column is missing that ``pykernel table`` made for the training, the error names this command."""
     try:
         yield from batches
     except NoColumn as error:
@@ -113,9 +113,9 @@ def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batc
 
 
 def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:
-    """How many rows lack an input, and what a model of the spec does with them, for ``Columns.report``; None without any.
+    """How many rows lack an input, and what a model of the spec does with them, for ``Columns.report``; None if there are none.
 
-    Of raw rows nothing is said here: they are gaps of [signal], which are counted elsewhere.
+    Raw rows are left out here: they are gaps of [signal], which are counted elsewhere.
     """
     if not rows or spec.signal is not None:
         return None
@@ -125,7 +125,7 @@ def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:
 
 
 def stand_ins(spec: Spec) -> list[str]:
-    """The values of [input] missing that the spec could have."""
+    """The values of [input] missing that are valid for this spec."""
     content, found = spec.model_dump(mode="json", exclude_unset=True), []
     for way in WORDS if spec.custom is None else ():
         with contextlib.suppress(UserError):
@@ -158,10 +158,10 @@ def _classes(part: Part, name: str, column: str, classes: Sequence[str], seen: C
 
 
 def times_of(path: str | Path, rows: int) -> np.ndarray | None:
-    """The time of each row, in seconds since 1970, (rows,), from the first column of dates: as in ISO 8601, in UTC if they
-    have an offset.
+    """The time of each row, in seconds since 1970, (rows,), from the first column of dates in ISO 8601, which are in UTC unless
+    they have an offset.
 
-    None if there is no such column, if a cell holds no date, if times fall, or if there are other than so many rows.
+    None if there is no such column, if a cell holds no date, if times decrease, or if the table does not have ``rows`` rows.
     """
     try:
         with contextlib.ExitStack() as stack:
@@ -209,18 +209,18 @@ def input_names(spec: Spec) -> Sequence[str]:
 
 
 def training_of(spec: Spec) -> Any:
-    """What a frozen model tells of the rows that it was trained on; None of other models."""
+    """What a frozen model's spec says of its training rows; None for other models."""
     return getattr(getattr(spec, "expansion", None), "trained", None)
 
 
 def by_name(table: Any, names: Sequence[str] | None) -> Any:
-    """The table, with its columns in the order of the names, if these are the names of its columns."""
+    """The table with its columns in the order of the names, if it has exactly these columns; else unchanged."""
     there = [each for each in getattr(table, "columns", ()) if isinstance(each, str)]
     return table[list(names)] if names and sorted(there) == sorted(names) else table
 
 
 def read_each(spec: Spec, many: Recordings, watch: Watch, seen: Columns | None = None) -> list[tuple[Any, Any]]:
-    """All rows of each of many devices, as ``read_rows`` gives them."""
+    """All rows of each device, as ``read_rows`` returns them."""
     parts: list[tuple[Any, Any]] = []
     with watch.progress() as show:
         for device in many.devices:

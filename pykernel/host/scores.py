@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 MOMENTS = 2**14
-"""Most windows of a stream for which sums are kept."""
+"""Maximum number of windows of a stream for which sums are kept."""
 ALIKE = 1.02
-"""Two errors count as equal if they differ by at most this factor."""
+"""Two errors are considered equal if they differ by at most this factor."""
 
 
 def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str, Any] | None:
     """Comparison of the model with the best simple predictor, as plain values; None without a predictor or an error.
 
-    winner: "model", the predictor's name, or None if the errors count as equal.  simple, error: the predictor and its
-    error.
+    winner: "model", the predictor's name, or None if the errors are considered equal.  simple, error: the predictor and
+    its error.
     ratio: the larger error divided by the smaller error; None if the smaller error is 0.
     """
     known = {name: error for name, error in simple.items() if error is not None and math.isfinite(error)}
@@ -39,8 +39,8 @@ def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str
 class Windows:
     """Numbers of a stream's rows, in up to ``most`` windows of equal length.
 
-    At first a window is one row; the length is doubled whenever there are too many windows.  The first ``summed``
-    columns are summed over a window's rows, of the next ``largest`` ones the largest number is kept, and of others the
+    At first a window is one row; the length is doubled whenever there are too many windows.  Over a window's rows, the
+    first ``summed`` columns are summed; the next ``largest`` columns keep their largest number, and all others their
     last one.  A window's sum is not the difference of two running totals: after one huge row, later windows would lose
     all digits.
     """
@@ -88,8 +88,8 @@ class Windows:
         return where, self._reduced(self.table[:full], marks[:-1])
 
     def longer(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """As ``windows``, of all rows: the length is the windows' own times a power of two, and the last one may be
-        shorter.
+        """As ``windows``, for all rows: the length is that of the kept windows times a power of two, and the last one may
+        be shorter.
         """
         together = 1
         while len(self.table) > together * most:
@@ -110,7 +110,7 @@ class Errors:
     def add(self, errors: np.ndarray) -> None:
         """Add the errors of the next rows, (rows, predictors), NaN where there is none.
 
-        With several labels, (rows, predictors, labels): the mean over the labels counts.
+        With several labels, (rows, predictors, labels): their mean is taken.
         """
         errors = errors.reshape(len(errors), len(self.names), -1)
         counts = np.isfinite(errors).all(axis=(1, 2))
@@ -153,8 +153,8 @@ class Errors:
 class Coverage:
     """How many of the labels were within the model's intervals, and how wide these were.
 
-    Rows count from the first on whose interval differs from that of a model that has learned nothing, which is all that
-    a label can be.
+    Rows count from the first one whose interval differs from that of an untrained model, which covers all possible
+    labels.
     """
 
     SHOWN = 200  # the latest rows, for a picture
@@ -183,7 +183,7 @@ class Coverage:
         self.latest = np.concatenate([self.latest, rows])[-self.SHOWN :]
 
     def summary(self, first: int = 0) -> dict[str, Any]:
-        """From row ``first`` on: scored, the number of labels; inside, the part of them within the intervals; width, the
+        """From row ``first`` on: scored, the number of labels; inside, the fraction of them within the intervals; width, the
         intervals' mean width.  With several labels, width has one for each.
         """
         _, part = self.kept.since(first)
@@ -232,9 +232,10 @@ class Course:
         }
 
     def curves(self, windows: int = 400, first: int = 0) -> dict[str, np.ndarray]:
-        """Curves over up to ``windows`` windows from row ``first`` on, if there are any: ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm``
-        (whether a window has an alarm), and the mean and the largest of each value, (windows, values); NaN where there
-        was no answer.
+        """Curves over up to ``windows`` windows: those that begin at row ``first`` or later, or all if there are none.
+
+        They are ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm`` (whether a window has an alarm), and the mean and
+        the largest of each value, (windows, values); NaN where there was no answer.
         """
         where, table = self.kept.longer(windows)
         late = where[:, 0] >= first
@@ -252,7 +253,7 @@ class Course:
 
 
 class Envelope:
-    """The least and the largest of some numbers over a stream of any length: of each row, or of windows of rows."""
+    """Minimum and maximum of some numbers over a stream of any length, for each row or for windows of rows."""
 
     def __init__(self, names: Sequence[str], most: int = 10_000) -> None:
         self.names = tuple(names)
@@ -271,12 +272,12 @@ class Envelope:
 
 
 class Ranges:
-    """What the columns of a table hold, over a stream of any length."""
+    """Statistics of a table's columns over a stream of any length."""
 
     def __init__(self, names: Sequence[str], most: int = 120) -> None:
         self.names, self.rows = tuple(names), 0
         k = len(self.names)
-        self.kept = Windows(2 * k, 2 * k, 0, most)  # numbers there, and their sums; largest, and least
+        self.kept = Windows(2 * k, 2 * k, 0, most)  # counts and sums of numbers; their maxima, and those of the negated numbers
         self._mean, self._squares, self._count = np.zeros(k), np.zeros(k), np.zeros(k)
 
     def add(self, values: np.ndarray) -> None:
@@ -285,7 +286,7 @@ class Ranges:
         some, held = np.where(there, values, np.nan), np.where(there, values, 0.0)
         self.rows += len(values)
         count = there.sum(axis=0)
-        with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest, nothing is told
+        with np.errstate(over="ignore", invalid="ignore"):  # sums of huge numbers overflow, and are reported as None
             self.kept.add(np.column_stack([there, held, some, -some]))
             mean = held.sum(axis=0) / np.maximum(count, 1)
             squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)
@@ -319,6 +320,6 @@ class Ranges:
         ]
 
     def courses(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each column: the least and the largest numbers of windows of rows."""
+        """For each column: the least and the largest number in each window of rows."""
         k, table = len(self.names), self.kept.table
         return [(-table[:, 3 * k + i], table[:, 2 * k + i]) for i in range(k)]

@@ -15,13 +15,16 @@ from pykernel.host.simulation import Simulation
 from pykernel.spec.model import Spec
 
 DRAWN = 20_000
-"""About how many numbers the figure of forecasts has, together."""
+"""Approximate total number of values in the figure of forecasts."""
 LABELS = 6
-"""Most labels whose forecasts are drawn."""
+"""Maximum number of labels whose forecasts are drawn."""
 
 
 class Seen:
-    """What a report shows of a recording's rows: the table as it was read, forecasts and truth.  path: of the file, if it is one."""
+    """What a report shows of a recording's rows: the table as it was read, forecasts and truth.
+
+    path: that of the recording, if it is a file.
+    """
 
     def __init__(self, spec: Spec, simulation: Simulation | Monitoring, path: str | None) -> None:
         self.spec, self.path = spec, path
@@ -39,13 +42,13 @@ class Seen:
         return times_of(self.path, self.table.rows)
 
     def reading(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The same batches, of which the columns are noted."""
+        """Yield the batches unchanged, and record their columns."""
         for batch in batches:
             self.table.add(np.column_stack([batch.x, *([batch.y] if self._labelled else [])]).astype(np.float64))
             yield batch
 
     def answer(self, steps: list[Steps]) -> None:
-        """Note answers and labels of the next rows."""
+        """Record answers and labels of the next rows."""
         if not self.shown or not steps:
             return
         truth, said = (

@@ -34,7 +34,7 @@ class Steps:
 
 
 class SignalStage:
-    """The signal stage of a spec without its model.  It takes raw rows and gives features, with the device's bits."""
+    """The signal stage of a spec without its model.  It takes raw rows and returns features, bit for bit as on the device."""
 
     def __init__(self, spec: Spec, engine: Engine | None = None) -> None:
         if spec.signal is None:
@@ -91,7 +91,7 @@ class SignalStage:
 
         A piece ends at a row that is refused: there the stage gets a gap.
         """
-        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused
+        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is refused
             raw = np.array(raw, self.spec.number, order="C", ndmin=2)
         refused = ~self.spec.accepts(raw)
         pieces, start = list[Steps](), 0
@@ -117,7 +117,7 @@ class RawRows:
         self._limits = np.array(np.broadcast_to(np.array(self.signal.max_abs, float), len(self.signal.channels)))
         self._share = self._limits.min() / self._limits  # factor that makes numbers of all channels comparable
         self._places, self._steps, self._next = list[tuple[int, int]](), 0, 0
-        """Steps that do not follow the step before in the usual distance, and the raw rows that they end with."""
+        """Steps that do not follow the previous step at the usual distance, and the raw rows that they end with."""
         self._far = self._odd = ""  # the first number beyond its limit, and the first infinite one, with their channels
         self._largest = np.zeros(len(self._limits))  # for each channel: the largest number in a refused row
 

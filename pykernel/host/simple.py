@@ -1,7 +1,7 @@
 """Simple predictors that every model should beat.
 
 With labels: the last label, the running mean of the labels (for classes, the most frequent one), and a linear model.
-Without labels: the largest |z| of an input, and the Mahalanobis distance; in a plan an EWMA chart and a VAR(1), too.
+Without labels: the largest |z| of an input, and the Mahalanobis distance; in a plan, also an EWMA chart and a VAR(1).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec, make_spec
 
 LINEAR_MOST = 256
-"""Most inputs for predictors whose cost per sample grows with the square of the inputs: with more, they are not
-simple.
+"""Maximum number of inputs for predictors whose cost per sample grows with the square of this number: with more, they
+are not simple.
 """
 
 
@@ -95,9 +95,9 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
 
 
 class Simple:
-    """The simple predictors beside a model, under the same delay.
+    """The simple predictors with which a model is compared, with the same delay.
 
-    until: beside a model that gets no labels, they learn those of the first so many rows only, and none of them is the last label.
+    until: for a model that gets no labels, they learn those of the first ``until`` rows only, and "last label" is left out.
     """
 
     def __init__(self, spec: Spec, delay: int, until: int | None = None) -> None:
@@ -152,7 +152,7 @@ class Distances:
     """Two distances of each row from the mean of the rows before it: the largest |z| of an input, and Mahalanobis'
     distance.
 
-    Approximately the last ``HORIZON`` rows count.  The moments are those before the row's block of ``BLOCK`` rows; in
+    Mean and covariance are those of about the last ``HORIZON`` rows before the present block of ``BLOCK`` rows; in
     the first block the distances are 0.
     """
 
@@ -161,7 +161,7 @@ class Distances:
     """Added to the diagonal of the correlation matrix: inputs may be linearly dependent."""
 
     def __init__(self, dim: int, completes: bool = False) -> None:
-        """completes: whether the mean stands in for a missing input."""
+        """completes: whether the mean replaces a missing input."""
         self.names, self.completes = tuple(self.numbers(dim)), completes
         self.rows, self.weight = 0, 0.0
         self.mean, self.covariance = np.zeros(dim), np.zeros((dim, dim))
@@ -212,14 +212,14 @@ class Distances:
 
 
 class Rivals:
-    """What a plan compares monitors with: both distances, an EWMA chart, and the Mahalanobis distance of what a VAR(1) leaves.
+    """Baselines for a plan's monitors: both distances, an EWMA chart, and the Mahalanobis distance of a VAR(1)'s residuals.
 
     An EWMA chart (S. W. Roberts, 1959) is here the largest |z| of the inputs' exponentially weighted means.  A VAR(1) is the linear
-    regression of each row on the one before.  Moments are those of ``Distances``, of the means and of the residuals, too.
+    regression of each row on the one before.  The moments of means and residuals are estimated as in ``Distances``.
     """
 
     WEIGHT, RIDGE = 0.2, 1e-5
-    """Of a new row in the weighted means; of the regression, in variances."""
+    """Weight of a new row in the weighted means; ridge of the regression, relative to the inputs' variances."""
 
     def __init__(self, dim: int, completes: bool = False) -> None:
         self.own, self.chart, self.left = (Distances(dim, completes) for _ in range(3))
@@ -229,8 +229,10 @@ class Rivals:
 
     @staticmethod
     def numbers(dim: int) -> dict[str, int]:
-        """Rival -> how many numbers it keeps.  Of the VAR(1): weights, the inverse of the moments, means and covariances of the residuals,
-        means and variances of the inputs, and the last row.
+        """Rival -> how many numbers it keeps.
+
+        The VAR(1) keeps weights, the inverse of the moments, means and covariances of the residuals, means and variances of the inputs,
+        and the last row.
         """
         found = Distances.numbers(dim) | {"EWMA": 3 * dim}
         own = (dim + 1) * dim + (dim + 1) * (dim + 2) // 2 + dim + dim * (dim + 1) // 2 + 3 * dim

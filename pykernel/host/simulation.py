@@ -1,4 +1,4 @@
-"""A model with labels run over a stream of samples, and its errors in constant memory."""
+"""Run a model with labels over a stream of samples, and keep its errors in constant memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pykernel.host.simple import Simple
 from pykernel.spec.model import Spec
 
 LEAST_CHANCE = 2.0**-24
-"""A class that came counts as if it had at least this probability."""
+"""Lower limit of the true class's probability, so that the log loss stays finite."""
 
 
 class Simulation(Run):
@@ -24,11 +24,11 @@ class Simulation(Run):
 
     Row t is predicted (by a classifier: classified); then row t - delay is learnt.  So no label is used before it is
     known.
-    A row that lacks one of its labels is only predicted.  Beside a model that never gets labels, the simple predictors learn those of
-    the first ``until`` rows; without ``until`` all of them, and the report says so.  Errors are counted after the first known label: before it all
-    predictors answer 0, and a single row could decide the error of the whole stream.  The model is refreshed every
-    ``refresh_every`` rows (0: never).  A model with a training is trained after every ``train_every`` labels (0:
-    never).  A model that does not learn only predicts.
+    A row that lacks one of its labels is only predicted.  If the model never gets labels, the simple predictors learn those of
+    the first ``until`` rows, or all labels if ``until`` is None, and the report says so.  Errors are counted after the first known
+    label: before it all predictors answer 0, and a single row could decide the error of the whole stream.  The model is refreshed
+    every ``refresh_every`` rows (0: never).  A model that is trained from stored samples is trained after every ``train_every``
+    labels (0: never).  A model that does not learn only predicts.
 
     Raises UserError for a model without labels, because it has no errors: see Monitoring.
     """
@@ -51,26 +51,26 @@ class Simulation(Run):
         self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)
         names = ("model", *self.simple.names)
         self.errors = Errors(names)
-        # where a row is refused, the answer before it stands
+        # for a refused row, the previous answer is kept
         self.standing, self._stood = Errors(("model",)), np.zeros((1, self._shape[0] if self._shape else 1))
-        self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []  # of several labels, each's
+        self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []  # with several labels: the errors of each
         self.signs = Signs(spec, delay)
-        self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # rows: of class i, taken for j
+        self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # [i, j]: rows of class i classified as j
         self.coverage: Coverage | None = None
         if self.model.has("interval"):
-            # a second model learns the same and is asked for intervals: the loop asks one question
+            # a second model learns the same rows and is asked for intervals, because the loop asks only one question
             self._second = HostModel(spec)
             nothing = self._second.ask("interval", np.zeros((1, spec.dim)))[0][0]
             self.coverage = Coverage(spec.outputs, nothing)
         self.losses: Errors | None = None
         if self.model.has("probability"):
-            # in the same way, for -log p of the class that came; beside the model's p the classes' shares so far
+            # likewise, for -log p of the true class; the baseline is the classes' frequencies so far
             self._second = HostModel(spec)
             self.losses, self._came = Errors(("model", "base rate")), np.ones(len(self.classes))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels' names, as in the data, or made up."""
+        """The labels' names, as in the data, or generated ones."""
         names = self.spec.label_columns
         return names or (tuple(f"label {i}" for i in range(self._shape[0])) if self._shape else ("the label",))
 
@@ -112,7 +112,7 @@ class Simulation(Run):
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
 
     def _standing(self, answers: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """The answers, and where there is none the last one before, (rows, labels)."""
+        """The answers, with the latest one repeated where there is none, (rows, labels)."""
         each = zip(self._stood[0], as_table(answers).T, as_table(there).T, strict=True)
         stood = np.column_stack([latest(last, own, known)[1:] for last, own, known in each])
         self._stood = stood[-1:]
@@ -151,7 +151,7 @@ class Simulation(Run):
         return f"{self.labels[i]} is {value:g} and [label] max_abs is {self.spec.label_limit_told}; raise that limit or scale the column"
 
     def summary(self, errors: Errors, first: int = 0) -> dict[str, Any]:
-        """Errors from row ``first`` on: mae and rmse of each predictor, or of classes error_rate."""
+        """Errors from row ``first`` on: mae and rmse of each predictor, or error_rate for classes."""
         found = errors.summary(first)
         if self.classes:
             found = {key: found[key] for key in ("first_row", "scored")} | {"error_rate": found["mae"]}
@@ -192,10 +192,10 @@ class Simulation(Run):
         confusion: how many rows of each true class (a row of the table) were classified as each class (a column).
         statuses: the results of updates or, for a model that does not learn, of predictions.
         advice: see ``advice``; trial: the function that tries a change.
-        log_loss: with probabilities, the mean of -log p of the class that came, of the model and of the classes' shares so far.
-        interval: with intervals, their level, and what ``Coverage.summary`` says of all rows and of the second half.
+        log_loss: with probabilities, the mean of -log p of the true class, for the model and for the classes' frequencies so far.
+        interval: with intervals, their level, and ``Coverage.summary`` of all rows and of the second half.
         simple: the errors of simple predictors over the second half.  verdict: see ``verdict``, for the second half; None if too few rows were scored.
-        simple_learned: of so many of the first rows the simple predictors learned the labels; None: of all.
+        simple_learned: number of first rows whose labels the simple predictors learned; None: all rows.
         trainings, leave_one_out: for a model that is trained.  alarms: see ``Alarms``, for a model that raises alarms.
         """
         trained = {"trainings": {s.name.lower(): count for s, count in self.trainings.items() if count}}

@@ -13,7 +13,7 @@ from pykernel.host.model import HostModel
 
 
 class Single:
-    """Arrays for one sample of a model of reals, and calls of the model's functions on these arrays.
+    """Arrays for one sample of a floating-point model, and calls of the model's functions on these arrays.
 
     ``x``, (DIM,), and ``y``, one number or one class index, have the types that the C takes.  ``fill`` takes DIM
     numbers, and ``label`` takes one; both raise struct.error for a value that is not a number, or for a wrong count of

@@ -2,8 +2,8 @@
 
 A snapshot has three parts: a header (magic, version of the format, kind of state, sequence number, bytes of state); the
 model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  In a file, the host adds the names of columns and
-classes in their order, which a device neither writes nor reads: magic, version, JSON, CRC-32.  All that is loaded is untrusted
-input.
+classes in their order, which a device neither writes nor reads: magic, version, JSON, CRC-32.  Everything that is loaded is
+untrusted input.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEADER = struct.Struct("<4sIIII")
 TRAILER = struct.Struct("<I")
 NAMES_HEADER = struct.pack("<4sI", b"PKNM", 1)  # magic, version
 NAMES_LIMIT = 2**20
-"""Most bytes of names: a spec has fewer."""
+"""Upper bound for the bytes of a spec's names."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Snapshot:
     state_hash: int  # the value that NAME_hash returns
     memory: Memory = field(repr=False)
     fields: dict[str, np.ndarray] = field(repr=False)  # of the model; scalars have the shape (1,)
-    names: Names = field(default_factory=dict)  # empty if the state does not know them, as one of a device
+    names: Names = field(default_factory=dict)  # empty if there are none, as in a device's state
 
     def ranges(self) -> list[dict[str, Any]]:
         """For each field: its shape, how many values are not zero, and the smallest and largest value."""
@@ -67,9 +67,9 @@ class Snapshot:
 
 
 def save(model: HostModel, sequence: int = 0) -> bytes:
-    """The snapshot that NAME_save writes of the same state.
+    """The snapshot that NAME_save would write for the same state.
 
-    Raises UserError if the model's memory is not one that learning leads to.
+    Raises UserError if the model's memory is not one that learning can produce.
     """
     spec = model.spec
     drop, state_kind = _identity(spec)
@@ -103,14 +103,14 @@ def _names(spec: Spec, data: bytes, where: str) -> Names:
 
 
 def as_file(model: HostModel, sequence: int = 0) -> bytes:
-    """As ``save``, and behind it the spec's names if it has any, which a device does not read."""
+    """As ``save``, followed by the spec's names, if it has any, which a device does not read."""
     names = model.spec.names
     behind = _sealed(NAMES_HEADER + json.dumps(names, ensure_ascii=False).encode())
     return save(model, sequence) + (behind if any(map(any, names.values())) else b"")
 
 
 def saved(spec: Spec, memory: Memory) -> bytes:
-    """A memory as a file."""
+    """The bytes of a file with this memory."""
     model = HostModel(spec)
     model.memory = memory
     return as_file(model)
@@ -125,7 +125,7 @@ def load(model: HostModel, data: bytes) -> None:
 
 
 def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | None = None) -> Snapshot:
-    """Read a snapshot, with the same checks as NAME_load.  Raises UserError.  where: the beginning of its sentence."""
+    """Read a snapshot, with the same checks as NAME_load.  Raises UserError.  where: the beginning of its message."""
     drop, state_kind = _identity(spec)
     memory = spec.memory(drop)
     end = spec.program.state_bytes(memory.layout)
@@ -169,13 +169,14 @@ def snapshot_bytes(spec: Spec) -> int:
 
 
 def most_bytes(spec: Spec) -> int:
-    """A file of more bytes is no state of the model."""
+    """The largest size of a file that can hold a state of the model."""
     return snapshot_bytes(spec) + NAMES_LIMIT
 
 
 def differing(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[tuple[str, int, tuple[int, ...]]]:
-    """Name of a field -> its values in two states: each name whose bytes differ, how many values do, the first one's
-    position.
+    """For each field whose bytes differ: name, how many values differ, the first one's position.
+
+    pairs: name of a field -> its values in two states.
     """
     for name, (a, b) in pairs.items():
         integers = f"<u{a.dtype.itemsize}"

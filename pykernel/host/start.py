@@ -1,4 +1,4 @@
-"""What a device starts from: a saved state, or what a recording teaches."""
+"""The state that a device starts from: a saved one, or one learned from a recording."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
 
 
 def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
-    """The memory from a saved state, or from a recording, whichever it is.  Raises UserError."""
+    """The memory from a saved state or from a recording, whichever ``start`` is.  Raises UserError."""
     path = Path(start) if isinstance(start, str | Path) else None
-    # a pipe is a recording: what was read of it could not be read again
+    # a pipe is taken for a recording: bytes that are read to look for a state could not be read again
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
         return learned(spec, start, watch)
     found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))
@@ -60,7 +60,7 @@ def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
 def taught(spec: Spec, data: str) -> bytes | None:
     """The snapshot of a model that has learned a recording.
 
-    None if it does not learn or refuses all, if the rows cannot be read again, or after Ctrl-C.
+    None if it does not learn or refuses all rows, if the rows cannot be read again, or after Ctrl-C.
     """
     if not spec.program.learns or not Path(data).is_file():
         return None

@@ -1,4 +1,4 @@
-"""Models that were trained elsewhere, as frozen specs: scikit-learn's estimators, and files of such."""
+"""Models that were trained elsewhere, as frozen specs: scikit-learn estimators, and model files."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ def from_sklearn(
     model, a network with one hidden layer (``MLPRegressor``, ``MLPClassifier``), a kernel machine of pykernel, a pipeline
     of scalers, selections, projections or kernel features and one of these, or a model around one. docs/guide/importing.md
     lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result of
-    ``decision_function``, of ``predict`` for regressors, or what ``MLPClassifier`` computes before it makes
-    probabilities. ``NAME_classify`` writes the position of the class that ``predict`` returns. Where ``SignalFeatures`` is the first step, the spec has a ``[signal]``: ``NAME_push``
-    takes raw samples, and ``NAME_predict_newest`` and ``NAME_classify_newest`` answer.
+    ``decision_function``, of ``predict`` for regressors, or for ``MLPClassifier`` the values before its probabilities.
+    ``NAME_classify`` writes the position of the class that ``predict`` returns. If ``SignalFeatures`` is the first
+    step, the spec has a ``[signal]``: ``NAME_push`` takes raw samples, and ``NAME_predict_newest`` and
+    ``NAME_classify_newest`` write the answers.
 
     Parameters
     ----------
@@ -64,13 +65,13 @@ def from_sklearn(
     name : str
         Prefix of every symbol and file in C.
     precision : {"float32", "float64", "int16"}
-        int16: whole numbers only, for CPUs without an FPU. Gaussian, Laplacian, Matern, polynomial and
+        int16: integer arithmetic, for CPUs without an FPU; with Gaussian, Laplacian, Matern, polynomial and
         linear kernels.
     max_abs : float, or for int16 a sequence of floats, optional
-        Largest magnitude of an input; the device refuses samples beyond. By default a million times the largest number
-        in the model's vectors, or less where that could overflow. int16: largest |x - center| of all inputs, or of
-        each; by default the range of the vectors, and half as much on either side. Of raw samples it is a parameter of
-        ``SignalFeatures``.
+        Largest magnitude of an input; the device refuses samples beyond it. By default a million times the largest
+        number in the model's vectors, or less if that could overflow. int16: largest |x - center|, one for all inputs
+        or one for each; by default the range of the vectors, extended by half of it on either side. For raw samples it
+        is a parameter of ``SignalFeatures``.
     inputs : sequence of str, optional
         Names of the inputs, or of the raw samples' channels. By default, those that the estimator saw in a data frame.
     classes : sequence of str, optional
@@ -83,13 +84,13 @@ def from_sklearn(
         return_std=True)`` returns. The spec then has rule "nystrom": n²/2 more numbers in flash, and O(n² / 2 + n D)
         for each call.
     vectors : int, optional
-        Number of vectors of a smaller machine: a machine with a Gaussian kernel is trained to give the estimator's
+        Number of vectors of a smaller machine: a machine with a Gaussian kernel is trained to reproduce the estimator's
         answers (``pykernel.training.distilled``). A warning reports the loss, with a 95 % interval. The estimator may
         then also be one that learns sample by sample, such as ``BudgetedKernelRegressor``; the spec does not learn.
     data : array of shape (n_samples, n_features), optional
-        With ``vectors``: inputs as the device will meet them, without labels. By default they are made up of the
-        estimator's vectors. int16, and networks: they tell the range of each input, and
-        for int16 whether 8 bits do for the weights of hidden units.
+        With ``vectors``: inputs as the device will meet them, without labels. By default they are generated from the
+        estimator's vectors. For int16, and for networks, they also give the range of each input, and for int16 they
+        decide whether 8 bits suffice for the weights of hidden units.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def from_sklearn(
     Notes
     -----
     The cost is O(m n D) for n vectors of D inputs, with m = min(n, 1000): the rounding error of float32 is bounded at
-    m vectors. Vectors of weight zero are left out, and equal vectors are joined. A linear kernel gives one vector for
+    m vectors. Vectors of weight zero are left out, and equal vectors are merged. A linear kernel gives one vector for
     each function. Decision values differ from scikit-learn's only by rounding; a warning says if the difference is
     large.
 
@@ -142,7 +143,7 @@ def from_sklearn(
 
 
 def _warned(spec: Spec, told: Iterable[str]) -> Spec:
-    """The spec, with warnings at the line that called this module."""
+    """Return the spec, and warn at the line that called this module."""
     for note in told:
         warnings.warn(note, stacklevel=3)
     return spec
@@ -163,7 +164,7 @@ def load_model(
     trust_code: bool = False,
 ) -> Spec:
     """Convert a model's file to a spec: ``.onnx`` with a support vector machine, a linear model or a network with one hidden
-    layer, or with ``vectors`` a spec and what a device learned.
+    layer, or with ``vectors`` a spec and the state that a device has learned.
 
     Nothing in the file is executed: it is read as numbers. Other files of estimators are refused; load such a file
     yourself, and give the estimator to ``from_sklearn``.
@@ -176,9 +177,9 @@ def load_model(
     precision, max_abs, inputs, classes, distance, vectors, data
         As in ``from_sklearn``.
     state : path, optional
-        Of a spec: what ``NAME_save`` or ``NAME_store`` wrote, or the ``NAME_STATE_BYTES`` bytes of a device's state.
+        For a spec: what ``NAME_save`` or ``NAME_store`` wrote, or the ``NAME_STATE_BYTES`` bytes of a device's state.
     trust_code : bool
-        Of a spec with a kernel of its own: execute the Python file in ``[kernel] source``.
+        For a spec with a custom kernel: execute the Python file in ``[kernel] source``.
 
     Raises
     ------
@@ -239,7 +240,7 @@ def read_device(
 
 
 def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spec, list[str]]:
-    """The spec of a machine from a file, and its notes; options as of ``to_spec``.  Raises UserError, one sentence."""
+    """The spec of a machine from a file, and its notes; options as in ``to_spec``.  Raises UserError, one sentence."""
     with told_of_file(path):
         spec = to_spec(machine, *options)
         return spec, notes(machine, spec)
@@ -307,7 +308,7 @@ def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
 def prepared(
     machine: Machine, vectors: int | None, data: ArrayLike | None, answers: Answers | None
 ) -> tuple[Machine, np.ndarray | None]:
-    """The machine, or one with as few vectors as are asked for; and inputs from which the ranges for int16 are taken.
+    """The machine, or a smaller one with the requested number of vectors; and the inputs that give the ranges for int16.
 
     Raises UserError.
     """
@@ -320,8 +321,8 @@ def prepared(
 
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
-    """Inputs from which the ranges for int16 are taken: the inputs that were seen, or the vectors; None where these are
-    weights, and for features of a signal, which have ranges of their own.
+    """Inputs that give the ranges for int16: the inputs that were seen, or the vectors; None if the vectors are weights,
+    and for features of a signal, which have their own ranges.
     """
     if seen is not None:
         return seen[np.isfinite(seen).all(axis=1)]  # the device refuses rows with NaN or infinity
@@ -330,7 +331,7 @@ def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
 
 
 def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, Any]:
-    """As ``compare``, for the spec of a smaller machine and the machine's own values in float64.
+    """Like ``compare``, for the spec of a smaller machine and the machine's own values in float64.
 
     x: rows of its inputs.
     """
@@ -352,12 +353,12 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     rows: number of compared rows, or of steps for raw samples.
     refused: rows or raw samples beyond the input limit, and steps with a feature beyond its range.  The device clips
     such a feature, so the step is not compared.
-    undecided: rows whose class depends on the sign of a function that is zero except for rounding, or on which of two is
-    larger that are the same except for rounding; their classes and votes do not decide whether the spec is the model.
-    difference: the largest difference of a decision value: the source's at the given rows, and the device's at its own rows.  rounding:
-    the largest part of it that comes from inputs, from the model's numbers, and from the device's sums.  allowed: the largest difference
-    of one row that rounding can cause.
-    classes_differ: number of rows with another class, the undecided ones among them.  ok: whether the spec agrees with the source.
+    undecided: rows whose class depends on rounding: a function is zero, or the two largest functions are equal, within the rounding
+    error.  Their classes and votes do not affect ``ok``.
+    difference: the largest difference between the source's decision values at the given rows and the device's at the rows as it sees
+    them.  rounding: the largest parts of it that come from inputs, from the model's numbers, and from the device's sums.  allowed: the
+    largest difference in one row that rounding can cause.
+    classes_differ: number of rows with another class, including undecided ones.  ok: whether the spec agrees with the source.
     """
     from pykernel.host.model import HostModel
 
@@ -450,7 +451,7 @@ def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, A
 
 
 def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np.ndarray, Asked, int]:
-    """As ``_rows_of``, for raw samples: the features of each step.  A refused row ends a recording and begins a new
+    """Like ``_rows_of``, for raw samples: the features of each step.  A refused row ends a recording and begins a new
     one.
 
     source: a spec with the same features, except for a coarser unit, or a narrower range in int16.
@@ -500,7 +501,7 @@ def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
         (one,) = model.calibrated_classifiers_
         values = source_functions(one.estimator, x)
         return np.column_stack([-(c.a_ * f + c.b_) for c, f in zip(one.calibrators, values.T, strict=True)])
-    if hasattr(model, "out_activation_"):  # of a network: its values before a softmax
+    if hasattr(model, "out_activation_"):  # a network: its values before a softmax
         model = copy.copy(model)
         model.out_activation_ = "identity"
         return np.asarray(model._forward_pass_fast(x), np.float64)

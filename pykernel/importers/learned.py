@@ -84,7 +84,7 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
 
     The machine does not contain the parts that are not kernel values: the labels' running mean and gain, the linear
     part, and limits.  If the state's weights are for other coordinates or are integers, the machine's weights come from
-    a ridge regression to the answers at the vectors.  where: the beginning of an error's sentence.  O(n^2 (n + D)).
+    a ridge regression to the answers at the vectors.  where: the beginning of an error message.  O(n^2 (n + D)).
     Raises UserError.
     """
     host = HostModel(spec.inner)

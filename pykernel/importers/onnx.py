@@ -24,17 +24,17 @@ from pykernel.spec.model import DIM_LIMIT, shown_value
 from pykernel.training.machine import Machine, array_of, checked, require_classes, votes
 
 AFFINE = ("Scaler", "Add", "Sub", "Mul", "Div", "Cast", "Identity", "Flatten", "Reshape")
-"""What may stand before the machine."""
+"""The operations that may stand before the machine."""
 AFTER = tuple("Abs Add ArrayFeatureExtractor Cast Concat Div Identity Less Mul Neg Normalizer Sign Sum ZipMap".split())
 """The operations that skl2onnx writes after a machine: scikit-learn's votes, the sign of a OneClassSVM, and
 probabilities that sum to 1."""
 OUTPUTS = ("ArgMax", "Reshape", "Sigmoid", "Softmax", "Sub")
-"""The operations that may stand after a network, too: probabilities and the class."""
+"""Further operations that may stand after a network: probabilities and the class."""
 UNITS = {"Relu": "relu", "Sigmoid": "logistic", "Tanh": "tanh"}
 """The operations of hidden units."""
 KERNELS = {"LINEAR": "linear", "POLY": "polynomial", "RBF": "gaussian", "SIGMOID": "sigmoid"}
 MACHINES, NETWORK = (*CLASSIFIERS, "LinearRegressor", "SVMRegressor"), "network"
-"""Operations that are a model; and what stands in place of the layers of a network, which are several operations."""
+"""Operations that are a model; and the node that replaces the layers of a network, which are several operations."""
 PROBED, PROBED_VALUES = 64, 2**24
 """Number of test rows with which the operations after the machine are identified, and most numbers computed for
 this.
@@ -51,7 +51,7 @@ class Source:
 
     steps: list[Callable[[np.ndarray], np.ndarray]]
     node: Node
-    machine: Machine  # which the node became; of it only the kernel and the vectors are taken, and all of a network
+    machine: Machine  # made from the node; only its kernel and vectors are used, but all of a network
 
     def functions(self, x: np.ndarray) -> np.ndarray:
         """The machine's values at rows of x, (rows, F), in float64, computed with the file's operations; signs as in
@@ -275,7 +275,7 @@ def _layer(graph: Graph, layer: Node, takers: dict[str, Node]) -> tuple[tuple[np
 
 
 def _table(graph: Graph, name: str) -> np.ndarray:
-    """A table of the file; an empty one for what a node computes."""
+    """A table of the file; an empty one if a node computes it."""
     return graph.tables.get(name, np.zeros(0))
 
 
@@ -301,7 +301,7 @@ def _network_decided(graph: Graph, node: Node, after: After, machine: Machine) -
         elif _same(found, p) or (functions == 1 and _same(found, p[:, 1:])):
             sure = True
         else:
-            # of several targets skl2onnx makes one column
+            # skl2onnx puts several targets into one column
             FILE.need(_same(found, f) or _same(found, f.reshape(-1, 1)), STRANGE)
     if classes is None and sure:
         classes = tuple(range(max(2, functions)))
@@ -381,7 +381,7 @@ def _scaler(node: Node) -> Step:
 
 
 def _arithmetic(graph: Graph, node: Node, kind: int) -> Step:
-    """Of Add, Sub, Mul or Div with a constant.  kind: the type of the input's numbers."""
+    """The step of an Add, Sub, Mul or Div with a constant.  kind: the type of the input's numbers."""
     first = node.inputs[0] not in graph.tables
     table, operation = graph.tables[node.inputs[1 if first else 0]], ARITHMETIC[node.kind]
     FILE.need(
@@ -406,14 +406,14 @@ def _arithmetic(graph: Graph, node: Node, kind: int) -> Step:
 
 @dataclass(frozen=True)
 class After:
-    """What stands after the machine: its nodes, and the names of results."""
+    """The operations after the machine: their nodes, and the names of results."""
 
     nodes: list[Node]
     labels: set[str]  # results that are the class
     values: set[str]  # results that are computed from the machine's values
 
     def computed(self, graph: Graph, node: Node, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The graph's results that follow from the machine's values, for rows of these."""
+        """The graph's results that are computed from the machine's values, for rows of such values."""
         nodes = [other for other in self.nodes if not self.labels.intersection(other.outputs)]
         made = _computed(nodes, node.outputs[-1], rows, graph.tables)
         return {name: made[name] for name in graph.outputs if name in self.values}
@@ -457,7 +457,7 @@ def _decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machin
     rows = _probes(width, 1e4).astype(np.float32)
     for found in after.computed(graph, node, rows).values():
         if _same(found, rows) or (classifier and width == 1 and _same(found, -rows)):
-            continue  # of two classes, raw_scores have the sign of scikit-learn's decision_function
+            continue  # for two classes, raw_scores have the sign of scikit-learn's decision_function
         if not classifier and _same(found, np.sign(rows)):
             machine = replace(machine, classes=(-1, 1))
             continue
@@ -481,7 +481,7 @@ def _require_named(after: After, machine: Machine) -> None:
 
 
 def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:
-    """The linear machine, with probabilities if the graph computes a kind of probabilities that our C has."""
+    """The linear machine, with probabilities if the graph computes a kind of probabilities that our C supports."""
     _require_named(after, machine)
     transform, functions = _transform(node), len(machine.bias)
     f = _probes(functions, 100)

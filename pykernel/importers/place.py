@@ -1,4 +1,4 @@
-"""Where in a model that is imported something is wrong, for the sentences of errors."""
+"""The place of an error in an imported model, for error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pykernel.spec.model import shown_value
 
 
 class Place(str):
-    """A part of a model; sentences about it begin with its name.  The file itself has none: whoever reads it names it."""
+    """A part of a model; messages about it begin with its name.  The file itself has an empty name, which its reader replaces."""
 
     @classmethod
     def of_file(cls, path: str | Path) -> Place:

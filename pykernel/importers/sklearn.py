@@ -41,7 +41,7 @@ MACHINE = "__pykernel_machine__"
 pykernel's estimators are recognised by this method.
 """
 LEARNS = "__pykernel_learned__"
-"""Name of a method that only estimators have which continue to learn on the device."""
+"""Name of a method that only estimators have that continue to learn on the device."""
 KERNELS = {"gaussian_process.kernels": "RBF Matern RationalQuadratic ConstantKernel WhiteKernel Sum Product DotProduct"}
 """Parts of a Gaussian process's kernel."""
 
@@ -151,7 +151,7 @@ NEAR = {
     "MultiOutputClassifier": "give its estimators_ one by one",
     "OneVsOneClassifier": "SVC, which is one against one, and OneVsRestClassifier are",
 }
-"""Models that cannot be imported, and what can be in their place."""
+"""Models that cannot be imported, and what can be imported instead."""
 IMPORTABLE = (
     "support vector machines, kernel ridge regression, Gaussian process regression, linear models, networks with one hidden "
     "layer and pipelines that end in one of them are"
@@ -187,10 +187,10 @@ def _svc(model: Any, where: Place) -> Machine:
 
 
 def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: Place, told: str) -> Machine:
-    """The machine with libsvm's functions for pairs of classes, each with as many vectors as ``sizes`` says.
+    """The machine with libsvm's functions for pairs of classes.  sizes: the number of vectors of each class.
 
-    sigmoids: its numbers A and B by their names, if it has probabilities, which several classes do not have in C; told: the
-    beginning of the note that says so.
+    sigmoids: its numbers A and B by their names, if it has probabilities.  For more than two classes, these have no C; told: the
+    beginning of the note on this.
     """
     count = len(machine.classes or ())
     if count > 2:
@@ -228,7 +228,7 @@ def _kernel_ridge(model: Any, where: Place) -> Machine:
 
 
 def _gaussian_process(model: Any, where: Place) -> Machine:
-    """The mean: std * (K alpha) + mean, K = c + s k(x, v), k one of ``_terms``."""
+    """The mean: std * (K alpha) + mean, with K = c + s k(x, v) and k one of ``_terms``."""
     terms = _terms(model.kernel_, where)  # refuse a wrong kernel before the vectors are converted
     vectors = table(model.X_train_, where)
     dim = vectors.shape[1]
@@ -273,7 +273,7 @@ def with_lengths(machine: Machine, inverse_squares: np.ndarray) -> Machine:
     function, vectors = machine.function, machine.vectors
     if function == "matern12" and machine.dim == 1:  # equal to the Laplacian kernel, which needs no square root
         function = "laplacian"
-    # gamma of inputs over their length scales
+    # gamma for inputs divided by their length scales
     unit = {"gaussian": 0.5, "laplacian": 1.0, "matern12": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}[
         function
     ]
@@ -289,8 +289,8 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     """The sections [kernel] to [expansion] of a spec of rule "nystrom" that computes the mean and variance of a
     process.
 
-    With K = A (K1 + noise I) = A L L' of the samples, z(x) = L^-1 k1(x): the mean is w'z, w = L' A alpha, and the variance
-    is A (k1(x, x) - |z|^2) and the white noise's.  Raises UserError, one sentence.
+    With K = A (K1 + noise I) = A L L' of the samples and z(x) = L^-1 k1(x), the mean is w'z with w = L' A alpha, and the
+    variance is A (k1(x, x) - |z|^2) plus that of the white noise.  Raises UserError, one sentence.
     """
     from sklearn.gaussian_process import GaussianProcessRegressor
 
@@ -346,7 +346,7 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
 
 
 Shape = tuple[str, np.ndarray]
-"""A kernel's name with its numbers: 1 / length^2 for each length scale; of DotProduct coef0 and degree, of RationalQuadratic
+"""A kernel's name with its numbers: 1 / length^2 for each length scale; for DotProduct coef0 and degree; for RationalQuadratic
 gamma and alpha."""
 Terms = list[tuple[float, Shape | None]]
 """A kernel as a sum of terms size * k(x, v); None for k: a constant."""
@@ -428,7 +428,7 @@ def _linear(model: Any, where: Place) -> Machine:
 
 
 def _perceptron(model: Any, where: Place) -> Machine:
-    """MLPRegressor and MLPClassifier; of several classes the values before the softmax."""
+    """MLPRegressor and MLPClassifier; for several classes, the values before the softmax."""
     classes, last = None, "identity"
     if hasattr(model, "classes_"):
         kind, classes = model._label_binarizer.y_type_, tuple(np.asarray(model.classes_).tolist())
@@ -455,7 +455,7 @@ def _perceptron(model: Any, where: Place) -> Machine:
 def network(where: Place, activation: Any, layers: Sequence[tuple[Any, Any]]) -> Machine:
     """A network with one hidden layer, or with none.
 
-    layers: of each the weights, (inputs, outputs), and the biases, (outputs,); in order.
+    layers: for each layer, in order, its weights (inputs, outputs) and biases (outputs,).
     """
     where.need(
         1 <= len(layers) <= 2,
@@ -477,7 +477,7 @@ def network(where: Place, activation: Any, layers: Sequence[tuple[Any, Any]]) ->
 
 
 def told_apart(machine: Machine, classes: tuple[Any, ...], where: Place) -> Machine:
-    """A network as a classifier with probabilities, if these are of two classes."""
+    """A network as a classifier; with probabilities if there are two classes."""
     if len(machine.bias) == 1:
         return replace(machine, classes=classes, calibration=np.array([[-1.0, 0.0]]))
     note = f"{where}: probabilities are left out, for the softmax of {len(classes)} classes has no C"
@@ -519,7 +519,7 @@ def _calibrated(model: Any, where: Place) -> Machine:
 
 
 def _rescaled(machine: Machine, factor: np.ndarray, offset: np.ndarray) -> Machine:
-    """Functions factor f + offset."""
+    """The machine with the functions factor f + offset."""
     gross = None if machine.gross is None else machine.gross * np.abs(factor)
     return replace(
         machine,
@@ -531,7 +531,7 @@ def _rescaled(machine: Machine, factor: np.ndarray, offset: np.ndarray) -> Machi
 
 
 def _transformed_target(model: Any, where: Place) -> Machine:
-    """Targets that were scaled for the regressor."""
+    """A regressor whose targets were scaled."""
     machine = _read(model.regressor_, where)
     where.need(machine.classes is None, "its regressor is a classifier; it must predict numbers")
     count = len(machine.bias)
@@ -632,7 +632,7 @@ def require_targets(count: int, where: Place) -> None:
 
 
 def _several(values: Any, n: int, where: Place, name: str) -> np.ndarray:
-    """(n, outputs) of (n,) or (n, outputs)."""
+    """Values (n,) or (n, outputs) as an array (n, outputs)."""
     shape = np.shape(values)
     array = array_of(values, shape if shape[:1] == (n,) and len(shape) <= 2 else (n,), where, name)
     array = array.reshape(n, -1)

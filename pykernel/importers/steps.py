@@ -30,13 +30,13 @@ KERNELS = {
     "laplacian": "laplacian",
     "sigmoid": "sigmoid",
 }
-"""What scikit-learn calls our kernel functions."""
+"""scikit-learn's names of our kernel functions."""
 EXACT = 1e-10
-"""Relative size below which a number in a map counts as a rounding error, such as in products of orthogonal
+"""Relative size below which a number in a map is treated as a rounding error, such as in products of orthogonal
 directions.
 """
 SIGNAL = "__pykernel_signal__"
-"""The method of a first step that makes features of raw samples: a spec with the same [signal]."""
+"""The method of a first step that computes features of raw samples; it returns a spec with the same [signal]."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Affine:
 
     @property
     def width(self) -> int:
-        """Numbers of z."""
+        """How many numbers z has."""
         return len(self.taken) if self.matrix is None else len(self.matrix)
 
     def scaled(self, center: np.ndarray, scale: np.ndarray) -> Affine:
@@ -125,7 +125,7 @@ NEAR = {
     "Normalizer": "a kernel with normalise = true compares directions",
     "OneHotEncoder": "encode the classes before, and give the columns as numbers",
 }
-"""Steps that are no affine maps, and what can be in their place."""
+"""Steps that are no affine maps, and what can be used instead."""
 
 
 def after(affine: Affine | None, step: Any, where: Place) -> Affine:
@@ -169,7 +169,7 @@ def require_fitted(part: Any, where: Place) -> None:
     kind = type(part).__name__
     inside = where if where == kind or ", step " in where else f"{where}: its {kind}"
     try:
-        # which predicts its prior before it is fitted
+        # a Gaussian process predicts its prior before it is fitted
         check_is_fitted(part, "X_train_" if kind == "GaussianProcessRegressor" else None)
     except NotFittedError:
         raise FILE.error(f"{inside} is not fitted; call fit first") from None
@@ -233,7 +233,7 @@ def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
 
 
 def _columns(affine: Affine, step: Any, where: Place) -> Affine:
-    """Scalers and selections of columns, each of its own."""
+    """Scalers and selections, each for its own columns."""
     found = []
     for name, part, _ in step.transformers_:
         columns = np.asarray(step._transformer_to_input_indices[name], int)
@@ -299,7 +299,7 @@ def affine_of(estimator: Any, where: Place) -> Affine:
 
 
 def behind(machine: Machine, affine: Affine, where: Place) -> Machine:
-    """The machine composed with a map before it: a machine of x for machine(affine(x)).
+    """The machine composed with a map before it: x -> machine(affine(x)).
 
     O(n D^2) with a matrix.  Raises UserError if there is no C for the result.
     """
@@ -453,11 +453,11 @@ def kernel_keys(where: Place, model: Any, gamma: Any) -> dict[str, Any]:
 
 
 KEYS_OF = {"linear": (), "gaussian": ("gamma",), "laplacian": ("gamma",), "sigmoid": ("gamma", "coef0")}
-"""The numbers of a kernel; all others have gamma, coef0 and degree."""
+"""The parameters of a kernel; all other kernels have gamma, coef0 and degree."""
 
 
 def kernel_of(where: Place, function: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of Machine for a kernel with these numbers, of which it takes what it has."""
+    """Arguments of Machine for a kernel with these numbers; those that the kernel does not have are ignored."""
     keys = KEYS_OF.get(function, ("gamma", "coef0", "degree"))
     found = {key: number_of(numbers[key], where, key) for key in keys}
     gamma, degree = found.get("gamma", 1.0), found.get("degree", 1.0)
@@ -486,7 +486,7 @@ def _nystroem(step: Any, where: Place) -> Machine:
 
 
 def _fourier(step: Any, where: Place) -> Machine:
-    """sqrt(2 / n) cos(w'x + b), w and b in turns."""
+    """sqrt(2 / n) cos(w'x + b), with w and b converted to turns."""
     weights = table(step.random_weights_, where)
     count = weights.shape[1]
     offsets = array_of(step.random_offset_, (count,), where, "random_offset_") / (2 * np.pi)

@@ -1,15 +1,15 @@
-"""What a proof needs to know, as ACSL annotations of a function: comments that change no bit.
+"""ACSL annotations of a function that its proof needs: comments that change no bit.
 
 They follow from the form of the code alone:
 
-- after a comparison that a number or its absolute value passed, the number is no NaN and within the limits (``assert``,
+- after a comparison that a number or its absolute value passed, the number is not NaN and is within the limits (``assert``,
   which WP proves): Eva does not know that;
-- a function of whole numbers, such as the place of a triangle's row, is analysed for each of its arguments; a loop that counts
-  on from a field, for each of the field's numbers;
+- a function of integers, such as the place of a triangle's row, is analysed for each value of its arguments; a loop that starts
+  at a field, for each value of the field;
 - a square is analysed for either sign of the number: Eva does not know that it is not negative;
 - before |x| is compared with a limit, x is analysed above, within and below it, and as NaN: Eva does not know what |x| says
-  of x;
-- an index into an array that was passed on is within the array.  For Eva all fields of the model are one piece of memory.
+  about x;
+- an index into an array argument is within the array: for Eva, all fields of the model are one piece of memory.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Printed = Callable[[Expr], str]
 
 
 def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[object], int]) -> dict[str, dict[str, int]]:
-    """For each function and each of its arrays: the longest that is passed.  extent: the value of a size.
+    """For each function and each of its array parameters: the greatest length that is passed.  extent: the value of a size.
 
     roots: functions that are called from outside; their arrays have the sizes that they declare.
     """
@@ -90,7 +90,7 @@ def _length(argument: Expr, known: Mapping[str, int], extent: Callable[[object],
 
 
 def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, int]) -> list[str]:
-    """Annotations that stand before a statement.  known: lengths of the function's arrays."""
+    """Annotations before a statement.  known: lengths of the function's arrays."""
     values, found = _evaluated(node), list[str]()
     if not _becomes_several(node):
         if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
@@ -103,7 +103,7 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
 
 
 def after(node: Statement, following: Statement | None, printed: Printed, real: str) -> list[str]:
-    """Annotations that stand between two statements, such as ``if (!(x >= limit)) { return }`` and the next.  real: the C type of x."""
+    """Annotations between a statement, such as ``if (!(x >= limit)) { return }``, and the next one.  real: the C type of x."""
     merged = list[str]()
     if not (_becomes_several(node) or _becomes_several(following)):
         merged = [f"merge {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
@@ -118,12 +118,12 @@ def after(node: Statement, following: Statement | None, printed: Printed, real: 
 
 
 def _without_calls(found: list[str]) -> list[str]:
-    """The annotations that call no C function, as those of snapshot readers would, which read numbers by a call."""
+    """The annotations that call no C function: in snapshot readers some would, because a call reads the numbers."""
     return [text for text in found if not CALL.search(text)]
 
 
 def _becomes_several(node: Statement | None) -> bool:
-    """Whether Frama-C makes several statements of a declaration: it takes no annotation of a split there."""
+    """Whether Frama-C turns a declaration into several statements: it accepts no ``split`` annotation there."""
     if not (isinstance(node, Assign) and node.declares):
         return False
     value = node.value
@@ -144,7 +144,7 @@ def _parts(node: Expr, op: str) -> list[Expr]:
 
 
 def _passed(condition: Expr, printed: Printed, real: str) -> list[str]:
-    """What is known of x after a comparison of x that was true: it is no NaN.  If |x| was compared, x is between ± the limit."""
+    """What is known about x if a comparison of x is true: x is not NaN.  If |x| was compared, x is between ± the limit."""
     numbers, limits = list[str](), list[str]()
     for part in _parts(condition, "and"):
         if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
@@ -160,7 +160,7 @@ def _passed(condition: Expr, printed: Printed, real: str) -> list[str]:
 
 
 def _of_size(side: Expr) -> Expr | None:
-    """x, of a side that is x or |x|."""
+    """x, for a side that is x or |x|; else None."""
     if isinstance(side, Call) and side.callee is absolute:
         (side,) = side.args
         return side if isinstance(side, (Local, Element)) and _calls_nothing(side) else None
@@ -198,7 +198,7 @@ def _indices(f: Function) -> frozenset[str]:
 
 
 def _signs(node: Statement, printed: Printed) -> list[str]:
-    """Whether each number that a statement squares is not negative."""
+    """For each number that a statement squares, the condition that it is not negative."""
     if not isinstance(node, (Assign, Return)) or node.value is None:
         return []
     squares = [n for n in walk(node.value) if isinstance(n, Binary) and n.op == "*" and n.kind is Real]
@@ -207,7 +207,7 @@ def _signs(node: Statement, printed: Printed) -> list[str]:
 
 
 def _sides(node: Statement, printed: Printed) -> list[str]:
-    """Whether each number x of which a condition compares |x| is none, is above the limit, or below."""
+    """For each x whose |x| a condition compares: the conditions that x is NaN, is above the limit, and is below minus the limit."""
     found = list[str]()
     for part in walk(node.condition) if isinstance(node, If) else ():
         if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
@@ -220,7 +220,7 @@ def _sides(node: Statement, printed: Printed) -> list[str]:
 
 
 def _places(value: Expr) -> list[Expr]:
-    """Arguments, which are not constant, of calls that map whole numbers to a whole number."""
+    """The arguments that are not constant, in calls that map integers to an integer."""
     return [
         argument
         for call in walk(value)
@@ -232,7 +232,7 @@ def _places(value: Expr) -> list[Expr]:
 
 
 def _counted(node: Assign, f: Function) -> bool:
-    """Whether a local begins as a field's place or number of places, and a loop changes it."""
+    """Whether a local starts with the value of a field that is a position or a count, and a loop changes it."""
     target, value = node.target, node.value
     if not (node.declares and isinstance(value, Element) and isinstance(value.array, Field)):
         return False
@@ -244,12 +244,12 @@ def _counted(node: Assign, f: Function) -> bool:
 
 
 def _calls_nothing(value: Expr) -> bool:
-    """Whether an expression can stand in an annotation."""
+    """Whether an expression calls nothing, so that it may be part of an annotation."""
     return not any(isinstance(node, Call) for node in walk(value))
 
 
 def _inside(value: Expr, printed: Printed, known: Mapping[str, int]) -> list[str]:
-    """0 <= index < length, for elements of arrays that were passed."""
+    """0 <= index < length, for elements of array arguments."""
     found = []
     for node in _certain(value):
         if isinstance(node, Element) and isinstance(node.array, Local) and node.array.name in known:
@@ -261,7 +261,7 @@ def _inside(value: Expr, printed: Printed, known: Mapping[str, int]) -> list[str
 
 
 def _certain(value: Expr) -> list[Expr]:
-    """The parts of an expression that are evaluated in any case."""
+    """The parts of an expression that are always evaluated."""
     if isinstance(value, Binary) and value.op in ("and", "or"):
         return _certain(value.left)
     if isinstance(value, Choice):

@@ -1,4 +1,4 @@
-"""C as text: numbers, comments, lines of a length."""
+"""C text: numbers, comments, and lines of limited length."""
 
 import re
 import textwrap
@@ -101,7 +101,7 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
     indent = line[: len(line) - len(line.lstrip())]
     if not in_comment and (
         found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line)
-    ):  # a comment beside code goes above
+    ):  # a comment after code goes above it
         return [*_folded(f"{indent}/* {found[3]} */", False, False), *_folded(indent + found[2], False, directive)]
     if in_comment or re.match(r"\s*/\* ", line):
         indent = indent if in_comment else indent + " "
@@ -115,7 +115,7 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
             at, splice = places[-1], " \\" if directive else ""
             deeper = indent if continued or len(indent) >= LONGEST // 2 else f"{indent}        "
             return [line[:at] + splice, *_folded(f"{deeper}{line[at:].lstrip()}", False, directive, True)]
-    # there is no such place: less indented it may fit
+    # there is no such place; with less indentation, the line may fit
     return [line[min(len(line) - LONGEST, len(indent)) :]]
 
 

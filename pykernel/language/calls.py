@@ -1,4 +1,4 @@
-"""Calls as C declares them: of these are printed the header, its other faces, and what the binding declares."""
+"""C declarations of calls, from which the header, its wrappers and the declarations of the binding are printed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST = 120  # no line of C is longer, unless it cannot be broken
 class Argument:
     """A parameter of a call.
 
-    size: "" for a number or a callback; "*" for a pointer to one; else the length of an array, as C.
+    size: "" for a number or a callback; "*" for a pointer to one; else the length of an array, as C text.
     written: whether the call writes there.  values: how many numbers; 0 if that is not known.
     """
 
@@ -40,7 +40,7 @@ class Signature:
 
 
 def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
-    """What all models have; persists: of models that learn."""
+    """The calls that all models have.  persists: whether the model learns, so that its state can be saved."""
     kept, changed = (Argument("s", f"{name}_t", "*", written) for written in (False, True))
     bytes_of = (Argument("buffer", "uint8_t", f"{name.upper()}_SNAPSHOT_BYTES", written) for written in (True, False))
     write, read = Argument("write", f"{name}_write_fn"), Argument("read", f"{name}_read_fn")
@@ -56,7 +56,7 @@ def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
 
 
 def in_cpp(short: str, call: Signature, macro: str) -> str:
-    """The call as a method around the model's memory_: takes references to arrays, and to a number that is written alone."""
+    """The call as a C++ method on the model's memory_.  It takes references to arrays, and to single numbers that it writes."""
     model, *others = call.arguments
     taken, passed = list[str](), ["&memory_"]
     for each in others:

@@ -112,7 +112,7 @@ class _Typer(Expressions):
         return kind
 
     def alternatives(self) -> tuple[Statement, ...]:
-        """The body of a kernel that only chooses which of others is called: one call under each condition."""
+        """The body of a kernel that only chooses which other kernel is called: one call under each condition."""
         line, kernel = self.node.lineno, self.kernel
         body, kinds = self.node.body, kernel.params.values()
         told = "only chooses which kernel is called; leave its docstring alone there"

@@ -65,7 +65,7 @@ def effects(functions: Functions) -> dict[str, Effects]:
 
 
 def _effects(function: Function, called: Iterable[tuple[str, Effects, tuple[bool, ...]]]) -> Effects:
-    """called: the functions that it calls, each with its effects and with which of its parameters it writes."""
+    """called: the functions that it calls, each with its effects and whether it writes each of its parameters."""
     own = function.made("own effects", functools.partial(_own, function))
     fields, reads, targets = set(own.fields), set(own.reads), []
     written = {name: writes for name, _, writes in called}
@@ -109,7 +109,7 @@ def check_effects(functions: Functions) -> None:
     """
     known = effects(functions)
     for function in functions.values():
-        # what it calls follows from the kernel, so a function that has passed has passed in every program
+        # the callees follow from the kernel, so a function that has passed once passes in every program
         function.made("checked effects", functools.partial(_check, function, functions, known))
 
 

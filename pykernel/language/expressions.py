@@ -1,4 +1,4 @@
-"""The typed representation of expressions.  What is refused of them, and how refusals are told: see ``check_types``."""
+"""The typed representation of expressions.  ``check_types`` says what is refused, and how."""
 
 import ast
 import functools
@@ -296,7 +296,7 @@ class Expressions:
         return Binary(node.lineno, Word, op, left, right)
 
     def same_numbers(self, node: ast.AST, left: Expr, right: Expr) -> tuple[Expr, Expr]:
-        """Both sides with one common type; other types are refused.  A literal beside a Word becomes a Word."""
+        """Both sides with one common type; other types are refused.  A literal next to a Word becomes a Word."""
         for side in (left, right):
             strange = side.kind not in (Real, Index, Word)
             self.refuse_if(strange, node, f"arithmetic and order need numbers, this is {side.kind}")
@@ -440,8 +440,9 @@ class Expressions:
 
 
 def _is_normal(dividend: Expr, divisor: Expr) -> bool:
-    """Whether a quotient is sure to be neither subnormal nor -0: the dividend is not small, the divisor not large; and not negative, if
-    the dividend may be zero.
+    """Whether a quotient is certainly neither subnormal nor -0.
+
+    The dividend must not be small, and the divisor must not be large; if the dividend may be zero, the divisor must not be negative.
     """
     if isinstance(dividend, Literal) and abs(dividend.value) >= 1:
         return _is_moderate(divisor)
@@ -450,7 +451,7 @@ def _is_normal(dividend: Expr, divisor: Expr) -> bool:
 
 
 def _is_moderate(value: Expr) -> bool:
-    """Whether a number is far below the largest one: an index, a literal not above, a root, or a sum of such."""
+    """Whether a number is far below the largest real: an index, a literal within int32, a root, or a sum of these."""
     match value:
         case Literal(value=number):
             return bool(abs(number) <= INDEX_MAX)

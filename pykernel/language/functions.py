@@ -1,4 +1,4 @@
-"""Kernels to their typed representation: read, typed, checked, and specialised."""
+"""From kernels to their typed representation: read, typed, checked, and specialised."""
 
 from __future__ import annotations
 

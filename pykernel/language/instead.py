@@ -56,7 +56,7 @@ IN_PLACE = {
     "print": "a status",
     "pow": "*",
 }
-"""What to use in place of Python's functions."""
+"""Python's functions -> what to use instead."""
 # macros and functions that a user's headers may define, and names that compilers predefine in their GNU dialects
 RESERVED = C_KEYWORDS | set(
     """offsetof typeof fabs fabsf exp memset memcpy stdin stdout stderr linux unix i386 mips sparc sun""".split()

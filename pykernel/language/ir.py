@@ -74,7 +74,7 @@ class Named(Expr):
 
 @dataclass(frozen=True)
 class Field(Expr):
-    """A field of a struct, whole."""
+    """A whole field of a struct."""
 
     struct: type[Struct]
     name: str
@@ -194,7 +194,7 @@ class Return(Statement):
 
 @dataclass(frozen=True)
 class Function:
-    """A function never changes, so what is found of its body, or made of it, is kept with it.
+    """A function.  It never changes, so it keeps the results that were computed from it.
 
     Passes go through the same functions again and again, and models share functions.
     """
@@ -237,7 +237,7 @@ class Function:
         return {}
 
     def made(self, key: Any, make: Callable[[], T]) -> T:
-        """What ``make`` returns, made once.  key: says what it is, and all that it depends on beside the function."""
+        """The result of ``make``, computed once.  key: its name, and all that it depends on in addition to the function."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]  # type: ignore[no-any-return]

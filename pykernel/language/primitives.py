@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pykernel.dialect import Precision
 
 C_TYPES = {"i2": "int16_t", "i4": "int32_t", "f4": "float", "f8": "double"}
-"""C types by the kind and the size of NumPy's."""
+"""NumPy's kind and size of a type -> its C type."""
 LEARNED_LOOPS = 12_000
-"""Number of the mark of the first loop that copies the model's initial state."""
+"""Number of the mark for the first loop that copies the model's initial state."""
 
 
 def written_loops(dim: int, hashed_bytes: int, ram_bytes: int, precision: Precision) -> dict[int, int]:

@@ -138,14 +138,16 @@ class Printer:
     unrolls: bool = False  # whether the code asks the compiler to unroll a loop
     inlines: bool = False  # whether some functions are inlined only where the code may be long
     marks: bool = False  # whether loops and their iterations are marked
-    annotated: bool = False  # whether comments tell a proof what it needs to know, see ``gen.acsl``
+    annotated: bool = False  # whether comments hold the annotations that a proof needs, see ``acsl``
     loops: dict[int, int] = field(default_factory=dict)  # ``id`` of a loop's node -> the number of its marks
     known: dict[str, Effects] = field(default_factory=dict)
     lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # of arrays, if annotated
     in_ram: set[Any] = field(default_factory=lambda: {""})  # tables, and parameters of functions, see ``places``
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
-    choices: Mapping[str, Any] = field(default_factory=dict)  # the configuration's, by which sentences are left out
+    choices: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # the configuration's choices: they decide which sentences are left out
     statuses: tuple[type[IntEnum], ...] = ()  # members of these have macros; members of others are printed as numbers
     widths: Widths = field(default_factory=lambda: Widths({}, None))  # decides which operations on constants are cast
 
@@ -167,7 +169,7 @@ class Printer:
         return extent.value(self.widths.capacities) if isinstance(extent, Extent) else int(extent)
 
     def extent(self, extent: Any, wide: str = "(int32_t)%s") -> str:
-        """wide: how a symbol stands in a size that may not fit into an ``int``."""
+        """wide: how a symbol is written in a size that may not fit into an ``int``."""
         if not isinstance(extent, Extent):
             return str(extent)
         shape = wide if self.widths.extent_needs_width(extent) else "%s"
@@ -187,9 +189,9 @@ class Printer:
         return {name: self.function(f) for name, f in functions.items()}
 
     def places(self, functions: Functions) -> None:
-        """Find which parameters take arrays in RAM, and so which tables must lie there: some CPUs read flash by other instructions.
+        """Find which parameters take arrays in RAM, and so which tables must lie there: some CPUs read flash with other instructions.
 
-        A parameter has one type.  So what is passed to it lies where it lies; "" is what certainly lies in RAM.
+        A parameter has one type, so all arrays that are passed to it lie in the same memory.  "" stands for RAM.
         """
         links = [
             *(
@@ -227,8 +229,9 @@ class Printer:
         return f.returns is Real and not self.takes_struct(f.name) and not self.known[f.name].writes
 
     def is_shared(self, f: Function) -> bool:
-        """Whether three or more places call a function that only answers a question, by a condition and without a loop: in
-        short code it should not be inlined.  In whole numbers such functions are what elsewhere operators are.
+        """Whether three or more places call a function that writes nothing, returns a value, and has a condition but no loop.
+
+        Such functions should not be inlined in short code.  In int16 this is always false: there they replace operators.
         """
         whole = self.precision.is_int16
         asks = not whole and self.callers[f.name] >= 3 and f.returns is not None and not self.known[f.name].writes
@@ -247,13 +250,13 @@ class Printer:
         return "s" if "s" not in taken else f.pointer
 
     def doc(self, f: Function) -> str:
-        """A docstring, without the sentences about choices that were made otherwise and about parameters that are gone."""
+        """A docstring, without the sentences that hold for other choices or describe parameters that are gone."""
         gone = f.kernel.params.keys() - {f.pointer, *(name for name, _ in f.params)}
         about = re.compile(rf"\s*(?:{'|'.join(gone)}): |.*``(?:{'|'.join(gone)})``", re.DOTALL) if gone else None
 
         def told(sentence: str) -> str:
             found = CONDITION.match(sentence)
-            if found and found[3] in self.choices:  # a kernel of the user's own may begin with what it likes
+            if found and found[3] in self.choices:  # a user's kernel may begin with anything
                 value = self.choices[found[3]]
                 holds = (value.name == found[4] if found[4] else bool(value)) != bool(found[2])
                 return found[1] + sentence[found.end() :] if holds else ""
@@ -283,7 +286,7 @@ class Printer:
         if not isinstance(kind, Array):
             return Argument(name, self.type(kind))
         size = "*" if kind.extents in ((1,), (...,)) else self.extent(kind.extents[0])
-        # an array of any length, of a kernel that no model has as a call, has none
+        # the number of values is known only in public calls, for arrays of fixed length
         known = f.name in self.public and kind.extents[0] is not ...
         values = self.size(kind.extents[0]) if known else 0
         type_ = self.flash((f.name, name)) + self.type(kind.scalar)

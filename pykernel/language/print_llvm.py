@@ -1,8 +1,8 @@
-"""Functions to LLVM IR, for the host.  One text serves every size and every number, and computes the same bits as the
+"""Print functions as LLVM IR, for the host.  One text serves every size and every number, and computes the same bits as the
 C.
 
 The text has no flag that lets a compiler compute other results: no fast-math flag, no contraction; integers wrap.  Each
-flag that the text does have is explained in a comment beside it.
+flag that the text does have is explained in a comment next to it.
 
 Memory, tables, numbers and sizes are reached through a table of eight-byte words.  The first parameter of every
 function is the address of this table.  ``Module.words`` says what each word holds: ("field", name) and ("table", name)
@@ -122,7 +122,7 @@ BY_BITS: dict[str, Mapping[int, tuple[str, ...]]] = {
 """The instructions of intrinsics that read or set the bits of a real."""
 
 ROWS = "pk.rows"
-"""Name of the loop over samples, which every module has.  The dot keeps it different from all kernels' names."""
+"""Name of the loop over samples, which every module has.  The dot distinguishes it from all kernels' names."""
 
 ROWS_TYPES = (c_void_p,) * 5 + (c_int64,) * 3 + (c_void_p, c_int64) * 4 + (c_void_p,)
 """Types of the loop's parameters."""
@@ -383,7 +383,7 @@ class _Body:
                 raise TypeError(type(node).__name__)
 
     def assign(self, node: Assign, stored: Any, place: str, alias: str) -> None:
-        """Store at a place of a type that may be narrower than the value's type."""
+        """Store at a place whose type may be narrower than the value's type."""
         kind, value = node.target.kind, self.value(node.value)
         if node.op:
             value = self.arithmetic(node.op, kind, self.load(stored, kind, place, alias), value)

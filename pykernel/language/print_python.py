@@ -1,4 +1,4 @@
-"""Functions with folded choices to Python that Numba compiles: the reference with which the generated C is compared.
+"""Print functions with folded choices as Python for Numba: the reference with which the generated C is compared.
 
 One text serves every number, and every size that is the shape of an array in memory.  Other sizes are printed as
 literals.  Each function takes the structs and configurations that it needs, and then its numbers and arrays.

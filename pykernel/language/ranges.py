@@ -7,7 +7,7 @@ sum is the sum of its terms' bounds.  If a loop has too many iterations, a sum's
 the largest term.
 
 The same intervals give the largest number of iterations of each loop: ``most_turns``.  For that, a function is analysed
-for each value of an argument at which loops end, side by side: one loop may turn often only where another does not.
+separately for each value of an argument that bounds its loops: one loop may run long only if another one does not.
 
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """
@@ -62,9 +62,9 @@ ROUNDS = 4
 """Passes over a loop's body to find the range of a variable that one iteration hands to the next.  If the range still
 grows after these passes, the variable may have any value of its type."""
 PIECES = 2**11
-"""Most parts into which the ranges of a call's arguments are divided, to be analysed side by side."""
+"""Most parts into which the ranges of a call's arguments are divided, to be analysed separately."""
 CASES = 2**7
-"""Most cases of the loops in one run of a loop.  Where there are more, numbers are rounded up until cases coincide."""
+"""Most cases that are kept for the loops inside a loop.  If there are more, their numbers are rounded up until cases coincide."""
 INT32 = (-INDEX_MAX - 1, INDEX_MAX)
 INT16 = (-(2**15), 2**15 - 1)
 """The range of an ``int`` of 16 bits: C computes with constants in ``int``."""
@@ -197,7 +197,7 @@ class Turns:
     """The largest numbers of iterations of loops.  A loop is identified by the ``id`` of its node.
 
     within: outer loop -> a loop in it, or itself -> its iterations in one complete run of the outer loop, in each of
-    several cases.  Each run is one of the cases: no loop turns more often than its number of this case.
+    several cases.  Each run stays within one of the cases: no loop has more iterations than this case allows.
     in_all: root -> loop -> iterations in one call of the root.  A loop is missing if no bound was found.
     """
 
@@ -230,7 +230,7 @@ def most_turns(
 
 
 def _fewer(cases: np.ndarray) -> np.ndarray:
-    """At most CASES cases (rows), such that each given case has one that is nowhere smaller."""
+    """At most CASES cases (rows), such that for each given case one of them is nowhere smaller."""
     most = cases.max(0)
     for parts in (UNKNOWN, 64, 16, 4):
         unit = -(-most // parts) + (most == 0)
@@ -299,7 +299,7 @@ class _Frame:
         self.result: Interval | None = None
         self.relative: set[str] = set()  # sums whose change in one iteration is being determined: they start at 0
         self.left: list[State] = []  # the states at each break, continue and return in the innermost loop
-        # loop -> its iterations at most, for each iteration of the enclosing loops
+        # loop -> its largest number of iterations, for each iteration of the enclosing loops
         self.turned: dict[int, np.ndarray] = {}
         self.depth = np.ndim(alive)
         state = State(alive)
@@ -340,7 +340,7 @@ class _Frame:
             if not state.alive.any():
                 break
             if isinstance(statement, If) and not statement.orelse and isinstance(statement.body[-1], (Return, Leave)):
-                # what follows is the other way: a loop turns in one of both
+                # the rest is the other branch: a loop runs in only one of the two
                 return self.do_If(replace(statement, orelse=body[i + 1 :]), state)
             state = getattr(self, f"do_{type(statement).__name__}")(statement, state)
         return state
@@ -439,7 +439,7 @@ class _Frame:
     def do_For(self, node: For, state: State) -> State:
         start, stop = self.value(node.start, state), self.value(node.stop, state)
         reached = np.broadcast_to(state.alive, np.broadcast_shapes(state.alive.shape, start.low.shape, stop.low.shape))
-        # the iterations at most: from the earliest start to the latest stop
+        # the largest number of iterations: from the earliest start to the latest stop
         far = stop.high - start.low if node.step > 0 else start.high - stop.low
         own = np.where(reached, np.maximum(-(-far // abs(node.step)), 0), 0)
         if not own.any():
@@ -448,7 +448,7 @@ class _Frame:
         self.forget(outer, self.written(node.body))
         carried = [name for name in _assigned(node.body) if name in outer.locals]
         if not (self.prover.refuses or carried or any(map(_matters, walk(node.body)))):
-            self.count(node, own, {})  # the body changes nothing that anything else depends on
+            self.count(node, own, {})  # nothing else depends on what the body changes
             return outer
         lanes = _lanes_of(node, start, stop, reached, own)
         inner = State(
@@ -470,7 +470,7 @@ class _Frame:
         return outer
 
     def widen(self, body: tuple[Statement, ...], inner: State, others: list[str], sums: list[str]) -> None:
-        """Variables that one iteration hands to the next: repeat until their ranges do not grow any more."""
+        """Widen the ranges of the variables that one iteration hands to the next, until they no longer grow."""
         for turn in range(ROUNDS + 2):
             before = {name: inner.locals[name] for name in others}
             ends = self.explore(body, inner, sums)
@@ -486,8 +486,9 @@ class _Frame:
     def sum_up(
         self, body: tuple[Statement, ...], inner: State, outer: State, sums: list[str], lanes: Lanes
     ) -> dict[str, Interval]:
-        """How much each iteration adds to each sum, one sum after the other, for a sum's term may depend on an earlier sum,
-        such as a position: the sums in each iteration, and those after the loop.
+        """Find each sum in each iteration (stored in ``inner``) and after the loop (returned), from what an iteration adds.
+
+        Sums are treated one after another, because a sum's term may depend on an earlier sum, such as a position.
         """
         jumps = any(isinstance(n, (Leave, Return)) for n in walk(body))
         sure = lanes.must & outer.alive[..., None] & (not jumps)
@@ -514,7 +515,7 @@ class _Frame:
         return after
 
     def prove_turns(self, node: For, inner: State, own: np.ndarray, lanes: Lanes) -> State:
-        """The proof of all iterations, and how often they turn the loops inside."""
+        """Prove all iterations, and count the iterations of the loops inside."""
         around, self.turned = self.turned, {}
         end = self.ways(node.body, inner.copy())
         inside = dict[int, np.ndarray]()
@@ -527,13 +528,13 @@ class _Frame:
         return end
 
     def count(self, node: For, own: np.ndarray, inside: dict[int, np.ndarray]) -> None:
-        """Note how often a loop and those inside turn in one run, for each iteration of the enclosing loops."""
+        """Record the iterations of a loop and of those inside in one run, for each iteration of the enclosing loops."""
         if self.prover.exploring:
             return
         turned = {loop: np.minimum(turns, UNKNOWN) for loop, turns in ({id(node): own} | inside).items()}
         _add(self.turned, turned)
-        # a run is in one iteration of the enclosing loops, for one value of each argument: the numbers of this element
-        # hold together.  Not of loops in a callee: other callers may run them as well
+        # a run belongs to one iteration of the enclosing loops and one value of each argument, so the numbers of one
+        # element belong together.  Loops in a callee are left out: other callers may run them as well
         loops = [id(n) for n in (node, *walk(node.body)) if isinstance(n, For)]
         rows = np.stack(np.broadcast_arrays(*(turned.get(loop, np.array(0)) for loop in loops)), -1)
         _, known = self.prover.cases.get(id(node), (loops, np.zeros((0, len(loops)), np.int64)))
@@ -555,7 +556,7 @@ class _Frame:
         return end
 
     def ways(self, body: tuple[Statement, ...], state: State) -> State:
-        """The state at the end of a loop's body, on whichever way that is reached."""
+        """The state at the end of a loop's body, joined over all paths that reach it."""
         kept, self.left = self.left, []
         end = functools.reduce(State.joined, self.left, self.block(body, state))
         self.left = kept
@@ -862,9 +863,9 @@ def _matters(node: Any) -> bool:
 
 
 def _parted(f: Function, values: list[Any], alive: np.ndarray) -> tuple[list[Any], np.ndarray, bool]:
-    """A call's arguments with one more axis: an element for each value of those at which the function's loops end.
+    """A call's arguments with one more axis: an element for each value of the arguments that bound the function's loops.
 
-    If these are too many, for each of some ranges of values.  Only for a function with loops in loops.
+    If there are too many values, an element stands for a range of them.  Only for a function with nested loops.
     """
     loops = [n for n in walk(f.body) if isinstance(n, For)]
     ends = {n.name for loop in loops for n in walk((loop.start, loop.stop)) if isinstance(n, Local)}
@@ -903,11 +904,11 @@ class Lanes(NamedTuple):
     may: np.ndarray  # whether the loop may have this iteration
     must: np.ndarray  # whether it is sure to
     in_one: int  # how many iterations an element stands for, at most
-    apart: int  # in one run the variable has every second, every third, .. of the values of the elements
+    apart: int  # distance between the elements that belong to one run
 
 
 def _lanes_of(node: For, start: Interval, stop: Interval, reached: np.ndarray, own: np.ndarray) -> Lanes:
-    """own: how many iterations there are at most, for each iteration of the enclosing loops; reached: which of these there are."""
+    """own: the largest number of iterations, for each iteration of the enclosing loops; reached: which of those can be reached."""
     up = node.step > 0
 
     def ends(value: Interval) -> tuple[int, int]:
@@ -918,8 +919,7 @@ def _lanes_of(node: For, start: Interval, stop: Interval, reached: np.ndarray, o
     starts = np.where(reached, start.low, first)
     exact = bool((starts == np.where(reached, start.high, first)).all())
     single = exact and bool((starts == first).all())
-    # the first, the second, ..  If an iteration of the enclosing loops may have several starts: for each value that the
-    # variable may have
+    # one element for each iteration; if the start is not exact, one for each value that the variable may have
     step = node.step if exact else 1 if up else -1
     width = int(own.max()) if exact else abs(last - first)
     if width * max(1, reached.size) <= LANES:

@@ -63,7 +63,7 @@ def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
 
 
 def member_comments(cls: type) -> dict[str, str]:
-    """The comments beside a class's members (an enumeration's or a struct's), or on lines of their own above them."""
+    """The comments next to a class's members (an enumeration's or a struct's), or on the lines above them."""
     import inspect
 
     module = _module("".join(linecache.getlines(inspect.getfile(cls))).encode())
@@ -78,7 +78,7 @@ def member_comments(cls: type) -> dict[str, str]:
 
 
 def _lines_above(comments: Mapping[int, Comment], line: int) -> range:
-    """The lines just before a line that have nothing but comments."""
+    """The lines just before a line that hold only comments."""
     first = line
     while first - 1 in comments and comments[first - 1].alone:
         first -= 1

@@ -103,7 +103,7 @@ ARITHMETIC = {
 
 
 def _folded(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
-    """The function with its choices folded: made once for all models with the same choices of those that it reads."""
+    """The function with its choices folded; made once for all models that agree in the choices that it reads."""
     own = {name: choices[name] for name in function.names[Parameter] if name in choices}
     return function.made(("folded", precision, frozenset(own.items())), lambda: _fold(function, own, precision))
 
@@ -144,7 +144,7 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> 
 def _with_body(function: Function, body: Body) -> Function:
     """The function with this body.
 
-    If the body is unchanged, it is the same object: so passes see that nothing changed.
+    If the body is unchanged, the result is the same object, so that passes see that nothing changed.
     """
     return function if body is function.body else replace(function, body=body)
 
@@ -392,7 +392,7 @@ def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Function
 
 
 def _passed_constants(f: Function) -> dict[tuple[str, int], set[Expr | None]]:
-    """The constants that a function passes: (callee's name, position) -> its arguments, None for what is no constant."""
+    """The constants that a function passes: (callee's name, position) -> its arguments, None if not constant."""
     passed: dict[tuple[str, int], set[Expr | None]] = {}
     for call in f.calls:
         for i, argument in enumerate(call.args):
@@ -466,7 +466,7 @@ def _without_unused_locals(function: Function, writing: frozenset[str]) -> Funct
         return read
 
     def drop(body: Body, unread: frozenset[str]) -> Body:
-        later: list[set[str]] = [set()]  # what is read behind each statement, from the last one on
+        later: list[set[str]] = [set()]  # names that are read after each statement, from the last one on
         for statement in body[:0:-1]:
             later.append(later[-1] | reads((statement,)))
         kept: list[Statement] = []

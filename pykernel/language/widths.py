@@ -1,4 +1,4 @@
-"""In how many bits C computes integer expressions, on targets where an ``int`` has only 16 bits.
+"""The number of bits in which C computes integer expressions, on targets where an ``int`` has only 16 bits.
 
 A variable, an element and a function's result have types of 32 bits, so an expression with one of them has 32 bits.  An
 expression of constants alone is computed in ``int``: literals, macros of parameters and capacities, enumeration
@@ -40,7 +40,7 @@ class Widths:
         """
         if node.op not in COMPUTING or node.kind in (Real, Bool):
             return False
-        if node.op == "<<":  # C shifts in the type of what is shifted
+        if node.op == "<<":  # C shifts in the type of the left operand
             return self.in_int(node.left) is not None
         found = self._range(node)
         return found is not None and not _fits(node, found)

@@ -1,4 +1,4 @@
 """A result as one HTML file that needs no network, and in a notebook.
 
-``document`` has what is told, as a tree, ``figures`` its figures, ``page`` the style; the other modules make documents of results.
+``document`` is the tree of what is shown, ``figures`` draws figures, ``page`` has the style.  The other modules make documents of results.
 """

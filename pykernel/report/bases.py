@@ -1,4 +1,4 @@
-"""What is told of a basis."""
+"""The document about a basis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pykernel.telling import assumed_told, number, rate, simple_errors
 
 
 def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Document:
-    """A basis without its rows.  left: the part left out after 0, 1, ... vectors."""
+    """A basis, without its rows.  left: the part of the rows left out after 0, 1, ... vectors."""
     about = "" if exact else "about "
     told = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
     sections = [Section("How it was chosen", [Facts(told)]), _left_out(left, None, exact)]
@@ -27,7 +27,7 @@ def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evalua
 
 
 def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> Section:
-    """left, limit: the part left out after 0, 1, ... vectors, and the least possible."""
+    """left, limit: the part of the rows left out after 0, 1, ... vectors, and the least possible part."""
     count = np.arange(1.0, len(left))
     lines = [figures.Line("left out" + ("" if exact else " (estimated)"), count, left[1:], "model")]
     if limit:
@@ -40,7 +40,7 @@ def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> S
 
 
 def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Document:
-    """A basis.  left_out and limit: after 0, 1, ... vectors."""
+    """A basis.  report: its left_out and limit are for 0, 1, ... vectors."""
     n, limit, left, errors = report["vectors"], report["limit"], report["left_out"], report["errors"]
     said, good, error = f"{n:,} vectors leave out {_part(left[n])} of {report['rows']:,} rows", True, ""
     if errors:

@@ -1,4 +1,4 @@
-"""Whether the C computes what the host computes, what its calls take, and what is proved of them."""
+"""Documents about whether the C computes what the host computes, what its calls cost, and what is proved about them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUILDS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
         ("code -Os", "constants", "state's hash"),
     ),
 }
-"""Of each kind of build: a title, what is told of it, and figures."""
+"""Kind of build -> a title, its columns of text, and its columns of figures."""
 FIGURES = {
     "code -Os": "text_bytes",
     "constants": "rodata_bytes",
@@ -40,7 +40,7 @@ FIGURES = {
 
 
 def builds(rows: Rows, learns: bool = True) -> list[Part]:
-    """Builds of one kind, and whether their memory is the simulation's.  learns: whether the model does."""
+    """Builds of one kind, and whether their memory equals the simulation's.  learns: whether the model learns."""
     if not rows:
         return []
     kind = next(kind for kind in BUILDS if kind in rows[0])
@@ -61,7 +61,7 @@ def builds(rows: Rows, learns: bool = True) -> list[Part]:
 
 
 def calls(rows: Rows) -> list[Part]:
-    """Instructions of the calls on targets, counted, and the bound; cycles; and why there is no bound."""
+    """Instructions of each call on targets, counted and bounded; cycles; and why a bound is missing."""
     found = [
         [
             row["target"],
@@ -94,7 +94,7 @@ def calls(rows: Rows) -> list[Part]:
 
 
 def ticks(row: Mapping[str, Any]) -> list[Part]:
-    """What a board's own counter says."""
+    """The times of calls by a board's counter."""
     hertz = row["hertz"]
     rows = [
         {"call": name}
@@ -166,7 +166,7 @@ def _load_told(load: Mapping[str, Any]) -> str:
 def checked(
     name: str, report: Mapping[str, Any], rows: Rows, learns: bool, asked: Asked, model: Mapping[str, Any]
 ) -> Document:
-    """Whether the C computes what the host computes.  rows: those that were asked for; others are of the spec's [target]."""
+    """Whether the C computes what the host computes.  rows: the builds asked for; the report has those for the spec's [target], too."""
     every = report["check"]
     equal = all(row["equal"] for row in (*every, *report["witnesses"]))
     said = f"{len(every):,} build{'s compute' if len(every) > 1 else ' computes'} the same bytes as the PC"
@@ -189,7 +189,7 @@ def checked(
 
 
 def proved(report: Mapping[str, Any], said: str) -> Document:
-    """What is proved of a model's calls."""
+    """What is proved about a model's calls."""
     calls = [
         {
             "call": row["call"],

@@ -1,4 +1,4 @@
-"""Sections that documents of several commands have: what was asked, the table as it was read, the model."""
+"""Sections that documents of several commands share: what was asked, the table as it was read, the model."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from pykernel.telling import byte_count, number
 Courses = Sequence[tuple[np.ndarray, np.ndarray]]
 Asked = Mapping[str, Any]
 DRIFT = 1.0
-"""From this many deviations on, a table's drift is in bold."""
+"""From this many standard deviations on, a column's drift is in bold."""
 COLUMNS = 200
-"""Most columns of a table that are listed."""
+"""Largest number of a table's columns that are listed."""
 
 
 def what_was_asked(given: Asked, *more: tuple[str, object]) -> Section:
-    """What was asked: a command's arguments that were given."""
+    """The arguments that a command was given."""
     told: dict[str, object] = {name.strip("_").replace("_", " "): in_words(value) for name, value in given.items()}
     return Section("What was asked", [Facts([*(told | dict(more)).items()])])
 
 
 def default_of(report: Mapping[str, Any]) -> tuple[str, str]:
-    """The fact that a spec names no rule, and what it gets."""
+    """The fact about the rule that a spec gets if it names none."""
     return "default", (report["default"] or {"told": ""})["told"]
 
 
 def in_words(value: Any) -> str:
-    """An argument's value; nothing for one that says nothing."""
+    """An argument's value as text; "" for None, false and empty text."""
     if value is None or value is False or value == "":
         return ""
     if isinstance(value, (list, tuple)):
@@ -72,7 +72,7 @@ def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int
 
 
 def number_or_dash(value: float | None) -> str:
-    """A number as in a table; negative ones, too."""
+    """A number as tables show it, with its sign; a dash if it is missing or not finite."""
     if value is None or not math.isfinite(value):
         return "-"
     return f"-{number(-value)}" if value < 0 else number(value)
@@ -85,7 +85,7 @@ HASHES = {"configuration": "config_hash", "state": "state_hash", "": "hash_told"
 
 
 def inside(model: Mapping[str, Any], where: Literal["page", "both"] = "page") -> list[Section]:
-    """Bytes, and hashes.  model: as ``gen.project.inside`` has it.  where: bytes of the whole model are shown."""
+    """Bytes, and hashes.  model: as ``gen.project.inside`` returns it.  where: where the bytes of the whole model are shown."""
     sums = {
         "state (RAM)": "state_bytes",
         "work (RAM)": "work_bytes",

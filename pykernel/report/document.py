@@ -1,6 +1,6 @@
-"""What a command found, as one tree: the terminal, the page and a notebook lay it out.
+"""A command's result as one tree, which the terminal, the page and a notebook lay out.
 
-Here it becomes HTML, in ``cli.output`` text.
+This module turns it into HTML, and ``cli.output`` turns it into text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what there is to say of each; a fact without a text is left out."""
+    """Names with a text for each; a fact without a text is left out."""
 
     pairs: Sequence[tuple[str, object]]
 
@@ -35,7 +35,7 @@ class Facts:
 
 
 class Cell(str):
-    """A cell's text that is good or bad news, or has a bar, whose length is a part of the column's width."""
+    """A cell's text, which may be good or bad news, or have a bar.  part: the bar's length as a part of the longest."""
 
     good: bool | None
     part: float | None
@@ -55,8 +55,8 @@ class Cell(str):
 class Table:
     """A table; without rows it is left out.
 
-    words: columns that are aligned to the left; the others have numbers.  strong: positions of bold rows.  spare: columns that a narrow
-    window does without, in this order.
+    words: columns that are aligned to the left; the others have numbers.  strong: positions of bold rows.  spare: columns to
+    leave out in a narrow window, in this order.
     """
 
     columns: Sequence[str]
@@ -87,26 +87,26 @@ def table_of(
     title: str = "",
     spare: Sequence[str] = (),
 ) -> Table:
-    """A table of rows by their columns' names, without the columns that are empty in all.  words: names of the columns of words."""
+    """A table of rows (column name -> text), without columns that are empty in all rows.  words: names of the columns of words."""
     used = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
     left = [i for i, name in enumerate(used) if name in words]
     return Table(used, [[row[name] for name in used] for row in rows], left, strong, title, spare)
 
 
 if TYPE_CHECKING:
-    from pykernel.report.figures import Plot  # takes numpy, which importing the functions does not load
+    from pykernel.report.figures import Plot  # needs numpy, which is not loaded when functions are imported
 
     Part = Sentence | Facts | Table | Plot | Html
 else:
     Part = Any
-"""Html is a figure that is drawn already."""
+"""Html is a figure that has already been drawn."""
 
 
 @dataclass(frozen=True)
 class Section:
     """A part of a document with a heading.  Without content it is left out.
 
-    shown: the page has more room than the terminal.
+    shown: only on the page, which has more room than the terminal, or on both.
     """
 
     title: str
@@ -120,10 +120,10 @@ class Section:
 
 @dataclass(frozen=True, repr=False)
 class Document:
-    """What a command found, for people.
+    """A command's result, for people.
 
-    verdict: the sentence that decides; good: whether it is good news.  next: the commands that may follow.  last: sections at the end
-    that take long to make, and that only the page has.
+    verdict: the conclusion, in one sentence; good: whether it is good news.  next: the commands that may follow.  last: sections at the
+    end that take long to make, and that only the page has.
     """
 
     title: str
@@ -147,7 +147,7 @@ class Document:
         )
 
     def figures(self, *titles: str) -> list[Html]:
-        """Those of these sections that there are, for another page; it needs ``STYLE``, and for zooming ``SCRIPT``."""
+        """The sections with these titles, for another page, which needs ``STYLE``, and for zooming ``SCRIPT``."""
         found = [each.html() for each in (*self.sections, *self.last()) if each.title in titles]
         return [element("div", each, class_="pykernel") for each in found if each]
 
@@ -187,12 +187,12 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """What is probably not as it was meant, a sentence each."""
+        """Sentences about what the user probably did not intend."""
         return self.report.get("warnings", [])
 
     @property
     def failure(self) -> Exception | None:
-        """What the command raises once it has shown this; CheckFailed says what else would be the verdict."""
+        """The exception that the command raises after it has shown this; CheckFailed says the verdict."""
         return None
 
     def __repr__(self) -> str:
@@ -205,7 +205,7 @@ class Result:
 
 @dataclass(frozen=True, repr=False)
 class Found(Result):
-    """What a workflow found that has no other name."""
+    """The result of a workflow that has no special class for it."""
 
     report: Mapping[str, Any]
     page: Document

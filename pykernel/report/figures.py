@@ -1,7 +1,7 @@
 """Figures of a report, as HTML: lines, bands and marks over rows; error against bytes; a map of errors.
 
-Lines are SVG in whole numbers; what is text stays HTML, which keeps its size in a narrow window.  Without its script
-(``page.SCRIPT``) a figure shows everything; with it one can zoom, and read values.
+Lines are SVG with integer coordinates.  Text stays HTML, which keeps its size in a narrow window.  A figure is complete
+without its script (``page.SCRIPT``), which lets the reader zoom and read values.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pykernel.report.markup import Html, element
 from pykernel.telling import number, tick
 
 TALL = 1000
-"""A figure's height in the whole numbers of its lines."""
+"""A figure's height, in the integer coordinates of its lines."""
 FINEST = 30_000
-"""Most steps of the same across."""
+"""A figure's largest width, in integer coordinates."""
 KNOTS = 200
-"""Rows of which a figure tells the time; others lie between."""
+"""The number of rows whose times a figure contains; between them, times are interpolated."""
 ROOM = 0.06
 """The part of the height that stays free above and below."""
 SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
@@ -32,7 +32,7 @@ DAY = 86_400
 
 
 def time_ticks(times: np.ndarray, rows: np.ndarray, most: int = 6) -> list[tuple[float, str]]:
-    """Rows at round times, and the times as text.  times: seconds since 1970, which never fall, of these rows."""
+    """Rows at round times, and the times as text.  times: seconds since 1970 of these rows, never decreasing."""
     first, last = float(times[0]), float(times[-1])
     rough = (last - first) / most
     step = next((each for each in (*SECONDS, *(DAY * days for days in DAYS)) if each >= rough), None)
@@ -57,7 +57,7 @@ def time_text(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """Values at ascending positions; NaN is a gap.  kind: which style the line has.
+    """Values at ascending positions; NaN is a gap.  kind: the line's style.
 
     low: if given, y is the largest and low the least value of the rows from a position to the next: both are drawn.
     """
@@ -75,7 +75,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Span:
-    """Heights between two lines at ascending positions."""
+    """The area between two lines at ascending positions."""
 
     name: str
     x: np.ndarray
@@ -85,7 +85,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Lane:
-    """Marks above a figure: positions of something with a name."""
+    """A row of marks above a figure, with a name."""
 
     name: str
     x: np.ndarray
@@ -93,7 +93,7 @@ class Lane:
 
 @dataclass
 class Axis:
-    """An axis from ``low`` to ``high``: of logarithms if ``log``; in ``steps`` whole numbers."""
+    """An axis from ``low`` to ``high``, logarithmic if ``log``, with integer coordinates from 0 to ``steps``."""
 
     low: float
     high: float
@@ -182,7 +182,7 @@ class Plot:
         )
 
     def _times(self, across: Axis) -> tuple[str, list[tuple[float, str]] | None]:
-        """Rows and their times, from which the script finds others; and ticks.  Empty and None without times."""
+        """Rows and their times, between which the script interpolates, and ticks; "" and None without times."""
         times = self.times()
         if times is None or across.high >= len(times) + 1:
             return "", None
@@ -205,14 +205,14 @@ class Plot:
 
 
 def _steps(lines: Sequence[Line], x: np.ndarray) -> int:
-    """How many whole numbers the axis across has: those that tell neighbours apart, and both values of an envelope."""
+    """How many integer coordinates the horizontal axis needs to separate neighbours, and both values of an envelope."""
     apart = min((float(np.diff(line.x).min()) for line in lines if len(line.x) > 1), default=1.0)
     doubled = 2 if any(line.low is not None for line in lines) else 1
     return max(1, min(FINEST, doubled * round((float(x.max()) - float(x.min())) / max(apart, 1e-12))))
 
 
 def _whole(line_x: np.ndarray, y: np.ndarray, across: Axis, up: Axis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Whole numbers of points, and which points there are."""
+    """Integer coordinates of points, and which points can be drawn."""
     there = np.isfinite(y) & (y > 0 if up.log else True)
     down = np.where(there, np.clip((1 - up.part(np.where(there, y, up.high))) * up.steps, -TALL, 2 * TALL), 0)
     return np.rint(across.part(line_x) * across.steps).astype(int), np.rint(down).astype(int), there
@@ -239,7 +239,7 @@ def _path(line: Line, across: Axis, up: Axis) -> Html:
         half = np.rint(
             across.part(line.x + (line.x[1] - line.x[0] if len(line.x) > 1 else 0) / 2) * across.steps
         ).astype(int)
-        # of a window's two values that one comes first which is nearer to the value before
+        # of a window's two values, the one nearer to the value before comes first
         swap = np.zeros(len(x), bool)
         swap[1:] = np.abs(low[1:] - y[:-1]) < np.abs(y[1:] - y[:-1])
         first, second = np.where(swap, low, y), np.where(swap, y, low)
@@ -322,7 +322,7 @@ class Panel:
 
 
 MOST = 400
-"""Most points of a front's figure that are not on the front."""
+"""Largest number of points in a front's figure that are not on the front."""
 
 
 def front(title: str, ylabel: str, panel: Panel) -> Html:
@@ -366,7 +366,7 @@ def front(title: str, ylabel: str, panel: Panel) -> Html:
         parts.append(element("path", told, class_=f"p {kinds[group]}{'' if on else ' off'}", d=where))
     for cost, error, _, name, _, chosen in sorted(main, key=lambda point: not point[5]):
         x, y = float(across.part(cost)), float(up.part(error))
-        # a name without room is left out; a chosen model's never is
+        # a name without room is left out, unless it is that of a chosen model
         if chosen or not any(abs(x - a) < 0.3 and abs(y - b) < 0.08 for a, b in taken):
             taken.append((x, y))
             names.append(_name(f"{chosen}: {name}" if chosen else name, bool(chosen), x, y))
@@ -393,7 +393,7 @@ def _stairs(on: np.ndarray, across: Axis, up: Axis) -> Html:
 
 
 def _name(text: str, strong: bool, x: float, y: float) -> Html:
-    """The name beside a point, towards the middle."""
+    """The name next to a point, towards the middle."""
     side, at = ("right", 1 - x) if x > 0.6 else ("left", x)
     style = f"{side}:{100 * at:.1f}%;bottom:{100 * y:.1f}%"
     return element("span", text, class_="name strong" if strong else "name", style=style)
@@ -440,7 +440,7 @@ def heat(
 
 
 def spark(low: np.ndarray, high: np.ndarray) -> Html:
-    """The course of a column, in a line of text."""
+    """The course of a column, small enough for a line of text."""
     both = np.concatenate([low, high])
     both = both[np.isfinite(both)]
     if not len(both):

@@ -8,11 +8,11 @@ from pykernel.errors import visible
 
 
 class Html(str):
-    """Text that is HTML.  All other text is a stranger's: it is escaped where it is put in."""
+    """Text that is HTML.  All other text is untrusted, and is escaped where it is inserted."""
 
 
 def escaped(text: object) -> Html:
-    """Text as it stands in HTML, also within quotes; without control characters."""
+    """Text escaped for HTML, also within quotes, and without control characters."""
     return text if isinstance(text, Html) else Html(escape(visible(text)))
 
 

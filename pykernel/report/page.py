@@ -126,7 +126,7 @@ HINT = "Drag across a figure to zoom in, double-click to see all; the pointer re
 
 
 def policy(*scripts: str, more: str = "") -> Html:
-    """The element of a page's head with which a browser loads nothing, and runs no scripts but these.  more: what else may run."""
+    """The element of a page's head that lets a browser load nothing and run only these scripts.  more: other sources of scripts."""
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join([*(f"'sha256-{digest}'" for digest in digests), more]).strip()
     content = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"

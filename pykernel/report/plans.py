@@ -1,4 +1,4 @@
-"""What is told of a plan."""
+"""The document about a plan."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pykernel.telling import (
 )
 
 BEST = 10
-"""Most kinds of models of which the errors stand beside those of simple predictors."""
+"""Largest number of kinds of models in the table with the simple predictors."""
 SPECS = ("learning", "frozen", "small")
 AMOUNTS = {
     "ram": ("RAM, struct and stack", " B"),
@@ -57,7 +57,7 @@ def planned(
     takes: Mapping[str, int],
     read_from: tuple[Sequence[str], int],
 ) -> Document:
-    """panel: the front.  takes: amounts of the planned model on its target.  read_from: the table's files, and how late labels are."""
+    """panel: the front.  takes: what the planned model needs on its target.  read_from: the table's files, and the labels' delay."""
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
     shown, told = (rate, misses) if monitors else (number, told_of)
@@ -118,7 +118,7 @@ def planned(
     state = None if winner["learning"] else report["states"].get("planned")
     start = f" --start {quote(state)}" if state else ""
     then = [f"pykernel check {spec}", f"pykernel generate {spec}{start} -o out/"]
-    if state is None:  # what was taught learns no more, and a simulation would let it
+    if state is None:  # a frozen model no longer learns, but a simulation would let it
         then.insert(0, f"pykernel simulate {spec} {names}{late}")
     good = compared is None or compared["winner"] == "model"
     return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
@@ -186,7 +186,7 @@ def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
 
 
 def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:
-    """What the planned model takes on its target, if there is one."""
+    """What the planned model needs on its target, if there is a target."""
     row, limits, rows = report["verified"], report["limits"], []
     if row is None:
         return []
@@ -200,7 +200,7 @@ def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:
 
 
 def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
-    """What the planned model is without each kind of feature."""
+    """The planned model's error without each kind of feature."""
     rows = [
         [
             f"without {row['name']}",

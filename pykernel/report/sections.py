@@ -1,4 +1,4 @@
-"""What is told of a spec, and of a generated project."""
+"""The documents about a spec, and about a generated project."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pykernel.report.common import default_of, in_words, inside
 from pykernel.report.document import Document, Facts, Section, Table
 
 LONGEST = 200
-"""Most characters of a key's value that are shown."""
+"""Largest number of characters shown of a key's value."""
 
 
 def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -> Document:

@@ -1,4 +1,4 @@
-"""What is told of a simulation: of one device, and of many."""
+"""The documents about a simulation of one device, and of many."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from pykernel.telling import (
 PARTS = {"all": "", "second_half": ", 2nd half"}
 """Parts of the rows that have errors of their own, and the ends of their columns' names."""
 CLASSES = 8
-"""Most classes whose confusion is a table in the terminal; of more there are the most frequent mistakes, so many."""
+"""Largest number of classes whose confusion matrix the terminal shows; for more, it lists this many of the most frequent mistakes."""
 SUREST, LISTED = 12, 100
-"""Most alarms that are shown, and that a page lists."""
+"""Largest number of alarms that are shown, and that a page lists."""
 
 
 def simulated(
@@ -48,7 +48,7 @@ def simulated(
     times: Callable[[], np.ndarray | None],
     model: Callable[[], Sequence[Section]],
 ) -> Document:
-    """A model on recorded data.  plots: by the titles of their sections.  times: of the rows.  model: bytes and hashes."""
+    """A model on recorded data.  plots: section title -> plots.  times: the rows' times, if known.  model: sections on bytes and hashes."""
     unit, shown = unit_of(report), rate if report.get("classes") else number
     late = f"{report['delay']:,} {unit}s" if report.get("delay") else ""
     data = "; ".join(data_sentences(report["data"]))
@@ -84,7 +84,7 @@ def simulated(
 def _errors(
     report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], title: str, shown: Callable[[float], str]
 ) -> list[Section]:
-    """The errors of the model and of simple predictors, and which class is taken for which, with each class's recall and F1."""
+    """The errors of the model and of simple predictors, and the confusion of classes, with each class's recall and F1."""
     classes, several = report.get("classes") or (), report.get("by_label", {})
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     columns = {f"{kind}{end}": (part, key) for part, end in PARTS.items() for key, kind in kinds.items()}
@@ -187,7 +187,7 @@ def _answers(report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], tit
 def _alarms(
     report: Mapping[str, Any], found: Mapping[str, Any], times: Callable[[], np.ndarray | None]
 ) -> list[Section]:
-    """The surest alarms in their order; of many alarms also the first ones."""
+    """The surest alarms, in order of time; if there are many, also the first ones."""
     unit, count, words = unit_of(report), found["count"], ("time", "about", "kind")
     dates = times() if count else None
     every = [_alarm(alarm, unit, dates) for alarm in found["listed"]]
@@ -219,7 +219,7 @@ def _alarms(
 
 
 def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
-    """What of the rows that a monitor takes for normal, whatever they are, is unlike those after them."""
+    """Sentences about the first rows, which a monitor always takes for normal, that are unlike the rows after them."""
     after = f"unlike the {2 * found['rows']:,} {unit}s after the first {found['rows']:,}, which the monitor takes for normal"
     advice = "if that is a fault, leave them out"
     spans = [f"{first:,} to {last:,}" for first, last in found["unlike"]]
@@ -230,13 +230,13 @@ def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
 
 
 def sureness(alarm: Mapping[str, Any]) -> float:
-    """An alarm's level over its threshold, where it is highest."""
+    """An alarm's highest level, divided by its threshold."""
     threshold: float = alarm["threshold"]
     return alarm["level"] / threshold if threshold > 0 else math.inf
 
 
 def _alarm(alarm: Mapping[str, Any], unit: str, dates: np.ndarray | None) -> dict[str, str]:
-    """The cells of an alarm; empty are those that it does not have."""
+    """The cells of an alarm; those for which it has no value are empty."""
     second = alarm["second"]
     return {
         "time": "" if dates is None else time_text(dates[alarm["first_row"]]),
@@ -267,7 +267,7 @@ def _in_alarm(found: Mapping[str, Any], unit: str) -> str:
 def _statuses(report: Mapping[str, Any]) -> list[Part]:
     """How many samples had each status, and how many had none and why; and what was missing."""
     counts = {status.replace("_", " "): count for status, count in report["statuses"].items()}
-    counts |= {  # a model without labels refuses inputs by its status
+    counts |= {  # for a model without labels, refused inputs are already in the statuses
         "no label yet": report.get("unlabelled", 0),
         "label came too late: not learned": report.get("waiting", 0),
         "no label, and not predicted (input refused)": (

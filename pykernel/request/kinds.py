@@ -11,7 +11,7 @@ from pykernel.errors import UserError, option
 
 File = str | Path
 Files = str | Path | Sequence[str | Path]
-"""A table; or a folder, a glob, or several: many devices."""
+"""A table of one device; or a folder, a glob or several tables, one for each device."""
 Jobs = int | str | None
 """A number of processes."""
 Numbers = str | float | Sequence[float] | None
@@ -40,7 +40,7 @@ def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
 
 
 def positive_numbers(given: str | float | Sequence[float], name: str) -> list[float]:
-    """Numbers above zero; name: the argument's."""
+    """Numbers above zero.  name: the argument's name."""
     found = numbers(given, name)
     for word, number in zip(_parts(given, name), found, strict=True):
         if not 0 < number < math.inf:
@@ -51,7 +51,7 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
 
 
 def numbers(given: str | float | Sequence[float], name: str) -> list[float]:
-    """Numbers with commas between; name: the argument's."""
+    """One or more numbers, which may be text with commas.  name: the argument's name."""
     words = list(_parts(given, name))
     try:
         return [float(word) for word in words]

@@ -1,7 +1,7 @@
-"""One declaration of an argument.  From it follow the shell's option, Python's argument with its documentation, the check of its value,
-and the sentence about a former name.
+"""One declaration for each argument.  It defines the shell's option, Python's argument with its documentation, the check of its value,
+and the message about a former name.
 
-A *request* is a frozen dataclass: its fields are what a command is asked for.  Each is annotated with an ``Opt``.
+A *request* is a frozen dataclass whose fields are the arguments of a command.  Each is annotated with an ``Opt``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class Opt:
-    """What is said of a field: its meaning, in a sentence, and the name of its value.
+    """The declaration of a field.
 
-    key: in the shell, it is given as --set KEY=VALUE: the name of a spec's section and key.  short: another name in the shell, such as "-o".  without: words for what holds without the option, if its default does not show
-    it.  rare: ``--help`` only names the option.  needed: the shell wants it.  was: its names in earlier versions, or in other commands.
-    more: what Python takes besides.  hint: what a value that cannot be may have meant.  least, most, above: limits of a number.  reads: of a spec, how the shell reads it.  kind: the shell's type, if it does not follow from the field's.
+    text: its meaning, in a sentence.  value: the name of its value.  key: the spec's section and key, if the shell takes it as --set KEY=VALUE.
+    short: another name in the shell, such as "-o".  without: what holds without the option, if its default does not show it.
+    rare: ``--help`` only names the option.  needed: the shell requires it.  was: its names in earlier versions, or in other commands.
+    more: what Python accepts in addition.  hint: what the user may have meant by an invalid value.  least, most, above: limits of a number.
+    reads: how the shell reads a spec.  kind: the shell's type, if it does not follow from the field's.
     """
 
     text: str
@@ -68,7 +70,7 @@ class Declared:
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """The types of a value that is given."""
+        """The types of a value, without None."""
         parts = (self.hint,) if get_origin(self.hint) is Literal else get_args(self.hint) or (self.hint,)
         return tuple(kind for kind in parts if kind is not NoneType)
 
@@ -83,7 +85,7 @@ class Declared:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In the shell, of an option."""
+        """The names of an option in the shell."""
         if isinstance(self.opt, Arg):
             return ()
         if self.opt.key is not None:
@@ -98,7 +100,7 @@ class Declared:
         return tuple(name for each in self.names for name in each.split("/"))
 
     def checked(self, value: Any, told: str | None = None) -> Any:
-        """The value, in the field's type.  Raises UserError for one that it cannot be, which names it as ``told``, or as an argument."""
+        """The value, converted to the field's type.  Raises UserError if it is invalid.  told: the argument's name in that message."""
         if set(self.kinds) == {str, Path} and self.kind is Path and value is not None:
             return Path(value)
         if value is self.default or value is None or self.hint is Any or isinstance(self.opt, Py):
@@ -130,9 +132,9 @@ class Declared:
 
 @functools.cache
 def declared(kind: Any) -> tuple[Declared, ...]:
-    """The fields of a request that are declared."""
+    """The fields of a request that have an ``Opt``."""
     hints, found = get_type_hints(kind, include_extras=True), []
-    for each in sorted(fields(kind), key=lambda field: bool(field.kw_only)):  # as the arguments stand
+    for each in sorted(fields(kind), key=lambda field: bool(field.kw_only)):  # in the order of the arguments
         plain, *said = get_args(hints[each.name]) if get_origin(hints[each.name]) is Annotated else (hints[each.name],)
         opt = next((what for what in said if isinstance(what, Opt)), None)
         if opt is not None:
@@ -147,7 +149,7 @@ def checked(request: Kind) -> Kind:
 
 
 def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R]:
-    """A request, and what runs it, as a Python function.  Type checkers and editors know its arguments, and its result."""
+    """A Python function that makes a request and runs it.  Type checkers and editors know its arguments and its result."""
 
     def call(*args: P.args, **given: P.kwargs) -> R:
         return run(checked(kind(*args, **given)))
@@ -159,7 +161,7 @@ def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R
 
 
 def documented(kind: Any) -> str:
-    """A request's docstring as a function's: without what is of the shell, and with the arguments."""
+    """A request's docstring for the Python function: with the arguments, and without what only concerns the shell."""
     told = []
     for block in inspect.cleandoc(kind.__doc__).split("\n\n"):
         if block.startswith(("    ", "Columns:", "Exit codes:")):
@@ -178,7 +180,7 @@ def documented(kind: Any) -> str:
 
 
 def named(kind: Any) -> str:
-    """A type, for people."""
+    """The name of a type, for people."""
     if get_origin(kind) is Literal:
         return ", ".join(map(repr, get_args(kind)))
     return (
@@ -189,7 +191,7 @@ def named(kind: Any) -> str:
 
 
 def stated(request: Any) -> dict[str, Any]:
-    """For a report: what was given, without what has its default.  Models have their names."""
+    """The arguments that differ from their defaults, for a report; models by their names."""
     kind: Any = type(request)
     plain, found = (str, int, float, Path), dict[str, Any]()
     for each in declared(kind):
@@ -209,7 +211,7 @@ def stated(request: Any) -> dict[str, Any]:
 
 
 def schema(kind: Any) -> dict[str, Any]:
-    """The JSON Schema of a request, as far as JSON can say its values."""
+    """The JSON Schema of a request, as far as JSON can express its values."""
     from pydantic import TypeAdapter
 
     shown = {
@@ -226,7 +228,10 @@ def schema(kind: Any) -> dict[str, Any]:
 
 
 def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:
-    """What an option of another command, or of an earlier version, is in this one; everywhere: the options of all commands."""
+    """What replaces an option of another command or of an earlier version; None if nothing does.
+
+    everywhere: the options of all commands.
+    """
     if said := getattr(kind, "gone", {}).get(word):
         return said
     named = ((each, word == f"--{each.name.strip('_').replace('_', '-')}") for each in declared(kind))

@@ -80,7 +80,7 @@ OF_SPEC = {
 
 @dataclass(frozen=True)
 class Shell:
-    """What commands have in the shell alone.  Each tells in ``shell`` which."""
+    """Options that only the shell has.  Each request names in ``shell`` those that it takes."""
 
     trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.")] = False
     engine: Annotated[

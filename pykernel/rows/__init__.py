@@ -6,7 +6,7 @@
     for start, block in rows.blocks(65_536):
         ...
 
-Whatever the source holds, callers get float64, and never a NaN or an infinity: the row that holds one is refused.
+Callers always get float64, without NaN and infinity: a row that holds one is refused.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ __all__ = [
 ]  # fmt: skip
 
 TEXTS = (".csv", ".tsv")
-"""Endings of the names of text tables."""
+"""File name endings of text tables."""
 PARQUET = (".parquet", ".pq")
 TABLES = (*PARQUET, ".arrow", ".feather", ".ipc")
-"""Endings of the names of files whose columns have names."""
+"""File name endings of tables whose columns have names."""
 Source = Any
 """What ``as_rows`` takes: an array, np.memmap, a path, a pyarrow Table, or Rows."""
 
@@ -103,7 +103,7 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
 
 
 def table_columns(path: str | Path) -> list[tuple[str, bool]]:
-    """The columns of a Parquet or Arrow file (of a folder: of its first) and whether they hold numbers."""
+    """The columns of a Parquet or Arrow file (of a folder's first file) and whether they hold numbers."""
     path = Path(path)
     parquet = path.is_dir() or path.suffix.lower() in PARQUET
     return arrow_module(str(path)).column_kinds(_parquet_files(path)[0] if parquet else str(path), parquet)

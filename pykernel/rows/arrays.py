@@ -17,7 +17,7 @@ from pykernel.errors import UserError
 from pykernel.files import open_plain, whole_file
 
 GAP_BYTES = 4096
-"""Bytes.  Two requested rows of a file that are nearer than this are read in one call."""
+"""Requested rows of a file are read in one call if they are fewer bytes apart than this."""
 RUN_BYTES = 2**22
 """Most bytes of a file that are read in one call."""
 NPY_HEADER = 2**16
@@ -35,7 +35,7 @@ Cells = np.ndarray | list[str]
 class Part:
     """Consecutive rows of a table: the wanted columns, the lines where the rows end, and the bytes read so far.
 
-    Parts of a column of numbers may be text: those in which a cell is empty or no number, or stands in quotes.
+    A part of a column of numbers may be text, if a cell in it is empty, no number, or in quotes.
     """
 
     columns: Mapping[str, Cells]
@@ -202,7 +202,7 @@ def npy_rows(path: Path, columns: Sequence[str | int] | None) -> Rows:
 
 
 def mapped_rows(x: np.memmap) -> FileRows | None:
-    """The file behind a mapped table, where its rows lie one after the other and the mapping is not a private copy."""
+    """The file behind a mapped table, if its rows are contiguous and the mapping is not a private copy; otherwise None."""
     import mmap
 
     file = getattr(x, "_mmap", None)
@@ -223,7 +223,7 @@ def save_rows(
     progress: Callable[[int, int], None] | None = None,
     block: int = SAVED_ROWS,
 ) -> None:
-    """Write rows to a .npy file, which then can be read row by row.  Memory: ``block`` rows.
+    """Write rows to a .npy file, which can then be read row by row.  Memory: ``block`` rows.
 
     kind: float32 or float64.  progress: called with the number of rows written, and the number of all rows.
     Raises UserError if ``kind`` cannot hold a number, or if the file cannot be written; no file is left then.
@@ -247,7 +247,7 @@ def save_rows(
 
 
 class SomeRows:
-    """Other rows at some positions.  Copies nothing."""
+    """Some rows of other rows, given by positions, without a copy."""
 
     def __init__(self, rows: Rows, indices: np.ndarray) -> None:
         self.rows, self.dim, self.indices = rows, rows.dim, checked_positions(indices, len(rows))
@@ -264,7 +264,7 @@ class SomeRows:
 
 
 class ScaledRows:
-    """(x - center) * scale of other rows; center, scale: (D,)."""
+    """Other rows, scaled to (x - center) * scale; center, scale: (D,)."""
 
     def __init__(self, rows: Rows, center: Any, scale: Any) -> None:
         self.rows, self.dim = rows, rows.dim
@@ -284,7 +284,7 @@ class ScaledRows:
 
 
 def each_row(rows: Rows, size: int, values: Callable[[np.ndarray], np.ndarray], *shape: int) -> np.ndarray:
-    """(l, *shape): what ``values`` gives for blocks of ``size`` rows, (k, D) -> (k, *shape)."""
+    """(l, *shape): the results of ``values`` for blocks of ``size`` rows, (k, D) -> (k, *shape)."""
     out = np.empty((len(rows), *shape))
     for start, block in rows.blocks(size):
         out[start : start + len(block)] = values(block)

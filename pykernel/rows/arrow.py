@@ -53,7 +53,7 @@ class _Parts(ABC):
         return finite(out, indices, self.name, self._tell)
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Rows are cut where ``size`` says, not where parts end."""
+        """Blocks have ``size`` rows, wherever the parts end."""
         borders = parts(len(self), size)
         block, filled = np.empty((0, self.dim)), 0
         start = 0
@@ -85,7 +85,7 @@ class _Parts(ABC):
 
     @abstractmethod
     def _read(self, part: int) -> Iterator[np.ndarray]:
-        """A part's rows, (k, D) and in order, BATCH_ROWS at most at a time."""
+        """A part's rows in order, (k, D), at most BATCH_ROWS at a time."""
 
     @abstractmethod
     def _cell(self, part: int, row: int, j: int) -> Any:
@@ -231,7 +231,7 @@ def arrow_rows(x: Any, columns: Sequence[str | int] | None) -> Rows:
 
 
 class ArrowTable:
-    """A file of Parquet or Arrow as a table with a header, of which no more is decoded than is asked for.
+    """A Parquet or Arrow file as a table with a header; only the requested columns are decoded.
 
     Unlike ``Rows`` it may be compressed, and hold words, times and nulls.
     """
@@ -251,7 +251,7 @@ class ArrowTable:
                 self.header = list(self._file.schema.names)
 
     def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
-        """These columns, wherever they are."""
+        """The columns of ``kinds``, which are found by their names."""
         done = 0
         with _as_user_errors(self.name):
             for batch, share in self._batches(list(kinds), rows):
@@ -262,7 +262,7 @@ class ArrowTable:
                     done += some.num_rows
 
     def _batches(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
-        """Record batches, and the part that is read."""
+        """Record batches, and the fraction of the file that has been read."""
         if self._parquet:
             done, every = 0, max(1, self._file.metadata.num_rows)
             for batch in self._file.iter_batches(rows, columns=columns, use_threads=False):
@@ -274,11 +274,11 @@ class ArrowTable:
 
 
 def _cells(column: Any, numbers: bool) -> np.ndarray | list[str]:
-    """A column of numbers in float64, NaN where it is null; or, if a number is NaN, or without ``numbers``, as text that reads back
-    to the same value: "" for null, 0 and 1 for booleans.
+    """A column of numbers in float64, with NaN for null.  If a number is NaN, or without ``numbers``: text that reads back to the same
+    value, with "" for null, and 0 and 1 for booleans.
     """
     if numbers and _is_number(column.type):
-        with np.errstate(invalid="ignore"):  # a NaN that signals
+        with np.errstate(invalid="ignore"):  # signalling NaNs
             values = _numbers(column).astype(np.float64)
         if np.isnan(values).sum() == column.null_count:
             return values
@@ -287,7 +287,7 @@ def _cells(column: Any, numbers: bool) -> np.ndarray | list[str]:
 
 
 def _need_file(path: Path) -> None:
-    """Raises UserError at once for a pipe or a device, which could block forever: pyarrow would open it."""
+    """Raises UserError at once for a pipe or a device: pyarrow would open it, which could block forever."""
     try:
         with open_plain(path):
             pass

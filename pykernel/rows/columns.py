@@ -1,12 +1,12 @@
-"""What the cells of a table's columns are: numbers, missing values, or words; and how they become numbers.
+"""Whether the cells of a table's columns are numbers, missing values or words, and how they become numbers.
 
-Every command that reads a table of text reads its numbers here, so that one file is read alike, or is refused with the
-same sentence, wherever it is given.
+Every command that reads a table of text reads its numbers here, so that all commands read a file in the same way, or
+refuse it with the same message.
 
 - A cell is missing if it is empty, or one of the words in ``MISSING``.
 - A column holds numbers if at least 95 % of its other cells are numbers.  The few words among them, such as a logger's
   "error", are missing values, too; they are counted.
-- A number in another notation, such as "1,234.5" or "3.2 mm", is no missing value: it is refused with its line.
+- A number in another notation, such as "1,234.5" or "3.2 mm", is no missing value: it is refused, with its line number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pykernel.rows.arrays import Part
 from pykernel.rows.text import is_number, shown_cell
 
 NUMBERS = 0.95
-"""The least part of numbers among the cells that are not missing, for a column that holds numbers."""
+"""A column holds numbers if at least this fraction of its cells that are not missing are numbers."""
 MISSING = frozenset(
     ". - -- --- ? n/a na n.a. #n/a #na <na> nan nat nil none null missing #value! #ref! #div/0! #num! #name?".split()
 )
@@ -40,24 +40,27 @@ LARGEST = [sign * float(np.finfo(kind).max) for sign in (1, -1) for kind in (np.
 SENTINELS = frozenset([*NINES, *(float(np.float32(each)) for each in NINES), *POWERS, *map(float, LIMITS), *LARGEST])
 """Numbers that loggers and databases write where there is no number."""
 FAR = 2.0
-"""A sentinel lies further from all other numbers of its column than this many times their range.  Of 199 columns of scikit-learn's
-tables, the demo's and benchmarks' streams, no largest or smallest value that is repeated lies further than once the range: 2 among 0
-and 1, in a column that is nearly always 0 (measured once, by hand)."""
+"""A sentinel lies further from all other numbers of its column than this many times their range.  In 199 columns of scikit-learn's
+tables and of the demo's and benchmarks' streams, no repeated largest or smallest value is further away than the range itself.  The
+furthest one is a 2 among 0 and 1, in a column that is nearly always 0 (measured once, by hand)."""
 
 
 APART, SPIKES, FEW = 1.0, 0.02, 20
-"""Other numbers are told, and are not trained with, if they lie further from the rest than this many times its range: at most this part
-of the cells, or one number that is repeated; of a rest with at least so many different numbers."""
+"""Other outliers are reported, and not trained on, if they lie further from the rest than APART times the range of the rest.  They are at
+most the fraction SPIKES of the cells, or one repeated number, and the rest has at least FEW different numbers."""
 COARSE = 1e-3
 TRACKED = 64
-"""So many of the smallest and of the largest numbers are counted."""
+"""This many of the smallest and of the largest numbers are counted."""
 
 
 class Ends:
-    """The smallest and the largest different numbers of a column, how often each is there, and where first."""
+    """The smallest and the largest different numbers of a column, how often each occurs, and its first line."""
 
     def __init__(self) -> None:
-        self.sides: tuple[dict[float, list[int]], dict[float, list[int]]] = ({}, {})  # the largest with its sign turned
+        self.sides: tuple[dict[float, list[int]], dict[float, list[int]]] = (
+            {},
+            {},
+        )  # the largest with their sign changed
 
     def take(self, values: np.ndarray, lines: np.ndarray) -> None:
         for sign, side in zip((1, -1), self.sides, strict=True):
@@ -73,7 +76,7 @@ class Ends:
                 del side[value]
 
     def apart(self, total: int, shared: frozenset[float] = frozenset()) -> dict[float, tuple[int, int]]:
-        """What lies apart from the rest: how often each number is there, and its first line.  shared: lies apart in another column."""
+        """How often each number that lies apart from the rest occurs, and its first line.  shared: numbers apart in another column."""
         ordered = [sorted(side) for side in self.sides]
         cut = [0, 0]
         for side in (0, 1, 0):
@@ -100,9 +103,9 @@ class Ends:
 
 
 def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> str | None:
-    """A sentence about the column whose numbers lose most in this type; None if none loses more than a thousandth of its deviation.
+    """A sentence about the column that loses most in this number type; None if none loses more than a thousandth of its deviation.
 
-    values: (rows, columns), NaN where one is missing.
+    values: (rows, columns), NaN where a number is missing.
     """
     worst = (COARSE, 0, 0.0, 1.0)
     for j, column in enumerate(values.T):
@@ -125,7 +128,7 @@ def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> s
 
 
 def apart_rows(values: np.ndarray) -> np.ndarray:
-    """The rows with a number that lies apart from the others of its column, (rows,).  values: (rows, columns), NaN where one is missing."""
+    """Whether each row has a number apart from the rest of its column, (rows,).  values: (rows, columns), NaN if missing."""
     found = np.zeros(len(values), bool)
     for column in values.T:
         there, ends = np.isfinite(column), Ends()
@@ -152,7 +155,7 @@ class Column:
         self.sentinels: dict[float, int] = {}
         self.first_lines: dict[float, int] = {}  # of sentinels
         self.ends = Ends()
-        self.codes = frozenset[float]()  # what is a sentinel in another column: here one alone counts, too
+        self.codes = frozenset[float]()  # sentinels of another column: here they need not be repeated
         self.then = "read"  # what becomes of sentinels, a key of ``telling.SENTINEL``
 
     @property
@@ -162,7 +165,7 @@ class Column:
     def read(self, cells: Any, lines: Sequence[int], most: float = math.inf) -> np.ndarray:
         """The next cells of a ``Part`` as numbers, NaN where they are missing.
 
-        most: if the column has more words, the numbers behind them are not read.
+        most: if the column has more words than this, the rest of the cells is not read.
         """
         text = isinstance(cells, list)
         values: np.ndarray | None
@@ -199,7 +202,7 @@ class Column:
         self.ends.take(values, lines)
 
     def far(self) -> dict[float, int]:
-        """Sentinels that are repeated, or are so in another column, and lie far from all other numbers; how often each is there."""
+        """Sentinels that lie far from all other numbers and are repeated, here or in another column; how often each occurs."""
         most = FAR * (self.high - self.low)
         if not most > 0:
             return {}
@@ -210,19 +213,19 @@ class Column:
         }
 
     def apart(self) -> dict[float, tuple[int, int]]:
-        """Numbers that lie apart from all others and are not taken for missing values: how often each is there, and its first line."""
+        """Numbers that lie apart from all others and are not taken for missing values: how often each occurs, and its first line."""
         found = self.ends.apart(self.numbers, self.codes)
         most, gone = APART * (self.high - self.low), self.far()
         lone = [v for v in self.sentinels if v not in gone and max(self.low - v, v - self.high) > most > 0]
         return found | {value: (self.sentinels[value], self.first_lines[value]) for value in lone}
 
     def emptied(self, values: np.ndarray) -> np.ndarray:
-        """All numbers of the column, NaN in the place of sentinels."""
+        """All numbers of the column, with NaN instead of sentinels."""
         self.then = "missing"
         return np.where(np.isin(values, list(self.far())), math.nan, values)
 
     def apart_told(self) -> list[dict[str, Any]]:
-        """What lies apart, as plain values: each number that is repeated by itself, and the others together."""
+        """The numbers that lie apart, as plain values: one entry for each repeated number, and one for all others."""
         found = self.apart()
         if not found:
             return []
@@ -296,7 +299,7 @@ class Column:
 
 
 def other_notation(cell: str) -> str:
-    """What is to be done with a number in another notation; "" if it is none."""
+    """How to correct a number in another notation; "" if the cell is not one."""
     if "," in cell and is_number(cell.replace(",", ".")):
         return "write a point before the decimals, or separate the cells by semicolons or tabs"
     if ("," in cell or "'" in cell) and is_number(re.sub("[.,']", "", cell)):
@@ -305,7 +308,7 @@ def other_notation(cell: str) -> str:
 
 
 def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
-    """What stands for a missing value in one column of a table, or in ``known``, does so in all."""
+    """A number that stands for a missing value in one column of a table, or in ``known``, does so in all columns."""
     every = list(columns)
     repeated = (value for column in every for value, (count, _) in column.apart().items() if count > 1)
     codes = frozenset([*known, *(value for column in every for value in column.far()), *repeated])
@@ -325,7 +328,7 @@ class Columns:
     def begin(self, table: str, names: Sequence[str], labels: Sequence[str] = (), classes: bool = False) -> None:
         """names: of all columns of numbers.  labels: of the labels.  classes: whether the only label has classes.
 
-        Of a further table with the same columns, cells are counted together.
+        The cells of a further table with the same columns are added to the counts.
         """
         if self._order and [*names, *labels] == self._began:
             for column in (*self.columns.values(), *([self.classes] if self.classes is not None else [])):
@@ -341,14 +344,14 @@ class Columns:
         return np.column_stack([self.columns[name].read(part.columns[name], part.lines) for name in self._order])
 
     def end(self) -> None:
-        """All rows were read.  Raises UserError if a column holds words."""
+        """To be called after the last row.  Raises UserError if a column holds words."""
         for column in self.columns.values():
             column.need_numbers()
 
     def report(self, **more: Any) -> dict[str, Any]:
         """What was read, as plain values; ``pykernel.telling.data_told`` makes sentences of it.
 
-        more: what the caller knows in place of what is said here.
+        more: values that replace those of this report.
         """
         every = [*self.columns.values(), *([self.classes] if self.classes is not None else [])]
         share_codes(self.columns.values())

@@ -1,7 +1,7 @@
-"""Frames of a recorder: what ``generate --for recorder`` makes a firmware send, as rows of a table.
+"""Frames that the firmware of ``generate --for recorder`` sends, as rows of a table.
 
-A frame lies between two zeros, without a zero in it (consistent overhead byte stuffing); in it are a kind, what this kind carries, and
-the CRC-32 of both.  pykernel/gen/templates/log.c lists the kinds.  What lies between frames is text of the firmware's own.
+A frame lies between two zero bytes and contains none (consistent overhead byte stuffing).  It holds a kind, the content of this kind,
+and the CRC-32 of both.  pykernel/gen/templates/log.c lists the kinds.  Bytes between frames are other text of the firmware.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pykernel.errors import UserError
 from pykernel.rows.arrays import Part
 
 PARTS = ("time", "x", "label", "answer", "status", "hash")
-"""What a row may carry, in this order; bit i of a row's parts stands for part i."""
+"""The parts that a row may have, in this order; bit i of a row's ``parts`` stands for part i."""
 FORMAT = 1
 CODES = "fdhib"
-"""Types of numbers, in words of Python's struct."""
+"""Types of numbers, as in format strings of Python's struct."""
 LONGEST = 2**17
 """Most bytes of a frame."""
 READ = 2**16
 BEHIND = 2**15
-"""A number of a row that seems to be so far ahead lies behind: the device began anew."""
+"""A row number that seems to be further ahead than this is really behind: the device has restarted."""
 SHOWN = {"f": ".9g", "d": ".17g"}
 """How reals are written, so that they read back to the same bits."""
 
@@ -43,7 +43,7 @@ def decoded(frame: bytes) -> bytes | None:
 
 
 def checked(frame: bytes) -> bytes | None:
-    """The kind of a frame and what it carries; None if it was damaged."""
+    """The kind and the content of a frame; None if it was damaged."""
     content = decoded(frame)
     if content is None or len(content) < 6 or zlib.crc32(content[:-4]).to_bytes(4, "little") != content[-4:]:
         return None
@@ -51,7 +51,7 @@ def checked(frame: bytes) -> bytes | None:
 
 
 class Told(NamedTuple):
-    """What came: the cells of a row; how many rows are "lost" before the next one; or that the device "began" anew."""
+    """An event: the cells of a "row"; the number of rows "lost" before the next one; or a restart of the device ("began")."""
 
     kind: Literal["row", "lost", "began"]
     cells: Sequence[str] = ()
@@ -59,9 +59,9 @@ class Told(NamedTuple):
 
 
 class Frames:
-    """Frames as they come, in pieces of any length.
+    """A decoder of frames, which arrive in pieces of any length.
 
-    damaged: frames that were not whole.  early: rows that came before the names of all columns.
+    damaged: number of damaged frames.  early: number of rows that came before the names of all columns.
     """
 
     def __init__(self, name: str) -> None:
@@ -73,7 +73,7 @@ class Frames:
 
     @property
     def header(self) -> list[str] | None:
-        """All columns, once they are known.  The last ones are what a device's log has: see ``logged``."""
+        """All columns, once they are known.  The last ones are those that the device computes: see ``logged``."""
         names = [name for name in self.names if name is not None]
         if self.layout is None or len(names) < len(self.names):
             return None
@@ -146,7 +146,7 @@ class Frames:
             self.damaged += 1
 
     def _cells(self, parts: int, data: bytes) -> list[str] | None:
-        """The cells of a row; None if its length is not that of its parts."""
+        """The cells of a row; None if its length does not fit its parts."""
         codes = [chr(code) for code in (self.layout or b"")[1:4]]
         counts = self._counts
         kinds = ["I", *(code * count for code, count in zip(codes, counts, strict=True)), "i", "I"]
@@ -167,7 +167,7 @@ class Frames:
 
 
 def logged(header: Sequence[str]) -> list[str]:
-    """The columns that a device has computed, in a table with the header of ``Frames``; none of any other table."""
+    """The columns that a device has computed, in a table with the header of ``Frames``; an empty list for other tables."""
     at = header.index("status") if "status" in header else len(header)
     return list(header[at:]) if list(header[at + 1 : at + 2]) == ["call"] else []
 
@@ -178,8 +178,8 @@ def is_framed(head: bytes) -> bool:
 
 
 class FramedTable:
-    """A file of frames, read up to the names of its columns, as ``read_parts`` needs it.  Rows, counted from 1, stand for lines, and
-    those of the file that are lost are empty.
+    """A file of frames, read up to the names of its columns, as ``read_parts`` needs it.  Row numbers from 1 replace line numbers,
+    and lost rows are empty.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:

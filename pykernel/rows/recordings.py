@@ -1,7 +1,7 @@
-"""Recordings: a folder, several files or a glob is many devices, and each file is one device.
+"""Recordings of many devices: a folder, several files or a glob.  Each file is one device.
 
-This module alone knows that, and what every command promises of it: the devices have their order by name, and their files the
-same columns.  Commands ask ``recordings_of`` whether data are many devices, and treat each file as they treat one table.
+Only this module implements this, and what every command guarantees: devices are ordered by name, and their files have the same
+columns.  Commands ask ``recordings_of`` whether data are of many devices, and treat each file like a single table.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pykernel.rows.arrays import Part
 from pykernel.rows.text import Choose, column_names, read_parts, shown_cell
 
 ENDINGS = (*TEXTS, *TABLES)
-"""Endings of the names of files that a folder's recordings have; other files in a folder are none."""
+"""File name endings of recordings; other files in a folder are ignored."""
 HIDDEN = (".", "_")
-"""How names of files and folders begin that are not looked at: parts of files that are being written, notes of other programs."""
+"""Files and folders whose names begin like this are ignored: they are partly written, or belong to other programs."""
 MOST_NAMED = 4
-"""So many columns, at most, are named in a sentence."""
+"""Most columns that are named in a message."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Recordings:
-    """Many devices.  source: where they were found, for sentences.  columns: of all files, as the first has them."""
+    """Many devices.  source: where they were found, for messages.  columns: of all files, in the order of the first file."""
 
     source: str
     devices: tuple[Device, ...]
@@ -57,8 +57,9 @@ class Recordings:
 def recordings_of(data: Any) -> Recordings | None:
     """The devices, if the data are many: a folder, a glob, or a list of paths; None for one table.
 
-    A folder's recordings are the files in it and below it that end with one of ``ENDINGS``; so are a glob's, if it matches any such
-    file.  Raises UserError if there are none, if one cannot be opened, and if columns differ, with the file and what differs.
+    A folder's recordings are the files in it and below it that end with one of ``ENDINGS``.  A glob's are such files, too; all matches
+    if it matches none of them.  Raises UserError if there are no files, if one cannot be opened, or if columns differ; the message names
+    the file and the difference.
     """
     found = _files(data)
     if found is None:
@@ -121,7 +122,7 @@ def _told(data: Any) -> str:
 
 
 def _names(root: Path | None, paths: Sequence[str]) -> list[str]:
-    """The devices' names: paths below the common folder, without what all but their ends have in common."""
+    """The devices' names: their paths below the common folder, without the endings if these are not needed to tell them apart."""
     root = root or Path(os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths]))
     long = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
     short = [str(PurePath(name).with_suffix("")) for name in long]
@@ -129,7 +130,7 @@ def _names(root: Path | None, paths: Sequence[str]) -> list[str]:
 
 
 def _columns(paths: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the first file; raises UserError for a file that has others.  Their order may differ."""
+    """The columns of the first file; raises UserError for a file with other columns.  Their order may differ."""
     first: list[str] = []
     for path in paths:
         with contextlib.ExitStack() as stack:
@@ -153,7 +154,7 @@ def _some(columns: Sequence[str]) -> str:
 
 
 def need_none(**given: object) -> None:
-    """Raises UserError for an argument that was given, and means nothing for many devices."""
+    """Raises UserError for a given argument that has no meaning for many devices."""
     for name, value in given.items():
         if value:
             raise UserError(f"{option(name)} is of one device, and these are many; leave it out, or give one file")

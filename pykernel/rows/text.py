@@ -1,4 +1,4 @@
-"""Tables with a header, of text, Parquet or Arrow: their columns, in parts of rows, so that a table may be larger than memory."""
+"""Tables with a header (text, Parquet or Arrow), read in parts of rows, so that a table may be larger than memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 4096
 LINE_LIMIT = 2**20
 """Most bytes in a line."""
 BINARIES = (b"PAR1", b"ARROW1")
-"""How files of Parquet and Arrow begin."""
+"""The first bytes of Parquet and Arrow files."""
 COMPRESSED = {
     rb"\x1f\x8b": "gzip",
     rb"BZh[1-9]1AY&SY": "bzip2",
@@ -29,28 +29,28 @@ COMPRESSED = {
     rb"\(\xb5/\xfd": "Zstandard",
     rb"PK\x03\x04": "ZIP",
 }
-"""How compressed files begin.  A spreadsheet is a ZIP file, too."""
+"""The first bytes of compressed files.  A spreadsheet is a ZIP file, too."""
 NO_ROWS = "holds a header but no rows; give it one row for each sample"
 
 SEPARATORS = {"\t": "a tab", ";": "a semicolon", ",": "a comma"}
 """Separators between the cells of a table."""
 SEP_LINE = re.compile(r'"?sep=([\t;,])"?\s*')
-"""A line before the header, for Excel."""
+"""A line before the header that tells Excel the separator."""
 DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]+)?\s*")
 """A number with a decimal mark."""
 
 Choose = Callable[[list[str]], Mapping[str, str]]
-"""From the names of all columns, those that are wanted, and as what: "numbers", their "text", or "words", in which a comma is no
-decimal mark."""
+"""A function of the names of all columns that returns the wanted ones, and how each is read: as "numbers", as "text", or as "words",
+in which a comma is no decimal mark."""
 
 
 def read_parts(file: BinaryIO, name: str, choose: Choose, example: str, rows: int = BATCH) -> Iterator[Part]:
     """Parts of at most ``rows`` rows, with the columns that ``choose`` selects from the header.
 
-    Every table with a header is read by this function, also Parquet and Arrow, by what the file begins with: their numbers are not
-    printed, all else becomes text, nulls become empty cells, and rows, counted from 1, stand for lines.  Of text the separator
-    is the character among comma, semicolon and tab that the header line has most often.  If it is not the comma, numbers may have
-    decimal commas, which become points.  Spaces around cells, quotes and a byte order mark are ignored.
+    This function reads all tables with a header; the first bytes decide the format.  In Parquet and Arrow, numbers are not converted
+    to text, everything else is, nulls become empty cells, and row numbers from 1 replace line numbers.  In text, the separator is the
+    comma, semicolon or tab that is most frequent in the header line.  If it is not the comma, numbers may have decimal commas, which
+    become points.  Spaces around cells, quotes and a byte order mark are ignored.
     example: a header line, to be shown in the message if the file has none.
     """
     source, rows_of_parts = _source(file, name, example), 0
@@ -76,10 +76,10 @@ def _source(file: BinaryIO, name: str, example: str) -> Any:
 
 
 class _TextTable:
-    """A table of text, read up to its header.  where: the header's line, for sentences.
+    """A table of text, read up to its header.  where: the header's line, for messages.
 
-    If the separator is not the comma, numbers have decimal commas or decimal points, but not both; mark: which, as soon as a number
-    had one.
+    If the separator is not the comma, numbers have decimal commas or decimal points, but not both.  mark: the decimal mark, once a
+    number had one.
     """
 
     def __init__(self, file: BinaryIO, name: str, example: str) -> None:
@@ -119,9 +119,9 @@ class _TextTable:
     def _loaded(
         self, lines: list[str], kinds: Mapping[str, str], places: Mapping[str, int]
     ) -> Mapping[str, Cells] | None:
-        """The columns of lines where all is well and nothing is in quotes, if only numbers are wanted; None of others.
+        """The columns of lines without faults and quotes, if only numbers are wanted; None for other lines.
 
-        What NumPy takes for a number is one for Python, too, with the same bits.
+        Whatever NumPy reads as a number, Python reads as a number, too, with the same bits.
         """
         whole, marks = "".join(lines), set(map(str.count, lines, itertools.repeat(self.separator)))
         if {*kinds.values()} != {"numbers"} or marks != {len(self.header) - 1} or '"' in whole:
@@ -134,7 +134,7 @@ class _TextTable:
         return dict(zip(kinds, table.T, strict=True)) if well else None
 
     def _at_once(self, lines: list[str]) -> list[list[str]]:
-        """The records of lines that are one record each, with a cell for each column; none of others."""
+        """The records, if each line is one record with a cell for each column; otherwise an empty list."""
         try:
             records = list(self._reader(lines))
         except csv.Error:
@@ -158,7 +158,7 @@ class _TextTable:
     def _as_points(
         self, columns: dict[str, list[str]], kinds: Mapping[str, str], lines: Sequence[int]
     ) -> Mapping[str, Cells]:
-        """Text with decimal points in the place of decimal commas."""
+        """Text with decimal points instead of decimal commas."""
         if self._are_points("".join(map("".join, columns.values()))):
             return columns
         rows = [
@@ -183,7 +183,7 @@ class _TextTable:
 
 
 def _head(file: BinaryIO, name: str) -> bytes:
-    """How the file begins; of one that cannot be looked into nothing: it is text.
+    """The first bytes of the file; b"" if it does not support ``peek``: then it is read as text.
 
     Raises UserError for a compressed file.
     """
@@ -198,7 +198,7 @@ def _head(file: BinaryIO, name: str) -> bytes:
 
 
 def arrow_module(name: str) -> Any:
-    """What reads Parquet and Arrow.  Raises MissingExtra.  name: the file's, or words for it."""
+    """The module that reads Parquet and Arrow.  Raises MissingExtra.  name: the file's name, or words for it."""
     try:
         from pykernel.rows import arrow
     except ImportError:
@@ -207,7 +207,7 @@ def arrow_module(name: str) -> Any:
 
 
 def _separator(header: str) -> str:
-    """The separator that the header line has most often outside of quotes.
+    """The separator that is most frequent in the header line outside of quotes.
 
     A comma can also be part of a name or number.
     """
@@ -216,7 +216,7 @@ def _separator(header: str) -> str:
 
 
 def _decoded(lines: Sequence[bytes]) -> list[str]:
-    """The lines as text, without their ends; none if one of them is no text, too long, or broken by a carriage return."""
+    """The lines as text, without their ends; an empty list if one is no text, too long, or broken by a carriage return."""
     whole = b"".join(lines)
     odd = b"\0" in whole or whole.count(b"\r") != whole.count(b"\r\n") or max(map(len, lines)) > csv.field_size_limit()
     try:
@@ -226,7 +226,7 @@ def _decoded(lines: Sequence[bytes]) -> list[str]:
 
 
 class _Lines:
-    """Decoded lines of a binary file, one at a time, or some ahead."""
+    """Decoded lines of a binary file, one at a time or several in advance."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self.file, self.name = file, name
@@ -240,7 +240,7 @@ class _Lines:
             raise UserError(f"{self.name}: cannot be read: {error.strerror}") from None
 
     def ahead(self, count: int) -> list[bytes]:
-        """The next lines as they are in the file; ``skip`` takes them."""
+        """The next lines as they are in the file; ``skip`` consumes them."""
         self._ahead.extend(itertools.islice(self._left, count - len(self._ahead)))
         return list(self._ahead)
 

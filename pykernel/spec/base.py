@@ -1,4 +1,4 @@
-"""A spec: what goes together in it, and the values that kernels and the generator take from it.
+"""A spec: which keys go together, and the values that kernels and the generator take from it.
 
 Each family has a subclass of ``Spec`` with the sections that the family declares.  ``pykernel.spec.model`` reads the
 rule and then chooses the subclass.
@@ -47,7 +47,7 @@ class NotComputed(Exception):
 
 
 Names = Mapping[str, Sequence[str | None]]
-"""What is named -> the names in their order, as in ``Spec.names``."""
+"""Kind of name -> the names in order, as in ``Spec.names``."""
 
 
 def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
@@ -69,9 +69,9 @@ def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
 
 
 def require_order(known: Names, given: Names, where: str, whose: str) -> None:
-    """Refuse names of which one stands at another's place; new names are allowed, because columns may be renamed.
+    """Refuse names that have moved to another position; new names are allowed, because columns may be renamed.
 
-    where: what has the known names; whose: what has the given ones.  Raises UserError with both orders.
+    where: the owner of the known names, in words; whose: that of the given ones.  Raises UserError with both orders.
     """
     for what, names in known.items():
         for at, (name, other) in enumerate(zip(names, given.get(what, ()), strict=False)):
@@ -84,12 +84,12 @@ def require_order(known: Names, given: Names, where: str, whose: str) -> None:
 
 
 class Spec(Keys):
-    """A model, completely.  Read one with ``load_spec``; the fields are those of the TOML file."""
+    """The complete description of a model.  Read one with ``load_spec``; the fields are those of the TOML file."""
 
     _custom: Kernel | None = PrivateAttr(None)
     _chosen: Chosen = PrivateAttr(Chosen())
     models: ClassVar[Family]
-    """The family, if it is the only one of a class of specs."""
+    """The family, if the class of specs has only one."""
 
     def _repr_html_(self) -> str:
         return sections.spec_keys(self.name, self.learning.rule, self.given_keys())._repr_html_()
@@ -152,7 +152,7 @@ class Spec(Keys):
         missing.validate(self, refuse)
 
     def check_size(self, refuse: Refuse) -> None:
-        """Refuse a model that takes too many bytes.  The sentence names the key that probably makes it large."""
+        """Refuse a model that takes too many bytes.  The message names the key that probably makes it large."""
         if (taken := self.numbers * self.real.alignment) <= STATE_LIMIT:
             return
         where, value = "[input] dim", self.dim
@@ -164,8 +164,8 @@ class Spec(Keys):
 
     @property
     def _held(self) -> np.finfo:
-        """The type that must hold the spec's numbers; float32 for models of integers, whose inputs and labels come as
-        float.
+        """The type that must hold the spec's numbers; float32 for integer models, whose inputs and labels are given as
+        floats.
         """
         return np.finfo(np.float32 if self.real.is_int16 else self.real.dtype)
 
@@ -263,10 +263,10 @@ class Spec(Keys):
 
     @property
     def inner(self) -> Spec:
-        """The model inside of a signal stage: its inputs are the features."""
+        """The model inside a signal stage: its inputs are the features."""
         if self.signal is None:
             return self
-        # formulas are of channels, which the inner model does not know
+        # formulas describe channels, which the inner model does not have
         own: dict[str, Any] = {"formulas": None} if self.input.formulas else {}
         if "sensors" in type(self.input).model_fields and getattr(self.input, "sensors", None) is None:
             own["sensors"] = signals.sensors_of(self.signal)
@@ -275,7 +275,7 @@ class Spec(Keys):
 
     def model_copy(self, **how: Any) -> Self:
         copy = super().model_copy(**how)
-        vars(copy).pop("config", None)  # it is of the original's keys
+        vars(copy).pop("config", None)  # it was computed from the original's keys
         return copy
 
     @property
@@ -288,7 +288,7 @@ class Spec(Keys):
 
     @property
     def _family_program(self) -> Program:
-        """The family's program, with the stage that completes samples if there is one."""
+        """The family's program, with the stage that replaces missing inputs if there is one."""
         return missing.around(self, self.family.programs[self.label_kind])
 
     @property
@@ -302,12 +302,12 @@ class Spec(Keys):
 
     @property
     def custom(self) -> Kernel | None:
-        """The custom kernel; None where the kernel is one of the project's."""
+        """The custom kernel; None if the kernel is a built-in one."""
         return self._custom
 
     @property
     def default(self) -> dict[str, Any] | None:
-        """How the spec got its rule, see ``defaults.chosen``; None if it names its own."""
+        """How the spec got its rule, see ``defaults.chosen``; None if it names one."""
         return self._chosen.report
 
     @property
@@ -327,7 +327,7 @@ class Spec(Keys):
 
     @property
     def label_offset(self) -> float:
-        """The label that is 0 to the C."""
+        """The label that is 0 in the C code."""
         return float(getattr(self.label, "offset", 0.0))
 
     @property
@@ -335,14 +335,14 @@ class Spec(Keys):
         return f"{self.label.max_abs:g}{f' from {self.label_offset:.9g}' if self.label_offset else ''}"
 
     def within_limit(self, y: Any) -> Any:
-        """Which labels that are numbers the model takes."""
+        """Whether the model accepts each of the labels, which are numbers."""
         return np.abs(y - self.label_offset) <= self.label.max_abs
 
-    # ---- inputs, labels and answers, in their units and as the C takes and gives them
+    # ---- inputs, labels and answers, in their units and as the C code takes and returns them
 
     @property
     def number(self) -> np.dtype:
-        """The type of inputs and answers in their units: the type in C; float64 for models of integers."""
+        """The type of inputs and answers in their units: the type in C; float64 for integer models."""
         return np.dtype(np.float64) if self.real.is_int16 else self.real.dtype
 
     @property
@@ -351,7 +351,7 @@ class Spec(Keys):
         return np.dtype(np.int32) if self.label_kind == "class" else self.number
 
     def accepted(self, x: np.ndarray) -> np.ndarray:
-        """For each number of x: whether it is within its limit, or is missing and something stands in for it."""
+        """For each number of x: whether it is within its limit, or is missing and will be replaced."""
         if self.signal is None:
             low, high = self.input_ranges.astype(self.number)
         else:
@@ -364,7 +364,7 @@ class Spec(Keys):
         return np.asarray(self.accepted(x).all(axis=1))
 
     def raw_inputs(self, x: Any) -> np.ndarray:
-        """Inputs, (samples, DIM), in the type that the C takes."""
+        """Inputs, (samples, DIM), in the type that the C code takes."""
         with np.errstate(over="ignore"):  # a number beyond the precision becomes infinite, which is beyond the limit
             return np.array(x, self.real.dtype, order="C", ndmin=2)
 
@@ -373,7 +373,7 @@ class Spec(Keys):
         return x
 
     def raw_labels(self, y: Any) -> np.ndarray:
-        """Labels that are numbers, in the type that the C takes."""
+        """Labels that are numbers, in the type that the C code takes."""
         with np.errstate(over="ignore"):
             return np.array(y, self.program.label_dtype(self.real), order="C")
 
@@ -388,7 +388,7 @@ class Spec(Keys):
 
     @property
     def _unread(self) -> tuple[str, ...]:
-        """Large fields of the memory that the C does not have."""
+        """Large fields of the memory that the C code does not have."""
         return ()
 
     @property
@@ -400,7 +400,7 @@ class Spec(Keys):
         return memory + sum(math.prod(shape) for shape in tables)
 
     def rehearsed(self, most: int, budget: int = 0) -> int:
-        """How many samples, at most so many, the self-test learns if these fill a budget first; see ``affordable``."""
+        """How many samples the self-test learns, at most ``most``, if they first fill the budget; see ``affordable``."""
         return affordable(most, lambda m: filling(m, budget) * self.numbers)
 
     @property
@@ -427,7 +427,7 @@ class Spec(Keys):
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """Names of the algorithms that decide the model's bits, as in ``pykernel.algorithms.revisions``."""
+        """Names of the algorithms that determine the model's bits, as in ``pykernel.algorithms.revisions``."""
         kernel, staged = self.kernel, self.config
         used = [self.learning.rule]
         if kernel is not None and kernel.function != "custom":

@@ -1,4 +1,4 @@
-"""A custom kernel: a Python file of the user that a spec names.
+"""A custom kernel: a user's Python file that a spec names.
 
 The file is executed only if this is allowed.  The kernel is checked before it is used.
 """
@@ -40,7 +40,7 @@ errors.
 def load(
     folder: Path, source: str, name: str, announce: Callable[[str], None] | None = None, where: str = "spec"
 ) -> Kernel:
-    """The kernel ``name`` of the file ``folder / source``.  The file is EXECUTED, once for each content that it has.
+    """The kernel ``name`` of the file ``folder / source``.  The file is EXECUTED, once for each version of its content.
 
     announce: called with the file's path before the file is executed.  Raises UserError, one sentence that begins with
     ``where`` or with the file, if there is no such file or kernel, if the file raises, or if a model cannot use the
@@ -56,7 +56,7 @@ def load(
         raise UserError(
             f"{where}: [kernel] source names {source}, and there is no such file beside the spec; put it there"
         ) from None
-    except (OSError, RuntimeError) as error:  # RuntimeError: links that form a circle
+    except (OSError, RuntimeError) as error:  # RuntimeError: circular links
         raise UserError(
             f"{where}: [kernel] source {source} cannot be read ({getattr(error, 'strerror', None) or error}); give a plain .py file"
         ) from None
@@ -74,7 +74,7 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
     module = _executed(path, content)
     found = vars(module).get(name)
     if isinstance(found, Kernel) and found.intrinsic is None:
-        # another process that unpickles the kernel executes the file there
+        # a process that unpickles the kernel executes the file again
         found.rebuild = (_loaded, (path, name, content))
         judge_source(found)
         return found
@@ -89,8 +89,8 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
 
 @functools.cache
 def _executed(path: str, content: bytes) -> types.ModuleType:
-    """The file as a module of its own: two files of one name, or two states of one, do not meet."""
-    # of the content alone, so that what Numba compiled of it is found again wherever it lies
+    """Execute the file as a separate module, so that files of the same name, or versions of one file, do not clash."""
+    # named by the content alone, so that Numba's compiled code is found again wherever the file lies
     digest = hashlib.sha256(content).hexdigest()[:16]
     module = types.ModuleType(f"pykernel_custom_{digest}")
     module.__file__ = path
@@ -104,7 +104,7 @@ def _executed(path: str, content: bytes) -> types.ModuleType:
         raise UserError(_why(path, error)) from None
     for value in vars(module).values():
         if isinstance(value, Kernel) and str(value.file) == path:
-            value.source = content.replace(b"\r\n", b"\n")  # what was executed, whatever the file holds by now
+            value.source = content.replace(b"\r\n", b"\n")  # what was executed: the file may have changed since
     return module
 
 
@@ -128,9 +128,7 @@ def _line(message: Any) -> str:
 
 @functools.cache
 def judge_source(kernel: Kernel) -> None:
-    """Refuse a kernel with another signature, or one that writes, reads other settings of a model, or calls the
-    model.
-    """
+    """Refuse a kernel with a wrong signature, or one that writes, reads other settings of a model, or calls the model."""
     from pykernel.language.functions import checked_functions
     from pykernel.language.ir import (
         DialectError,  # the generator's reader has the best messages: what is wrong, and where
@@ -231,7 +229,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
         raise UserError(
             f"[kernel] {name} is not symmetric: it is {wide[i, j]:g} {at(i, j)}, and {wide[j, i]:g} the other way round"
         )
-    # scale the diagonal to 1: so a kernel that grows with its inputs is checked at all scales
+    # scale the diagonal to 1, so that a kernel that grows with its inputs is checked at all scales
     used = np.diag(wide) > 1e6 * float(np.finfo(precision.dtype).tiny)
     if (wrong := np.abs(wide) > NEGATIVE * most)[~used].any():
         i, j = first(wrong & ~used[:, None])

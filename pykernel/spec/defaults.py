@@ -22,9 +22,9 @@ Content = Mapping[str, Any]
 Sections = dict[str, dict[str, Any]]
 FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8, "spectrum-softmax": 16}
 BLOCK = 4
-"""What rules that are named have; of a block the largest divisor of the features up to this."""
+"""Defaults for rules that a spec names: the number of features; the block is the largest divisor of that number up to BLOCK."""
 RANGE = 3.0
-"""For models of integers: the range of an input is assumed to be this number of standard deviations on each side of the
+"""For integer models: the range of an input is assumed to be this number of standard deviations on each side of the
 center."""
 DEFAULT_BUDGET = 32
 
@@ -33,24 +33,24 @@ DEFAULT_BUDGET = 32
 
 
 class Size(NamedTuple):
-    """What decides a model's cost: inputs, functions, vectors, bytes of a number, whether there is no floating-point unit."""
+    """What determines a model's cost: inputs, functions, vectors, bytes per number, and whether an FPU is missing."""
 
     d: int
     o: int = 1
     n: int = DEFAULT_BUDGET
     number: int = 4
-    soft: float = 0.0  # what floats take without an FPU, in parts of what GCC's library takes; 0: there is one
+    soft: float = 0.0  # without an FPU: time of a float operation, relative to GCC's library; 0: there is an FPU
 
 
 OWN_FLOATS = {"cortex-m0plus": 0.5, "cortex-m3": 0.4}
-"""CPUs for which the C has float32 arithmetic of its own (runtime_c/float_arm.S): what it takes, in parts of what GCC's library takes on a Cortex-M0+."""
+"""CPUs for which the C brings its own float32 arithmetic (runtime_c/float_arm.S) -> its time, relative to GCC's library on a Cortex-M0+."""
 Cost = tuple[int, int]
-"""Bytes of RAM with the stages, and approximately the instructions of the most expensive update.  Instructions are measured on cortex-m4f
-and cortex-m0plus (docs/data/default-cost.csv): within a quarter."""
+"""Bytes of RAM with the stages, and approximately the instructions of the most expensive update.  Instructions differ by less than
+a quarter from those measured on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv)."""
 
 
 def waves_cost(at: Size, sections: Sections) -> Cost:
-    """Of numbers, the update has an outlying input.  Bytes are exact for float32."""
+    """Cost of the spectrum rules.  In regression, the update has an outlying input.  Bytes are exact for float32."""
     (d, o, _, number, soft), learning, mixed = at, sections["learning"], "mixture" in sections
     m, classes = learning.get("features", FEATURES[learning["rule"]]), "label" not in sections
     each = learning.get("block", BLOCK) if learning["rule"] == "spectrum-ekf" else 0  # waves that share a covariance
@@ -64,12 +64,12 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
     if classes:
         return taken, round((m * (60 + 33 * d + 55 * o) + 400 * o + judged) * max(1, 31 * soft))
     rule = o * (m // each) * (10 * block * block + 60 * block) if each else o * m * (24 * d + 40)
-    twice = 2 * m * (100 + 5 * d)  # what the model answers with both choices for an outlying input
+    twice = 2 * m * (100 + 5 * d)  # predictions with both ways to treat an outlying input
     return taken, round((rule + twice + 150 * m + 100 * d + judged + 500 * o) * max(1, 34 * soft))
 
 
 def whole_cost(at: Size, sections: Sections) -> Cost:
-    """Of waves of integers, with their stages.  Bytes are exact but for padding; instructions are those of cortex-m0plus."""
+    """Cost of the int16 spectrum rules with stages.  Bytes are exact except for padding; instructions are those of cortex-m0plus."""
     (d, o, *_), learning = at, sections["learning"]
     m, stages = FEATURES[learning["rule"]], 4 * o * d + 40 * o + 2 * d + 34
     if learning["rule"] != "spectrum-ekf":
@@ -80,7 +80,7 @@ def whole_cost(at: Size, sections: Sections) -> Cost:
 
 
 def vectors_cost(at: Size, sections: Sections) -> Cost:
-    """Of krls-t; measured for 8 to 64 vectors."""
+    """Cost of krls-t, measured for 8 to 64 vectors."""
     d, o, n, number, soft = at
     stages = d * o + 11 * o + 11 if "label" in sections else 0
     taken = number * ((n + 1) * (n + 2 + o) + n * (d + 2 * o + 8) + 4 * d + 3 * o + 15 + stages)
@@ -88,10 +88,10 @@ def vectors_cost(at: Size, sections: Sections) -> Cost:
 
 
 def bank_cost(at: Size, sections: Sections) -> Cost:
-    """Of a monitor.  Bytes are exact; the time is not limited."""
+    """Cost of a monitor.  Bytes are exact; instructions are 0, because the time is not limited."""
     d, k = at.d, sections["learning"].get("components", 4)
     triangle = d * (d + 1) // 2
-    # of the bank, the course, the blame, the threshold, what surrounds the rule, and the work: numbers, and bytes of counts
+    # (numbers, bytes of counts) of the bank, the course, the blame, the threshold, the frame around the rule, and the work
     parts = (
         ((k + 1) * (triangle + d + 1), 2 * (k + 3) + k + 4),
         (d * (2 * d + 5) + 4, 4 + 2 * (d + 3)),
@@ -104,9 +104,7 @@ def bank_cost(at: Size, sections: Sections) -> Cost:
 
 
 def width(dim: int) -> float:
-    """sigma for models with labels and inputs in standard deviations: the length of a sample, and less if D is below
-    6.
-    """
+    """sigma for models with labels and inputs in standard deviations: a sample's typical length, and less if D < 6."""
     return float(f"{min(1.0, 0.4 + 0.1 * dim) * math.sqrt(dim):.4g}")
 
 
@@ -114,7 +112,7 @@ def width(dim: int) -> float:
 
 
 class Lack(NamedTuple):
-    """What a recipe does not have: a section, or a key of it, or any other word of a key."""
+    """Something that a recipe does not support: a section, a key of it, or any other value of the key than ``but``."""
 
     section: str
     key: str | None = None
@@ -129,7 +127,7 @@ class Lack(NamedTuple):
 
 
 def named(content: Content, keys: Iterable[Lack]) -> list[Lack]:
-    """Those of the keys that the spec has."""
+    """Those of ``keys`` that the spec has."""
     return [key for key in keys if key.named_by(content)]
 
 
@@ -139,7 +137,7 @@ def _lacks(section: str, *keys: str) -> tuple[Lack, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """What a spec without a rule may get: a row of recipes.toml, which says what the fields mean."""
+    """A default for specs without a rule: a row of recipes.toml, which explains the fields."""
 
     sections: Sections
     lacks: tuple[Lack, ...]
@@ -187,31 +185,31 @@ WATCHED, CLASSES = (Lack("novelty"),), _lacks("label", "classes")
 OTHER_KERNEL = Lack("kernel", "function", "gaussian")
 COSTS = {"waves": waves_cost, "whole": whole_cost, "vectors": vectors_cost, "bank": bank_cost}
 RECIPES = tuple(_read())
-"""Groups of recipes that lack the same."""
+"""Groups of recipes that lack the same sections and keys."""
 
 
 def groups(task: str, int16: bool) -> list[list[Recipe]]:
-    """A task's recipes."""
+    """A task's groups of recipes."""
     return [rows for rows in RECIPES if (rows[0].task, rows[0].int16) == (task, int16)]
 
 
 STAGED = groups("number", False)[-1][0].sections
-"""The stages around a rule on raw numbers."""
+"""The stages around a rule that learns numbers from raw data."""
 INPUT_LIMIT = float(STAGED["input"]["max_abs"])
 """Limit of raw inputs.  It may be this large, because the model computes with standardised inputs."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """How a spec without a rule got one; None if the spec names its own.  It is no part of what the spec says: all are equal."""
+    """How a spec without a rule got its rule; None if the spec names one.  Comparisons of specs ignore it."""
 
     report: dict[str, Any] | None = field(default=None, compare=False)
 
 
 def recipe_of(content: Content) -> Recipe:
-    """What the spec gets if it names no rule."""
+    """The recipe that the spec gets if it names no rule."""
     task = "monitor" if named(content, WATCHED) else "class" if named(content, CLASSES) else "number"
-    # monitors are of reals only; what a spec of one in int16 is told, names the monitor's rule
+    # monitors exist for reals only; the error message for an int16 monitor names the monitor's rule
     int16 = _word(content.get("precision")) == "int16" and task != "monitor"
     alike = next(rows for rows in groups(task, int16) if not named(content, rows[0].lacks))
     return next((row for row in alike if row.fits(content)), alike[-1])
@@ -243,14 +241,14 @@ def _made(recipe: Recipe, content: Content) -> Sections:
 def chosen(content: Content) -> dict[str, Any]:
     """How a spec that names no rule gets its rule.
 
-    rule, stages: what it gets.  because: the keys, or the limit, that chose the recipe; otherwise: what it gets without these.  told: all
-    of it in a sentence.
+    rule, stages: what it gets.  because: the keys, or the limit, that decided the recipe.  otherwise: what it gets without these.  told:
+    a sentence with all of this.
     """
     found, full, plain, because = recipe_of(content), completed(content), content, list[str]()
     first = groups(found.task, found.int16)[0]
     for keys in (first[0].lacks, LIMITS):
         given = named(content, keys)
-        limited = keys is LIMITS and found in first[2:]  # it is not the usual one, which is the first or the second
+        limited = keys is LIMITS and found in first[2:]  # not one of the first two, which are usual
         if limited or recipe_of(_without(content, given)) is not found:
             because += [*map(str, given)] or [f"the {found.unlimited:,} bytes that a spec without limits may take"]
             plain = _without(plain, given)
@@ -268,7 +266,7 @@ def chosen(content: Content) -> dict[str, Any]:
 
 
 def _told(sections: Content) -> str:
-    """The rule, and what other recipes with this rule have otherwise."""
+    """The rule, and the sizes in which recipes with this rule differ."""
     learning = sections["learning"]
     sizes = [f"{key} = {learning[key]}" for key in ("features", "block", "components") if key in learning]
     return ", ".join([str(learning["rule"]), *sizes])
@@ -292,7 +290,7 @@ def size_of(content: Content) -> Size:
 
 
 def _scaled(content: Content) -> Sections:
-    """For models of integers: a fixed part of an input's range takes the place of the standard deviation."""
+    """For integer models: input scales that use a fixed part of an input's range instead of the standard deviation."""
     input = _section(content, "input")
     ranges = input.get("max_abs")
     given = list(ranges) if isinstance(ranges, (list, tuple)) else [ranges] * min(_dim(input), DIM_LIMIT)
@@ -302,9 +300,7 @@ def _scaled(content: Content) -> Sections:
 
 
 def scales_by_range(content: Content) -> bool:
-    """Of models of integers: whether a part of an input's range stands for its deviation.  So it is where the spec gives no rule, no
-    scale and no width.
-    """
+    """Whether an integer model scales inputs by their ranges: true if the spec gives no rule, no scale and no width."""
     return not named(content, (*_lacks("learning", "rule"), *_lacks("input", "scale"), *WIDTHS))
 
 

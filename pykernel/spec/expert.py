@@ -1,4 +1,4 @@
-"""The linear expert beside a model: its section of a spec."""
+"""The linear expert next to a model: its section of a spec."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from pykernel.spec.sections import Counts, Section
 
 
 class Mixture(Section):
-    """A linear expert beside the model: the answer, or each class's probability, is the mean of both, weighted by how right they
-    have been lately.
-    """
+    """A linear expert next to the model: answers, or class probabilities, are the mean of both, weighted by their recent accuracy."""
 
     blocks: bool = Field(
         False,
@@ -35,7 +33,7 @@ class Mixture(Section):
 
 
 def extents(mixture: Mixture | None, dim: int, outputs: int) -> dict[str, int]:
-    """Sizes of what the linear expert keeps; 0 without one."""
+    """Sizes of the linear expert's memory; 0 without an expert."""
     if mixture is None:
         return {"EXPERT": 0, "LAST": 0}
     return {"EXPERT": dim + 1 + (outputs if mixture.last else 0), "LAST": mixture.last}

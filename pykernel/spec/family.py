@@ -8,23 +8,23 @@ from typing import Any, NoReturn, Protocol
 from pykernel.dialect.program import LabelKind, Program
 
 STATE_LIMIT = 64 * 2**20
-"""Most bytes of one model.  No microcontroller has more; and a typing error must not fill a PC's memory."""
+"""Most bytes of one model.  No microcontroller has more, and a typing error must not fill a PC's memory."""
 
 REHEARSAL_LIMIT = 2**27
-"""Approximate limit of the numbers that a self-test touches: seconds on a PC, below a minute on a board of 100 MHz."""
+"""Approximate limit of the numbers that a self-test touches: it takes seconds on a PC, and less than a minute on a board at 100 MHz."""
 
 Refuse = Callable[[str, str], NoReturn]
-"""A function (where, sentence): where is such as "[learning] eta"; the sentence says what is wrong and what would be
-right.
+"""A function (where, sentence): where is a place such as "[learning] eta"; the sentence says what is wrong and what
+would be right.
 """
 
 
 class Family(Protocol):
     """Models that share a program."""
 
-    rules: Mapping[str, str]  # each with the form of its models in a word, such as "linear"
+    rules: Mapping[str, str]  # rule -> the form of its models in one word, such as "linear"
     programs: Mapping[LabelKind, Program]
-    spec: type[Any]  # a class below pykernel.spec.base.Spec, whose sections say which keys there are
+    spec: type[Any]  # a subclass of pykernel.spec.base.Spec, whose sections say which keys there are
     # whether the models learn sample by sample from raw inputs; ``choose`` and ``plan`` compare only these
     online: bool
 
@@ -39,7 +39,7 @@ class Family(Protocol):
 
 
 class Models:
-    """A family alone with its class of specs, which therefore knows it: ``Spec.family``."""
+    """A family that is the only one of its class of specs, so the class can refer to it: ``Spec.family``."""
 
     spec: type[Any]
     online = False

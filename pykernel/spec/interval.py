@@ -10,17 +10,17 @@ from pydantic import Field
 from pykernel.spec.sections import Section
 
 PACE = 0.2
-"""How fast the width follows: measured by docs/records.md, intervals."""
+"""How fast the interval's width adapts; tuned in docs/records.md, intervals."""
 
 
 class IntervalSection(Section):
-    """An interval around each answer, in which a part of the labels lies."""
+    """An interval around each answer that covers a given part of the labels."""
 
     level: float = Field(0.9, ge=0.5, le=0.99, description="part of the labels that the interval covers")
 
 
 def parameters(spec: Any) -> dict[str, Any]:
-    """Values of IntervalConfig, for a rule that hears the answer which it gave."""
+    """Values of IntervalConfig, for a rule that compares each label with the answer that it gave."""
     section = getattr(spec, "interval", None)
     level = section.level if section is not None else 0.5
     return {

@@ -20,7 +20,7 @@ MATERN = tuple(MATERN_UNITS)
 INDEFINITE = tuple(name for name, rule in KERNEL_RULES.items() if not rule.definite)
 """Kernels that are not positive definite."""
 HIDDEN = tuple(name for name, rule in KERNEL_RULES.items() if rule.hidden)
-"""Units of a network's hidden layer, and random features: functions of a'b and an offset of each vector."""
+"""Units of a network's hidden layer, and random features: functions of a'b and of each vector's offset."""
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "fourier": lambda turns: np.cos(2 * np.pi * turns),
     "relu": lambda t: np.maximum(t, 0.0),
@@ -28,7 +28,7 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logistic": lambda t: 0.5 + 0.5 * np.tanh(t / 2),
     "identity": lambda t: t,
 }
-"""What they are of a'b + offset, in float64."""
+"""Their functions of a'b + offset, in float64."""
 UNIT = tuple(name for name, rule in KERNEL_RULES.items() if rule.unit)
 """Kernels with k(x, x) = 1 for every x."""
 
@@ -71,7 +71,7 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
 
 
 def validate_scaling(spec: Spec, refuse: Refuse) -> None:
-    """Refuse scalings of another length than the inputs, or of numbers beyond the precision."""
+    """Refuse scalings whose length differs from the inputs', or whose numbers exceed the precision."""
     low, high = SQUARED.ends(spec.precision)
     for key, values in zip(("center", "scale"), spec.scaling, strict=True):
         if values is not None and len(values) != spec.dim:
@@ -97,7 +97,7 @@ def reach(spec: Spec) -> np.ndarray:
 def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
     """A bound of |k(x, v)| for inputs x within the limit and vectors whose elements are bounded by ``vectors``, (DIM,).
 
-    Refuses an input limit with which a kernel value, or a step on the way to it, could overflow.
+    Refuses an input limit with which a kernel value, or an intermediate result, could overflow.
     """
     kernel, own = spec.kernel, reach(spec)
     assert kernel is not None

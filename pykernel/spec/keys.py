@@ -1,4 +1,4 @@
-"""The keys that every model has, what they say by themselves, and their text.
+"""The keys that every model has, the values that follow from them alone, and their TOML text.
 
 Each family has a subclass of ``Spec`` (``pykernel.spec.base``) with the sections that the family declares.
 """
@@ -36,7 +36,7 @@ from pykernel.spec.sections import (
 from pykernel.spec.signal import SignalSection
 
 FORMAT: Literal[2] = 2
-"""Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had keys that left; all others mean the same."""
+"""Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had keys that were removed; all other keys mean the same."""
 
 
 def is_prefix(name: str) -> bool:
@@ -45,7 +45,7 @@ def is_prefix(name: str) -> bool:
 
 
 def checked_name(name: str) -> str:
-    """The name of a model.  Raises ValueError with a sentence without its beginning."""
+    """The name of a model.  Raises ValueError with a sentence that lacks its beginning."""
     if not is_prefix(name):
         raise ValueError(
             f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
@@ -89,7 +89,7 @@ class Keys(Section):
     def __getattr__(self, name: str) -> Any:
         """A section that other families have.
 
-        It is None if several families share the section; else AttributeError.
+        It is None if several families share the section; else AttributeError is raised.
         """
         if name in ("kernel", "expansion", "linear"):
             return None
@@ -103,7 +103,7 @@ class Keys(Section):
         return (section, key) in declared and self.why_ignored(section, key) is None
 
     def why_ignored(self, section: str, key: str) -> str | None:
-        """Why a key has no effect beside the spec's other keys, and what to do; None if it has an effect."""
+        """Why a key has no effect with the spec's other keys, and what to do; None if it has an effect."""
         field = type(self).model_fields[section]
         kind = section_of(field)
         assert kind is not None
@@ -127,13 +127,13 @@ class Keys(Section):
 
     @property
     def names(self) -> dict[str, tuple[str | None, ...]]:
-        """Names whose order decides what numbers mean: of a sample's numbers and then the labels, None where there is none; of classes."""
+        """Names whose order gives numbers their meaning: columns (inputs, then labels; None if unnamed), and classes."""
         inputs = self.sample_columns or (None,) * self.width
         return {"columns": (*inputs, *self.label_columns), "classes": self.label.classes or ()}
 
     @property
     def formulas(self) -> dict[int, str]:
-        """Position in a sample -> how the firmware computes this number; of those of which it is known."""
+        """Position in a sample -> how the firmware computes this number, for those with a known formula."""
         found = {}
         for line in self.input.formulas or ():
             begins = {
@@ -199,7 +199,7 @@ class Keys(Section):
 
     @property
     def completes(self) -> bool:
-        """Whether something stands in for missing inputs."""
+        """Whether missing inputs are replaced by other values."""
         return missing.choice(self) != "refuse"
 
     @property
@@ -238,10 +238,10 @@ class Keys(Section):
         return {"signal": {"lags": [0]} | windowed}
 
     def to_toml(self, complete: bool = False) -> str:
-        """The spec as the text of a TOML file.  Keys that were not given are left out, but for ``format``.
+        """The spec as the text of a TOML file.  Keys that were not given are left out, except ``format``.
 
-        complete: write every key that has an effect, with its value; so a changed default of a later version does not
-        change the model.  A key without a value is left out, which means that there is none.
+        complete: write every key that has an effect, with its value, so that a later version with other defaults does not
+        change the model.  A key whose value is None is left out.
         """
         given: dict[str, Any] = {"name": self.name, "format": FORMAT}
         given |= self.model_dump(mode="json", exclude={"format"}, exclude_unset=not complete)
@@ -269,7 +269,7 @@ class Keys(Section):
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML has it; a table of numbers with a line for each row, formulas with a line for each."""
+    """A value as TOML text, with a line for each row of a table and for each formula."""
     if isinstance(value, (list, tuple)):
         if value and (isinstance(value[0], (list, tuple)) or " = " in str(value[0])):
             return "[\n" + "".join(f"    {_toml(row)},\n" for row in value) + "]"

@@ -1,4 +1,4 @@
-"""[input] missing: what stands in for missing inputs."""
+"""[input] missing: what replaces missing inputs."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pykernel.dialect.program import Program
 from pykernel.spec.family import Refuse
 
 WORDS = {"mean": "its mean", "hold": "its latest value"}
-"""Choice -> words for what stands in."""
+"""Choice -> words for the value that replaces a missing input."""
 
 
 def choice(spec: Any) -> str:
-    """What becomes of a sample with a missing input: refuse, mean or hold."""
+    """What happens to a sample with a missing input: refuse, mean or hold."""
     return str(getattr(spec.input, "missing", "refuse"))
 
 
 def around(spec: Any, program: Program) -> Program:
-    """The program, with samples completed before anything else if the spec says so."""
+    """The program; if the spec says so, it first replaces the missing inputs of a sample."""
     chosen = choice(spec)
     return program if chosen == "refuse" else with_stand_ins(program, WORDS[chosen])
 
 
 def validate(spec: Any, refuse: Refuse) -> None:
-    """Refuse stand-ins that are not known."""
+    """Refuse replacement values that are not known."""
     chosen = choice(spec)
     if chosen == "refuse":
         return

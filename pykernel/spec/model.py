@@ -1,4 +1,4 @@
-"""Reading a spec: first the rule, then the sections that the rule's family declares.
+"""Read a spec: first the rule, then the sections that the rule's family declares.
 
 A key of another family is refused; the message names the rules that have the key.
 """
@@ -62,7 +62,7 @@ from pykernel.spec.signal import SignalSection
 __all__ = ["DIM_LIMIT", "N_MAX_LIMIT", "OUTPUTS_LIMIT", "Spec", "load_spec", "make_spec", "shown_value", "visible_name"]
 
 SPEC_LIMIT = 8 * STATE_LIMIT
-"""Most bytes of a spec's text.  A number of a table takes more bytes as text than in the model's memory."""
+"""Largest size of a spec's text, in bytes.  A number in a table takes more bytes as text than in the model's memory."""
 
 FAMILIES: tuple[Family, ...] = (
     *KERNEL_MODELS,
@@ -83,7 +83,7 @@ FAMILIES: tuple[Family, ...] = (
     INT16_FILTER_MODELS,
     INT16_FROZEN_MODELS,
 )
-"""All families.  Those whose specs are of ``Int16Spec`` have rules of the others, in integers."""
+"""All families.  Those whose specs are subclasses of ``Int16Spec`` compute the rules of other families in integers."""
 
 
 def rules() -> dict[str, Family]:
@@ -111,7 +111,7 @@ def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
 
 
 def rate_of(rule: str | None) -> str | None:
-    """The key of [learning] that is a rule's learning rate; None for least squares, and without a rule."""
+    """The key of [learning] that is a rule's learning rate; None for least squares, or if there is no rule."""
     family = rules().get(rule) if isinstance(rule, str) else None
     keys = fields_of(family.spec, str(rule)) if family is not None else ()
     marks = ((key, mark) for _, key, field in keys for mark in field.metadata if isinstance(mark, Rate))
@@ -125,7 +125,7 @@ def keys_of(section: str) -> list[str]:
 
 
 def key_with(word: str) -> str | None:
-    """The key, as a spec writes it, that has a word among its values; None if no key has it."""
+    """The key, as written in a spec, that has a word among its values; None if no key has it."""
     if word in rules():
         return "[learning] rule"
     fields = (field for rule, family in rules().items() for field in fields_of(family.spec, rule))
@@ -138,8 +138,10 @@ def _words(annotation: Any) -> set[str]:
 
 
 def meant(word: str, known: Collection[str], otherwise: str, of: str = "") -> str:
-    """The end of a sentence about an unknown word of the key ``of``: the other key that has it, or the known one that was probably
-    meant, else ``otherwise``."""
+    """The end of a message about a word that the key ``of`` does not have.
+
+    It names another key that has the word, or the known word that was probably meant; else it is ``otherwise``.
+    """
     key = None if word in known else key_with(word)
     return word_meant(word, known, otherwise) if key in (None, of) else f"{otherwise} ({word!r} is for {key})"
 
@@ -170,7 +172,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
         raise UserError(f"{where}: is not TOML: {error}; {help_}") from None
     except OSError as error:
         raise UserError(f"{where}: cannot be read ({error.strerror}); give the path of a TOML file") from None
-    except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets, NUL in the path
+    except (ValueError, RecursionError):  # a number with thousands of digits, thousands of brackets, NUL in the path
         raise UserError(f"{where}: is not a spec; {help_}") from None
     spec = _validated(content, where, written=True)
     if (named := _custom_names(spec, where)) is None:
@@ -187,7 +189,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
 def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | None = None) -> Spec:
     """A spec from nested dictionaries.
 
-    where: the beginning of an error's sentence.  custom: the user's kernel, if the spec names one.
+    where: the beginning of error messages.  custom: the user's kernel, if the spec names one.
     """
     spec = _validated(content, where)
     if (named := _custom_names(spec, where)) is None:
@@ -206,7 +208,7 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
 def _validated(content: Mapping[str, Any], where: str, written: bool = False) -> Spec:
     """The validated spec.
 
-    written: whether a person wrote the content.  The dump of a spec also has the keys that follow from its [signal].
+    written: whether a person wrote the content.  A dumped spec also has the keys that follow from its [signal].
     """
     try:
         return _judged(content, written)
@@ -250,7 +252,7 @@ def _judged(content: Any, written: bool) -> Spec:
 
 
 def _need_format(content: Any) -> None:
-    """Refuse a spec of another format before anything else in it is judged: its keys may mean something that is not known here."""
+    """Refuse a spec of another format before checking anything else: its keys may have meanings unknown to this version."""
     number = content.get("format", FORMAT) if isinstance(content, Mapping) else FORMAT
     if type(number) is int and 1 <= number <= FORMAT:
         return
@@ -264,10 +266,10 @@ def _need_format(content: Any) -> None:
 
 
 def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
-    """A sentence about the number because of which the spec cannot be computed; None if no single number is the cause.
+    """A message about the number that makes the spec impossible to compute; None if no single number is the cause.
 
-    Each number alone is allowed.  A number is the cause if the spec is accepted with another value in its place.  If
-    there are several such numbers, the one farthest from 1 is named, with the nearest value that is accepted.
+    Each number is allowed by itself.  A number is the cause if the spec is accepted with another value instead.  If
+    there are several such numbers, the message names the one farthest from 1, with the nearest value that is accepted.
     """
     keys = [(s, key, value) for s, own in content.items() if isinstance(own, Mapping) for key, value in own.items()]
     numbers = [(s, key, value, max(_octaves(value), key=abs, default=0.0)) for s, key, value in keys]
@@ -392,8 +394,7 @@ def _family(content: Any) -> tuple[str, Family]:
 
 
 def _own(content: Any, kind: type[Spec], rule: str) -> Any:
-    """The content without keys that the rule does not have but that have their default value, so that they change
-    nothing.
+    """The content without the keys of other rules that have their default value and so change nothing.
 
     Refuses such a key with any other value.
     """
@@ -429,7 +430,7 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
 def _matters(
     kind: type[Spec], rule: str, mine: Collection[tuple[str, str | None]], section: str, key: str, value: Any
 ) -> bool:
-    """Whether a key must be kept; not if the rule does not have it and it has its default value.
+    """Whether a key must be kept: not if it belongs to other rules and has its default value.
 
     mine: the sections and keys of the rule.  Refuses a key of another rule with any other value.
     """
@@ -451,7 +452,7 @@ def _refuse_old_names(section: str, key: str, value: Any) -> None:
 
 
 def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:
-    """The declaration of a key that the rule does not have, but another rule of the same spec class has."""
+    """The declaration of a key that only other rules of the same spec class have."""
     own = section_of(kind.model_fields[section]) if section in kind.model_fields else None
     return [] if own is None or key not in own.model_fields else [own.model_fields[key]]
 
@@ -544,7 +545,7 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
 
 
 def _expected(first: Any, others: list[Any], nested: bool) -> str:
-    """What would be right, in the words of the first error.  nested: whether it is of a value within a key's value."""
+    """What would be right, in the words of the first error.  nested: whether the error is about a value within a key's value."""
     message = first["msg"]
     for pydantic, ours in SAID.items():
         message = message.replace(pydantic, ours)

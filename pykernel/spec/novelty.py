@@ -13,24 +13,25 @@ from pykernel.spec.sections import Counts, Section, Within, shown_value
 
 THRESHOLD_HORIZON = 1000
 UPPER = 0.1
-"""The threshold's quantile is exceeded by this part of the rows, or by twice the wanted rate where that is more."""
+"""The fraction of rows above the threshold's quantile; twice the false-alarm rate if that is more."""
 SHAPE, SHAPE_ARMED = 0.2, 0.05
-"""Of the generalised Pareto distribution beyond the quantile: its tail is heavier than an exponential one (0).  A threshold that is armed
-can hardly sink: it has to begin where small rates need it."""
+"""Shape of the generalised Pareto distribution beyond the quantile; 0 would be an exponential tail.  The second value is for monitors that
+arm: an armed threshold can hardly fall, so it must begin at the level that small false-alarm rates need."""
 CORRECTION, UNDONE = 0.02, 2e-4
-"""A row in alarm raises the threshold by the first, in mean excesses, and by more for small rates: a quiet row lowers it by the second,
-or by more for large ones.  All were chosen on simulated plants (docs/records.md, alarms)."""
+"""Changes of the threshold, in mean excesses: a row in alarm raises it by the first value (more for small rates), a quiet row lowers it by
+the second (more for large rates).  All were chosen on simulated plants (docs/records.md, alarms)."""
 EXCESS_ARMED = 3.0
-"""Largest mean excess once the monitor is armed, in usual spreads of a level."""
+"""Largest mean excess once the monitor is armed, in units of a level's usual spread."""
 HELD, HELD_RATE, REFILL = 20, 1000, 1.5
-"""Once armed, so many rows in alarm teach the threshold one after the other, and 1.5 times as many as promised of those that follow."""
+"""Once armed, the threshold learns from a limited number of rows in alarm: HELD + HELD_RATE · rate in a row.  Each further row allows
+REFILL · rate more, where rate is the false-alarm rate."""
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
-"""Units of a time."""
+"""Unit of time -> seconds."""
 
 
 def rows_of(given: Any, info: ValidationInfo) -> Any:
-    """A number of rows that is given as a time, such as "8 h"; anything else as it is.  Raises ValueError."""
+    """Convert a time such as "8 h" to a number of rows; return anything else unchanged.  Raises ValueError."""
     if not isinstance(given, str):
         return given
     if given == "never":
@@ -45,7 +46,7 @@ def rows_of(given: Any, info: ValidationInfo) -> Any:
 
 Counted = Annotated[int, Field(ge=2, le=LONG)]
 RowsOrTime = Annotated[Counted, BeforeValidator(rows_of, json_schema_input_type=Counted | str)]
-"""A number of rows, or where it is known how many there are in a second, a time."""
+"""A number of rows; also a time, if the number of rows per second is known."""
 
 
 class Novelty(Section):

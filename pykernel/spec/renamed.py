@@ -1,6 +1,6 @@
-"""Former names of a spec's keys and words, those that a spec has no longer, and names in other libraries.
+"""Former names of a spec's keys and words, removed keys and words, and names in other libraries.
 
-Such a name is refused; the message gives the present name, or says what to write in its place.
+Such a name is refused; the message gives the present name, or says what to write instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ELSEWHERE = {
 
 
 def word_meant(word: str, known: Collection[str], otherwise: str) -> str:
-    """The end of a sentence about an unknown word: the known one that was probably meant, else ``otherwise``."""
+    """The end of a message about an unknown word: the known word that was probably meant, else ``otherwise``."""
     here = ELSEWHERE.get(word.lower(), word)
     return did_you_mean(here if here in known else word, known, otherwise)
 

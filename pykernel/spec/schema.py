@@ -1,4 +1,4 @@
-"""The declarations of all families, for readers: a JSON Schema for editors, a key in the words of a docstring."""
+"""The declarations of all families as a JSON Schema for editors, and each key in the words of a docstring."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def spec_schema() -> Schema:
 
 
 def _has(key: str, value: Schema | None = None) -> Schema:
-    """The schema of what has a key, with such a value."""
+    """The schema of an object that has a key, with this value."""
     return {"properties": {key: value or {}}, "required": [key]}
 
 
@@ -83,7 +83,7 @@ def _if(names: list[str], int16: bool) -> Schema:
 
 
 def _defaults(names: list[str], int16: bool) -> Iterator[Schema]:
-    """The schemas of specs that name no rule and get one of ``names``, if limits do not forbid it."""
+    """The schemas of specs that name no rule and get one of ``names``, unless limits forbid it."""
     watched, classes = _has("novelty"), _has("label", _has("classes"))
     learns = [] if int16 else [{"not": watched}]
     for task, of in (("monitor", [watched]), ("class", [*learns, classes]), ("number", [*learns, {"not": classes}])):
@@ -120,7 +120,7 @@ def _section(whole: Schema, field: FieldInfo, spec: type[Spec], rule: str) -> Sc
 
 
 def _all_keys(section: str) -> Schema:
-    """The keys of a section over all families, and all of their words, for completion in editors."""
+    """All keys of a section, over all families, and all rules, for completion in editors."""
     made: Schema = {}
     for rule, family in rules().items():
         field = declared(section).get(rule)
@@ -133,8 +133,8 @@ def _all_keys(section: str) -> Schema:
 
 
 def _plain(schema: Any, kinds: Schema) -> Any:
-    """The schema without null, which TOML does not have, and without titles that only repeat the keys.  kinds: tables within a
-    section, which are put in their places.
+    """The schema without null, which TOML does not have, and without titles that only repeat the keys.  kinds: tables within
+    sections, which replace the references to them.
     """
     if isinstance(schema, list):
         return [_plain(each, kinds) for each in schema]
@@ -156,8 +156,9 @@ def _summary(section: str) -> str:
 
 
 def key_told(section: str, key: str, of: Collection[str]) -> tuple[str, str, Any]:
-    """For docstrings: a key's type, its meaning in each of the rules, and its default if all rules have the same
-    one; else the meanings tell it.
+    """For docstrings: a key's type, its meaning in each of the rules, and its default.
+
+    If the rules have different defaults, the meanings include them, and the default is None.
     """
     having = {rule: field for rule, field in declared(section, key).items() if rule in of}
     defaults = dict.fromkeys(field.default for field in having.values())

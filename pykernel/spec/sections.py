@@ -30,7 +30,7 @@ DIM_LIMIT = 1024
 OUTPUTS_LIMIT = 64
 NAME_LIMIT, FORMULA_LIMIT = 100, 1000
 RANGE = re.compile(r"(.*?)([0-9]{1,9})\.\.(\1)([0-9]{1,9})")
-"""Columns that are numbered, in a spec: "x0..x63"."""
+"""A range of numbered columns in a spec, such as "x0..x63"."""
 
 ROWS_LIMIT = 2**16
 """Most rows of a table in a spec, and most numbers of a row."""
@@ -41,7 +41,7 @@ Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_leng
 def shown_value(value: Any) -> str:
     try:
         text = ascii(value).replace("\n", " ")  # an array has lines
-    except (RecursionError, ValueError):  # a thousand tables within each other, a number of thousands of digits
+    except (RecursionError, ValueError):  # a thousand nested tables, a number with thousands of digits
         text = "too long to show"
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -64,7 +64,7 @@ def _is_visible(text: str, most: int) -> bool:
 
 
 def visible_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Formulas, which are printed into comments, as names are."""
+    """Formulas.  They are printed into comments, so they are checked like names."""
     for line in lines:
         if not _is_visible(line, FORMULA_LIMIT):
             raise ValueError(f"holds {shown_value(line)}; a formula must have 1 to {FORMULA_LIMIT} visible characters")
@@ -79,7 +79,7 @@ def list_of_names(names: Any) -> Any:
 
 
 def in_range(name: Any) -> list[Any]:
-    """The names that a range such as "x0..x63" stands for; of anything else itself alone.  Raises ValueError."""
+    """The names that a range such as "x0..x63" stands for; anything else alone in a list.  Raises ValueError."""
     found = RANGE.fullmatch(name) if isinstance(name, str) else None
     if found is None:
         return [name]
@@ -92,7 +92,7 @@ def in_range(name: Any) -> list[Any]:
 
 
 def different(least: int, most: int, must: str) -> AfterValidator:
-    """Marks names, ``least`` to ``most`` of them, that are visible, and of which no two are the same."""
+    """Marks a list of ``least`` to ``most`` names that must be visible and all different."""
 
     def checked(names: tuple[str, ...]) -> tuple[str, ...]:
         if not least <= len(names) <= most:
@@ -107,7 +107,7 @@ def different(least: int, most: int, must: str) -> AfterValidator:
 
 Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(list_of_names)]
 TAKES_RANGES = object()
-"""Marks a key whose ranges of names are replaced by the names, before anything is chosen by how many there are."""
+"""Marks a key in which ranges of names are expanded before anything depends on the number of names."""
 Columns = Annotated[Names, TAKES_RANGES]
 
 
@@ -187,7 +187,7 @@ class Counts:
 
     ``eta: Annotated[float, Counts('is of head = "logistic"; leave it out', ("subspace.head",), ("logistic",))]``
 
-    otherwise: what is wrong with the key beside any other value, {}, and what would be right.
+    otherwise: the message if the other key has any other value, {}: what is wrong, and what would be right.
     of: other keys, or properties of the spec; one of them must have one of the values.  values: None if any value will do.
     """
 
@@ -210,7 +210,7 @@ def _at(spec: Any, name: str) -> Any:
 
 @dataclass(frozen=True)
 class Within:
-    """Marks a number whose limits depend on the precision: (least, most) in float32, which holds for int16, and in float64."""
+    """Marks a number whose limits depend on the precision: (least, most) in float32, also used for int16, and in float64."""
 
     float32: tuple[float, float]
     float64: tuple[float, float]
@@ -229,11 +229,11 @@ class Within:
 
 
 SQUARED = Within(float32=(1e-18, 1e18), float64=(1e-150, 1e150))
-"""Of numbers whose squares must be normal numbers."""
+"""Limits of numbers whose squares must be normal numbers."""
 
 
 class Fading:
-    """Marks a factor that fades what is old: it is 1, or so far below 1 that rounding leaves something of it."""
+    """Marks a forgetting factor: it is 1, or so far below 1 that the difference survives rounding."""
 
     def wrong(self, value: float, precision: str) -> str | None:
         """As ``Within.wrong``."""
@@ -320,7 +320,7 @@ class Input(Section):
 
 
 class StandardisedInput(Input):
-    """What a model sees that learns sample by sample, and may standardise what it sees."""
+    """Inputs of a model that learns sample by sample and may standardise them."""
 
     standardise: bool = Field(
         False,
@@ -352,7 +352,7 @@ class StandardisedInput(Input):
 
 
 class ScaledInput(Input):
-    """What a model sees whose vectors must stay where they are: a scaling that does not change."""
+    """Inputs of a model whose vectors are fixed: their scaling must not change."""
 
     center: Numbers | None = Field(
         None, strict=False, description="a number for each input: the kernel sees (x − center) · scale"
@@ -363,7 +363,7 @@ class ScaledInput(Input):
 
 
 class FrozenInput(ScaledInput):
-    """What a model sees that does not learn."""
+    """Inputs of a model that does not learn."""
 
     missing: Literal["refuse", "mean"] = Field(
         "refuse",
@@ -372,7 +372,7 @@ class FrozenInput(ScaledInput):
 
 
 class GivenInput(ScaledInput):
-    """What a model sees that learns sample by sample, over vectors that stay where they are."""
+    """Inputs of a model that learns sample by sample, with fixed vectors."""
 
     missing: Literal["refuse", "mean", "hold"] = Field(
         "refuse",
@@ -381,7 +381,7 @@ class GivenInput(ScaledInput):
 
 
 class AnyInput(StandardisedInput, ScaledInput):
-    """What a model sees that learns sample by sample: scaled by numbers that are given, or by running ones."""
+    """Inputs of a model that learns sample by sample, scaled by given numbers or by running statistics."""
 
 
 class Label(Section):
@@ -415,7 +415,7 @@ else:
 
 
 def _of_kernels(key: str) -> Counts:
-    """Marks a key of [kernel] that some kernels have no use for."""
+    """Marks a key of [kernel] that only some kernels have."""
     owners = tuple(name for name, rule in KERNEL_RULES.items() if key in rule.keys)
     *others, last = owners
     listed = f"{', '.join(others)} and {last}" if others else last
@@ -430,7 +430,7 @@ UNLIKE_UNIT = Counts(
 
 
 class KernelSection(Section):
-    """How near two inputs are: k(a, b)."""
+    """How similar two inputs are: the kernel k(a, b)."""
 
     function: KernelFunctionName = Field(
         "gaussian", description="; ".join(f"{name}: {rule.says}" for name, rule in KERNEL_RULES.items())
@@ -498,7 +498,7 @@ def fpu_of(cpu: str) -> str:
 
 
 class TargetSection(Section):
-    """What the model may take on the device.  It changes no byte of the C, but where no rule is named: there `ram` chooses the model."""
+    """Limits of the model on the device.  They change no byte of the C, except if no rule is named: then they decide which rule is chosen."""
 
     name: CPU | None = Field(
         None,
@@ -519,7 +519,7 @@ class TargetSection(Section):
 
 
 def _training(given: Any) -> tuple[tuple[str, str | int | float | bool], ...]:
-    """Keys and values of [training], which ``request.training`` declares; several numbers are one text, as after --set."""
+    """Keys and values of [training], which ``request.training`` declares; a list of numbers becomes one string, as after --set."""
     if not isinstance(given, dict):
         raise ValueError(f"is {shown_value(given)}; it must be a table of keys")
     known, found = {each.name.strip("_"): each for each in declared(Training)}, []

@@ -27,7 +27,7 @@ from pykernel.spec.sections import (
 CHANNELS_LIMIT = 64
 WINDOW_LIMIT = 65536
 POWER_LIMITS = {"kurtosis": 1e8, "skewness": 1e11}
-"""Largest `max_abs`: float32 holds its powers, summed over the longest window."""
+"""Largest `max_abs` whose powers, summed over the longest window, fit in float32."""
 STEPS_LIMIT = 65536
 PERIOD_LIMIT = 2**24  # a clock counts integers in float32; int16 has another limit
 
@@ -66,7 +66,7 @@ Band = Annotated[tuple[float, float], Field(strict=False), BeforeValidator(_pair
 
 
 class SignalSection(Section):
-    """Raw samples as they come, and what the model sees of them."""
+    """Raw samples, and the features that the model gets from them."""
 
     channels: Annotated[Columns, different(1, CHANNELS_LIMIT, "each channel must be another column")] = Field(
         description="names of a raw sample's numbers, as in the data's header"
@@ -216,7 +216,7 @@ class SignalSection(Section):
     def bins(self, low: float, high: float) -> tuple[int, int]:
         """The first frequency index of the band low <= f < high, and the index after its last one.
 
-        Index 0 never belongs.
+        Index 0 is never included.
         """
         assert self.rate is not None and self.window is not None
         width = self.rate / self.window
@@ -263,10 +263,10 @@ class Row:
 class Plan:
     """The computations of a signal stage.
 
-    measures: are computed in each step; sorted by kind.  ``of`` is the channel or the pair of channels.
-    features: the model's inputs; sorted by kind.  ``of`` is the measure or the period; ``steps`` is the lag in steps,
+    measures: computed in each step, sorted by kind.  ``of`` is the channel or the pair of channels.
+    features: the model's inputs, sorted by kind.  ``of`` is the measure or the period; ``steps`` is the lag in steps,
     or the number of steps that are averaged.
-    oldest: how many steps before the newest one the features need.
+    oldest: how many steps back the features reach.
     """
 
     measures: tuple[Row, ...]
@@ -327,7 +327,7 @@ def rows_a_second(content: Any) -> float | None:
 
 
 def sensors_of(signal: SignalSection) -> tuple[int, ...]:
-    """For each feature the channel that it is of; pairs of channels, and phases, are sensors of their own."""
+    """For each feature, the index of its channel; each pair of channels, and each phase, is a separate sensor."""
     plan, count = plan_of(signal), len(signal.channels)
     found = []
     for row in plan.features:
@@ -363,7 +363,7 @@ def inputs_of(signal: SignalSection) -> dict[str, Any]:
 
 
 def complain_of_reals(signal: SignalSection, precision: Any) -> None:
-    """Raises ValueError, a sentence, for keys that only models of integers have, and for powers that overflow
+    """Raises ValueError, a sentence, for keys that only integer models have, and for powers that overflow
     float32.
     """
     if isinstance(signal.max_abs, tuple):
@@ -499,7 +499,7 @@ PI = 0x3243F6A8885A308D313198A2E
 
 @functools.lru_cache(maxsize=8)
 def cosines(whole: int) -> tuple[float, ...]:
-    """cos(2 pi c / whole) for c < whole / 2, computed in integers: so the result is the same on every machine."""
+    """cos(2 pi c / whole) for c < whole / 2, computed in integers so that the result is the same on every machine."""
 
     def near(angle: int) -> int:
         # 1 - x^2 / 2! + x^4 / 4! ..., in units of 2^-96
@@ -541,7 +541,7 @@ def completed(
         raise ValueError("ahead is of a forecast, and [label] column is none of the channels; leave it out")
     for key in ("columns", "dim", "max_abs", "resolution", "offset"):
         found, own = (list(value) if isinstance(value, tuple) else value for value in (given.get(key), made.get(key)))
-        free = not written or (key == "max_abs" and "resolution" in made)  # ranges of whole numbers may be narrower
+        free = not written or (key == "max_abs" and "resolution" in made)  # in int16, ranges may be narrower
         if found is not None and not (free and found == own):
             raise ValueError(f"[input] {key} goes against [signal], whose features are the inputs; leave it out")
     completed = {**content, "input": {**given, **made}}

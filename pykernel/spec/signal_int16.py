@@ -1,4 +1,4 @@
-"""Raw signals in whole numbers: how channels, measures and features are scaled, so that nothing overflows."""
+"""Raw signals in integers (int16): how channels, measures and features are scaled so that nothing overflows."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def measure_units(signal: SignalSection) -> np.ndarray:
 
 
 def _centers(signal: SignalSection, given: Mapping[str, Any]) -> list[float]:
-    """The centers that the user has given: the number that is subtracted from each feature."""
+    """The centers that the user has given, which are subtracted from the features; 0 if there are none."""
     center, count = given.get("center"), len(plan_of(signal).features)
     known = isinstance(center, (list, tuple)) and len(center) == count
     return [float(c) for c in center] if known else [0.0] * count  # type: ignore[union-attr]
@@ -131,7 +131,7 @@ def shifts_of(signal: SignalSection, centers: Sequence[float]) -> list[int]:
 def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]:
     """The model's inputs as keys of [input].  given: the keys that the user wrote.
 
-    If no scale is given, the kernel sees a feature at its largest magnitude as 1.
+    If no scale is given, features are scaled so that their largest magnitude is 1.
     """
     features, centers = _units(signal)[1], _centers(signal, given)
     names = [row.name for row in plan_of(signal).features]

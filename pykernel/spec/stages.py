@@ -17,7 +17,7 @@ from pykernel.spec.sections import Counts, KernelSection, Label, Numbers, Sectio
 
 
 class StagedLabel(Label):
-    """What a model learns to predict sample by sample, and may take the mean off."""
+    """What a model learns to predict sample by sample; the label's running mean may be subtracted first."""
 
     center: bool = Field(
         False, description="take the label's running mean off before the model learns, and add it to the prediction"
@@ -52,13 +52,13 @@ ContinuedGain = Annotated[
 
 
 class ContinuedLabel(StagedLabel):
-    """What a model learns that goes on from a trained one: the gain is a factor of what was learned, not of the trained function."""
+    """The label of a model that continues from a trained one: the gain multiplies what was learned since, not the trained function."""
 
     gain: ContinuedGain = True
 
 
 class LinearPart(Section):
-    """A linear function of the inputs beside the model, which learns what the linear function leaves."""
+    """A linear function of the inputs, in addition to the model, which learns the residual of the linear function."""
 
     eta: float = Field(0.02, gt=0, le=1, description="learning rate of the linear part (normalised LMS)")
 
@@ -75,9 +75,9 @@ class StagedSpec(Spec):
 
 GAIN_HORIZON = 300
 NOISE = {"noise_first": 0.1, "noise_known": 0.05, "noise_low": 0.01, "noise_high": 3.0}
-"""Parameters for noise = "auto", measured by benchmarks/host/first_streams.py."""
+"""Parameters for noise = "auto", tuned with benchmarks/host/first_streams.py."""
 REMAINDER = 2.0
-"""Bound of the value that the label's stages leave for the rule, as a multiple of the label's limit."""
+"""Bound of the residual that the label's stages leave for the rule, as a multiple of the label's limit."""
 
 
 def label_unit(spec: Any) -> float:
@@ -95,7 +95,7 @@ def _moves(spec: Any) -> bool:
 
 
 def sized(spec: Any) -> bool:
-    """Whether inputs come in a known size: standardised, or scaled by numbers that are given to a model that has no choice."""
+    """Whether the size of inputs is known: they are standardised, or the model can only scale them by given numbers."""
     return bool(spec.standardises or not isinstance(spec.input, StandardisedInput))
 
 
@@ -166,12 +166,12 @@ def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
 
 
 def votes(spec: Any) -> bool:
-    """Whether a linear expert is for classes: then there are probabilities."""
+    """Whether a linear expert learns classes; the model then has probabilities."""
     return spec.label_kind == "class" and getattr(spec, "mixture", None) is not None
 
 
 def class_weights(spec: Any) -> list[float]:
-    """Given weights of classes; of two classes the second's, in parts of the first's."""
+    """The weights given for the classes; for two classes, only the second weight divided by the first."""
     given = spec.label.weights
     if given is None or given == "balanced":
         return [1.0] * int(spec.outputs)
@@ -179,7 +179,7 @@ def class_weights(spec: Any) -> list[float]:
 
 
 def probabilities(spec: Any, calibrated: bool = False) -> dict[str, int]:
-    """The extent of probabilities, where there are any.  calibrated: whether the rule knows them by itself."""
+    """The extent of the probabilities; empty if there are none.  calibrated: whether the rule itself computes them."""
     return {"CLASSES": len(spec.label.classes)} if calibrated or votes(spec) else {}
 
 

@@ -10,7 +10,7 @@ REMEDIES = {
     "N_MAX": "lower n_max, or take a technique without a matrix",
     "COMPONENTS": "lower components, or take fewer inputs",
 }
-"""Extent of a model -> how the model takes less memory."""
+"""Extent of a model -> how to make the model smaller."""
 
 
 def summary(spec: Spec) -> str:

@@ -45,7 +45,7 @@ DELAY = 0.25
 TRIES = 20
 """How often each frame of a job may be sent: if one byte in a hundred is damaged, only some frames arrive intact."""
 LONGEST = 99
-"""Most characters of a name that a firmware sends."""
+"""Largest number of characters in a name that a firmware sends."""
 OTHER_FIRMWARE = "the board's firmware is of another version of pykernel; generate it again and upload it"
 OFTEN = {
     "hello": "the board said {} times that it is there, and did not begin; does it start again and again?",
@@ -68,7 +68,7 @@ class Line(Protocol):
 
 
 def open_line(url: str, baud: int = BAUD) -> Line:
-    """A port, or any other URL that pyserial opens.  Raises UserError if that does not work."""
+    """Open a port, or any other URL that pyserial supports.  Raises UserError if it cannot be opened."""
     try:
         import serial
     except ImportError:
@@ -171,7 +171,7 @@ class Link:
         raise UserError(f"{self.url}: {message}") from None
 
     def _hello(self, order: bytes) -> bytes:
-        """Wait until the board says that it is there, and tell it what to do."""
+        """Wait for the board's hello, check its firmware, and send the order."""
         kind, data = self._question(SILENCE if self.heard else FIRST_WORD)
         while kind != HELLO:
             self.seen["other"] += 1

@@ -1,4 +1,4 @@
-"""An upper bound of the instructions that a call can execute: a proof about exactly the machine code that is shipped.
+"""An upper bound on the instructions that a call executes, proved for exactly the machine code that is shipped.
 
 How often each edge of the control flow graph is taken is a flow: a block is entered as often as it is left.  Marks in
 the code limit loops: the number of iterations, summed over all copies of a loop that the compiler has made, is at most
@@ -88,7 +88,7 @@ def known_routines() -> tuple[Routine, ...]:
 
 
 class Code:
-    """The instructions of an image, with the facts about the library routines that are known."""
+    """The instructions of an image, with facts about known library routines."""
 
     def __init__(self, image: Image, records: Records = NOTHING) -> None:
         self.image = image
@@ -173,7 +173,7 @@ def digest(code: Code, start: int, size: int, routine: Routine) -> str:
 def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     """The bounds of a model's public functions in this image; the names are without the model's prefix.
 
-    Without the self-test's: it has no inputs and its own state, so it always executes the same number of instructions.
+    The self-test is left out: it has no inputs and a separate state, so it always executes the same number of instructions.
     """
     name = project.spec.name
     files, others = model_files(project)
@@ -219,11 +219,11 @@ def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
 
 
 def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tuple[Terms, float]], int]:
-    """Sums over blocks, and what each is at most; and how many more unknowns they have, behind the blocks.
+    """Sums over blocks with an upper limit for each, and the number of additional unknowns, which follow the blocks.
 
-    One of those is the number of a loop's runs that are one of its cases.  These numbers of runs are not known, but
-    those of any real call satisfy the limits: together they are the loop's runs, and no loop inside turns more often
-    than the cases of all these runs say.
+    An additional unknown is the number of an outer loop's runs that belong to one of its cases.  The numbers of any
+    real call satisfy the limits: together they are the outer loop's runs, and an inner loop turns at most as often as
+    the cases of all these runs allow.
     """
     marked: dict[str, Terms] = {}
     for i, block in enumerate(graph.blocks):
@@ -257,9 +257,9 @@ def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tup
 
 
 def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost: Cost) -> int:
-    """The most that one call of the function at ``start`` costs.
+    """The highest cost of one call of the function at ``start``.
 
-    name: of the function, in ``facts``.  Raises Unbounded, with places, if there is a loop without a limit.
+    name: the function's name in ``facts``.  Raises Unbounded, with the place, if there is a loop without a limit.
     """
     from scipy.optimize import linprog
     from scipy.sparse.csgraph import connected_components

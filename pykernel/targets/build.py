@@ -101,8 +101,8 @@ class Image:
 
     sources: file name -> text.  extra: further C, with start-up code, whose size does not count.  Without ``extra``,
     every public function is an entry point of the image.
-    level, flags: further options for the compiler, beside the target's own options.  libraries: linker options.
-    flash, ram: memory regions, if the image is not to be put where the part has its memory.
+    level, flags: compiler options in addition to the target's options.  libraries: linker options.
+    flash, ram: memory regions, if they are not those of the part.
     annotate: changes the compiler's assembly before it is assembled.
 
     sizes: bytes of .text, .rodata, .data and .bss of the sources' object files.
@@ -204,7 +204,7 @@ def model_image(
     extra: Mapping[str, str] | None = None,
     **how: Any,
 ) -> Image:
-    """A model's image; ``patch`` changes the C (for negative controls), ``how`` goes to Image.
+    """A model's image.  patch: changes the C (for negative controls).  how: further arguments of ``Image``.
 
     Raises UserError if the model does not fit the target's part.
     """
@@ -231,7 +231,7 @@ def model_files(
 def refuse_large_ram(project: Project, target: Target, linked: int = 0, stack: int = 0) -> None:
     """Raises UserError if the model and its stack do not fit the part's RAM.
 
-    linked: bytes of RAM that the linked program takes beside the model.  stack: what was measured; 0: a little is allowed for it.
+    linked: bytes of RAM that the linked program takes in addition to the model.  stack: measured bytes; 0: use an allowance.
     """
     part, model, told = target.part, project.figures["ram_bytes"] + linked, "" if stack else "about "
     stack = stack or min(STACK_ALLOWANCE, part.ram.bytes // 4)
@@ -320,7 +320,7 @@ def undefined_symbols(path: Path) -> set[str]:
 
 
 def functions_of(image: Image) -> dict[str, Function]:
-    """The functions of an image, as it was linked last.
+    """The functions of an image, as last linked.
 
     Some functions of AVR's library have no type and no size: such a function ends where the next one begins.
     """
@@ -342,7 +342,7 @@ def functions_of(image: Image) -> dict[str, Function]:
 def _hard_float(elf: ELFFile) -> bool:
     """Whether floats are passed in the FPU's registers.
 
-    The ELF file is asked, because a compiler may ignore its flags.
+    This is read from the ELF file, because a compiler may ignore its flags.
     """
     flags = elf["e_flags"]
     return bool(flags & 0x400) if elf["e_machine"] == "EM_ARM" else flags & 6 != 0

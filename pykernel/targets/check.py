@@ -1,4 +1,4 @@
-"""The check on targets: one stream on the host and on emulated CPUs, compared byte for byte, counted and measured."""
+"""The check on targets: one stream on the host and on emulated CPUs, compared byte for byte, with instructions counted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from pykernel.targets.worst import TRIES, worst_call
 
 Way = tuple[Target, Toolchain, Emulator]
 WHEELS = ("unicorn", "wasmtime")
-"""Emulators that run in this process, not as programs of their own."""
+"""Emulators that run in this process, not as separate programs."""
 LOGGED = 100
 """Rows of a log between two hashes."""
 
@@ -104,7 +104,7 @@ def check_board(
 ) -> Report:
     """Run a stream through the host and through the C on a board with the firmware of ``generate --for check``.
 
-    url: a port, or any other URL of pyserial's: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.  Other
+    url: a port, or any other URL that pyserial supports: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.  Other
     arguments as for ``pykernel.gen.check``.  The row of the report has ``times``, the time of each call in ticks of the
     board's counter, and ``hertz``, the number of ticks in a second (0: not known; then ticks are CPU cycles).
     log: if given, the stream runs on the board once more, and the board's answers are written to this file for
@@ -307,7 +307,7 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
     """One sentence for each figure above the limits of the spec's [target], and for each limit that could not be
     checked.
 
-    figures: the project's figures.  rows: rows of ``check_targets`` without differences.  Rows of other CPUs than the
+    figures: the project's figures.  rows: rows of ``check_targets`` without differences.  Rows of CPUs other than the
     [target]'s are ignored.
     """
     limits = spec.target
@@ -328,7 +328,7 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
 
 
 def _exceeded_by(call: str, name: str, limits: TargetSection, row: Mapping[str, Any]) -> Iterator[str]:
-    """As ``exceeded``, of the instructions and cycles of one function."""
+    """Like ``exceeded``, for the instructions and cycles of one function."""
     bound, counted = row.get("bounds", {}).get(call, {}), row.get(call, {})
     proved, why = bound.get("instructions"), bound.get("refused") or "nothing bounds it"
     takes = f"{name}_{call} takes {'up to ' if proved else ''}"

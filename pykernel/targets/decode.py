@@ -80,7 +80,7 @@ def _thumb(
         number = re.search(r"#(0x[0-9a-f]+|\d+)$", operands)
         to = int(number[1], 0) if number else -1
         if word == "bl" and place(to).startswith("__gnu_thumb1_case"):
-            # such a callee returns elsewhere
+            # such a function does not return to the next instruction
             raise Unbounded(f"an indirect branch in {place(address)}: a call of {place(to)}")
         if word == "bl" and number:
             return make((Way(to, branches=True),)) if address in far else make(on, called=to)
@@ -104,7 +104,7 @@ def _thumb(
 
 
 def _registers(operands: str) -> int:
-    """The number of registers in a list such as {r4, r5, lr}.  Capstone writes each register, and no ranges."""
+    """The number of registers in a list such as {r4, r5, lr}.  Capstone lists each register instead of ranges."""
     return operands[operands.index("{") : operands.index("}")].count(",") + 1
 
 
@@ -134,7 +134,7 @@ def _m4(word: str, operands: str) -> int:
 
 
 FILLING = 3
-"""Most cycles that a Cortex-M3 or M4 needs to fill its pipeline after a branch."""
+"""The largest number of cycles that a Cortex-M3 or M4 needs to fill its pipeline after a branch."""
 M4 = (
     (r"(ldrd|strd)$", 3),
     (r"vdiv|vsqrt", 14),
@@ -143,7 +143,7 @@ M4 = (
     (r"v(n?ml[as]|fn?m[as])", 3),
     (r"mla|mls|mrs|msr", 2),
 )
-"""How a mnemonic begins -> cycles; all others take one."""
+"""Pattern for the start of a mnemonic -> cycles; all other instructions take one."""
 CYCLES: dict[str, tuple[Callable[[str, str], int], int]] = {
     "cortex-m0plus": (_m0plus, 1),
     "cortex-m3": (_m4, FILLING),
@@ -175,7 +175,7 @@ def _riscv(
     upper: dict[int, tuple[str, int]] = {}  # address after an auipc -> the auipc's register and value
 
     def behind_jump(address: int) -> int | None:
-        """The address behind a jump; None if there is another instruction."""
+        """The address after the jump at this address; None if there is no jump."""
         size, word, _ = raw(address)
         return address + size if word in ("j", "c.j") else None
 
@@ -221,13 +221,13 @@ def _riscv(
 
 # ---------------------------------------------------------------------------------------------------------------- AVR
 
-# pattern: "_" is any bit; cycles of a core with 16 bits of program counter (AVR instruction set manual, column AVRe)
+# pattern: "_" is any bit; cycles are for a core with a 16-bit program counter (AVR instruction set manual, column AVRe)
 AVR = tuple(
     (int(bits.replace("0", "1").replace("_", "0"), 2), int(bits.replace("_", "0"), 2), word, cycles)
     for bits, word, cycles in (
         ("0000000000000000", "nop", 1),
         ("00000001________", "movw", 1),
-        ("0000001_________", "mul", 2),  # muls, mulsu, fmul and its kind
+        ("0000001_________", "mul", 2),  # muls, mulsu, fmul and the like
         ("000001__________", "cpc", 1),
         ("00001___________", "sbc, add", 1),
         ("000100__________", "cpse", 1),
@@ -252,7 +252,7 @@ AVR = tuple(
         ("1001010_____111_", "call", 4),
         ("10010100____1000", "bset, bclr", 1),
         ("1001010100001000", "ret", 4),
-        ("1001010_000_1001", "indirect", 0),  # ijmp, icall and their kind
+        ("1001010_000_1001", "indirect", 0),  # ijmp, icall and the like
         ("100101011100100_", "lpm", 3),
         ("1001011_________", "adiw, sbiw", 2),
         ("100110_0________", "cbi, sbi", 2),
@@ -306,7 +306,7 @@ def _avr(
         if word == "ldi" and 16 + (bits >> 4 & 15) == counter and raw(address)[0] & 0x0407 == 0x0401:  # brne
             return (bits >> 4 & 0xF0) | bits & 15, to - 2
         skipped = word == "rjmp" and target(to - 2, bits, word) == address - 2
-        return (8 * len(body[:-1]), to - 2) if skipped else None  # no C shifts by more bits than there are
+        return (8 * len(body[:-1]), to - 2) if skipped else None  # C never shifts by more bits than the value has
 
     def decode(address: int) -> Instruction:
         bits, size, word, cycles = raw(address)
@@ -324,7 +324,9 @@ def _avr(
                 return make((*on, Way(after + skipped, skipped // 2)))
             case "call" | "rcall":
                 to = target(address, bits, word)
-                return make(on, called=None if to == after else to)  # a call of what follows makes room on the stack
+                return make(
+                    on, called=None if to == after else to
+                )  # a call of the next instruction only makes room on the stack
             case "br" | "rjmp" | "jmp":
                 to = target(address, bits, word)
                 if word == "jmp" and address not in records.branches and to in starts:

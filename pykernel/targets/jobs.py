@@ -1,6 +1,6 @@
 """A model on another computer, which takes one job at a time: an emulator's process, or a board at a serial line.
 
-A job: the model's bytes go there, with a function to call or with samples; what came of it comes back.
+A job sends the model's bytes, with a function to call or with samples, and receives the results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class JobModel(ABC):
     stack; 0: not known.
     """
 
-    block = 2**31 - 1  # most bytes of samples in one job
+    block = 2**31 - 1  # largest number of bytes of samples in one job
 
     def __init__(self, project: Project) -> None:
         self.spec = project.spec
@@ -53,7 +53,7 @@ class JobModel(ABC):
         return result if name == "hash" else result - (result >> 31 << 32)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
+        """Predict each row, then learn it.  Returns (answers, statuses); without learning, the statuses of the answers."""
         program = self.spec.program
         x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
         results = self._samples(None, [x, y.reshape(len(y), -1)] if program.learns else [x])
@@ -65,20 +65,20 @@ class JobModel(ABC):
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
+        """What NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
         results = self._samples(question, [np.ascontiguousarray(x, self.spec.real.dtype)])
         self._count(question, results["asking"])
         return self._answers(question, results), results["status"].astype(np.int32)
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row and its label; the statuses, as HostModel.visit."""
+        """Call NAME_<name> with each row and its label.  Returns the statuses, like HostModel.visit."""
         x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
         results = self._samples(name, [x, y.reshape(len(y), -1)])
         self._count(name, results["learning"])
         return results["learned"].astype(np.int32)
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """What NAME_<name> writes, (values,), and its status, as HostModel.read."""
+        """What NAME_<name> writes, (values,), and its status, like HostModel.read."""
         room = self.spec.program.reading(name, self.memory)
         output, result = self._job(name, b"", 0)
         status = result - (result >> 31 << 32)
@@ -109,7 +109,7 @@ class JobModel(ABC):
     def _job(self, name: str | None, rows: bytes, count: int) -> tuple[bytes, int]:
         """Run one job.  Returns the bytes that were written, for each sample and at the end, and the function's result.
 
-        The result is that of a function without a sample.  Afterwards ``memory`` has the model's new state.
+        The result is that of a function that takes no sample.  Afterwards ``memory`` has the model's new state.
         """
         which = RUN if name is None else self.orders.of_name[name]
         order = np.array([which, count], "<u4").tobytes()

@@ -16,7 +16,8 @@ DAY = 86_400  # seconds
 class Load:
     """Cycles for each sample, summed over all functions that a firmware calls for a sample.
 
-    most, mean: cycles; of raw samples, which are judged once in a hop, ``most`` is of the sample that ends one.  kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
+    most, mean: cycles.  If raw samples are judged once in a hop, ``most`` is for the sample that ends a hop.
+    kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
     """
 
     most: float
@@ -24,7 +25,7 @@ class Load:
     kind: str
     hertz: float
     rate: float
-    answered: float = 0.0  # most cycles of an answer to an alarm, behind the sample
+    answered: float = 0.0  # largest number of cycles to answer an alarm after the sample
 
     @property
     def seconds(self) -> float:
@@ -40,12 +41,12 @@ class Load:
 
     @property
     def mean_share(self) -> float:
-        """The fraction of the processor's time in the mean.  Above 1, no queue is long enough."""
+        """The mean fraction of the processor's time.  Above 1, no queue is long enough."""
         return self.mean / self.hertz * self.rate
 
     @property
     def waiting(self) -> int:
-        """How many samples come while the longest one is learned, and its alarm answered: a queue must hold them."""
+        """How many samples arrive while the slowest one is learned and its alarm answered; a queue must hold them."""
         return math.ceil((self.most + self.answered) / self.hertz * self.rate) - 1
 
     def charge(self, microamperes_per_megahertz: float) -> float:
@@ -61,7 +62,7 @@ class Load:
 def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float) -> Load | None:
     """The load in a row of ``check_targets`` or ``check_board``; None if it has no cycles.
 
-    clock: cycles a second, where the row does not know it.  rate: samples a second.
+    clock: cycles a second, if the row does not have them.  rate: samples a second.
     """
     calls = [spec.program.asks, *([spec.program.learner] if spec.program.learns else [])]
     if spec.signal is not None and spec.program.alarms:

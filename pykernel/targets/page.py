@@ -27,12 +27,12 @@ from pykernel.targets.target import find_target
 from pykernel.targets.wasm_runner import module
 
 MOST_BYTES = 8_000_000
-"""Most bytes of the rows in a page; as text they take a third more."""
+"""Largest number of bytes of rows in a page; as text they take a third more."""
 ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", "alarm", "hash")
 
 
 def need_page(spec: Spec, x: np.ndarray, y: np.ndarray) -> None:
-    """Raises UserError if there are too many rows, or the model forecasts its own signal.  x, y: as of ``make_page``."""
+    """Raises UserError if there are too many rows, or the model forecasts its own signal.  x, y: as in ``make_page``."""
     if x.nbytes + y.nbytes > MOST_BYTES:
         most = MOST_BYTES * len(x) // (x.nbytes + y.nbytes)
         raise UserError(f"{len(x):,} rows are too many for a page; give at most {most:,} of them")
@@ -49,8 +49,8 @@ def make_page(
 ) -> str:
     """The text of the page.
 
-    x, y: inputs (rows, D) and labels, in the types of ``pykernel.gen.streams.as_taken``.  beside: name of a machine ->
-    the hash of the state after the last row that this machine has computed.  figures: of a report of these rows.
+    x, y: inputs (rows, D) and labels, in the types of ``pykernel.gen.streams.as_taken``.  beside: name of another
+    machine -> its hash of the state after the last row.  figures: those of a report on these rows.
 
     The page contains the hash of the state after the last row as the host computes it.  The page compares it with the
     browser's hash.  Raises UserError as ``need_page`` does.
@@ -96,7 +96,7 @@ def make_page(
         "y": _text(y.tobytes()),
     }
     template = data_file("page.html")
-    # of the template alone: text of the rows is in no script
+    # only the template's scripts: no script contains text of the rows
     scripts = [
         string.Template(each).substitute(script=SCRIPT) for each in re.findall(r"(?s)<script>(.*?)</script>", template)
     ]

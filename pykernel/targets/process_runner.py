@@ -15,12 +15,12 @@ from pykernel.targets.build import Image, data_file, emulator_command, model_ima
 from pykernel.targets.jobs import JobModel
 from pykernel.targets.target import Target, Toolchain
 
-TIMEOUT = 600  # seconds; a job takes below one in QEMU, a few in simavr
-JOB_BYTES = 32_768  # of samples in one job, where they take flash
+TIMEOUT = 600  # seconds; a job takes less than one in QEMU, a few in simavr
+JOB_BYTES = 32_768  # of samples in one job, if they are stored in flash
 
 
 class ProcessModel(JobModel):
-    """A model in an emulator that is a program of its own.  how: further arguments of ``Image``."""
+    """A model in an emulator that is a separate program.  how: further arguments of ``Image``."""
 
     at_once = 20
 

@@ -28,7 +28,7 @@ class Region(Section):
 
 
 class Part(Section):
-    """A concrete microcontroller: the largest regions of RAM and flash that are in one piece."""
+    """A concrete microcontroller: its largest contiguous regions of RAM and flash."""
 
     name: Word
     flash: Region
@@ -42,7 +42,7 @@ class Zig(Section):
 
 
 class Program(Section):
-    """A program: its command, and the package that brings it."""
+    """A program: its command, and the package that provides it."""
 
     command: Word
     package: Word
@@ -74,7 +74,7 @@ class Simavr(Program):
 
 
 class Wasmtime(Section):
-    """A runtime of WebAssembly, and the wheel that brings it."""
+    """A WebAssembly runtime, and the wheel that provides it."""
 
     package: Word
 

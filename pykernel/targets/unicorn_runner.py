@@ -18,7 +18,7 @@ from pykernel.targets.build import Image, has_module
 
 PAGE = 4096
 MAILBOX = 0x6000_0000
-"""Address for samples and results.  It is outside of the part's memory, so that this memory is the model's alone."""
+"""Address for samples and results.  It is outside of the part's memory, which only the model uses."""
 RETURN = MAILBOX + 32 * PAGE
 PAINT = 0xA5
 FPU_ON = 1 << 13  # in RISC-V's mstatus
@@ -27,7 +27,7 @@ FPU_ON = 1 << 13  # in RISC-V's mstatus
 class EmulatedCpu:
     """The target's CPU and its part's memory, with an image loaded.
 
-    Functions are called as a C program would call them, with arguments where the ABI in the ELF file has them.
+    Functions are called as a C program would call them, with arguments where the ELF file's ABI expects them.
     """
 
     def __init__(self, image: Image) -> None:
@@ -67,9 +67,9 @@ class EmulatedCpu:
             self.uc.reg_write(c.UC_RISCV_REG_MSTATUS, self.uc.reg_read(c.UC_RISCV_REG_MSTATUS) | FPU_ON)
 
     def call(self, name: str, *pointers: int, real: np.ndarray | None = None) -> int:
-        """Call a function with pointers and then one number; what it returns, as 32 bits without sign.
+        """Call a function with pointers and then one number.  Returns its result as an unsigned 32-bit integer.
 
-        Raises CheckFailed if the CPU stops: an instruction that it does not have, memory that is not there.
+        Raises CheckFailed if the CPU stops, such as at an unknown instruction or an invalid address.
         """
         import unicorn
 
@@ -77,7 +77,7 @@ class EmulatedCpu:
         if real is not None:
             bits, size = int.from_bytes(real.tobytes(), "little"), real.itemsize
             if size in self.reals:
-                # RISC-V: a float in a register that could hold a double has ones above
+                # RISC-V: in a register for doubles, the bits above a float are ones
                 self.uc.reg_write(self.reals[size], bits | (0 if self.thumb else 0xFFFF_FFFF_0000_0000))
             else:
                 words += [bits & 0xFFFF_FFFF, bits >> 32][: size // 4]
@@ -170,7 +170,7 @@ class UnicornModel:
     update in ``prequential``, of questions in ``ask``, of visits and of actions.
     hardest: the most expensive call of the main question, and of the update.
     other_calls: function -> the largest number of instructions of a ``call``.
-    at_once: the rows for one call of ``prequential``, between which one can look at ``spent``, all instructions so far.
+    at_once: the number of rows in one call of ``prequential``.  Between calls, ``spent`` has all instructions so far.
     """
 
     at_once = 1
@@ -195,7 +195,7 @@ class UnicornModel:
 
     @contextlib.contextmanager
     def _on_device(self) -> Iterator[None]:
-        """Within the block the model is on the device; after it, ``memory`` has what became of it."""
+        """Within the block the model is on the device; after it, ``memory`` has the model's new bytes."""
         self.restore(bytes(self.memory.bytes))
         yield
         self.memory.bytes[:] = self.contents()
@@ -210,7 +210,7 @@ class UnicornModel:
         return result if name == "hash" else _signed(result)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ask each row, then learn it: (answers, statuses); statuses of the answers if nothing is learned."""
+        """Predict each row, then learn it.  Returns (answers, statuses); without learning, the statuses of the answers."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
         asks, learner = self.program.asks, self.program.learner
         answers, statuses = self.program.answers(asks, len(x), self.memory), np.zeros(len(x), np.int32)
@@ -226,7 +226,7 @@ class UnicornModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What NAME_<question> writes for each row, (samples, values), and the statuses, as HostModel.ask."""
+        """What NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
         answers, statuses = self.program.answers(question, len(x), self.memory), np.zeros(len(x), np.int32)
         with self._on_device():
             for t, row in enumerate(np.ascontiguousarray(x, self.dtype)):
@@ -236,14 +236,14 @@ class UnicornModel:
         return answers, statuses
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Call NAME_<name> with each row and its label; the statuses, as HostModel.visit."""
+        """Call NAME_<name> with each row and its label.  Returns the statuses, like HostModel.visit."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
         with self._on_device():
             statuses = [self._counted(name, self.take(name, *row)) for row in zip(x, y, strict=True)]
         return np.array(statuses, np.int32)
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """What NAME_<name> writes, (values,), and its status, as HostModel.read."""
+        """What NAME_<name> writes, (values,), and its status, like HostModel.read."""
         room = self.program.reading(name, self.memory)
         with self._on_device():
             self.machine.uc.mem_write(self.answer, room.tobytes())
@@ -255,13 +255,13 @@ class UnicornModel:
         self.other_calls[name] = max(self.other_calls.get(name, 0), self.taken)
 
     def _counted(self, name: str, status: int) -> int:
-        """The status of the last call, whose instructions are noted unless it was refused."""
+        """Record the instructions of the last call unless it was refused, and return its status."""
         if status >= 0:
             self.costs.setdefault(name, []).append(self.taken)
         return status
 
     def _hard(self, name: str, x: np.ndarray, y: Any) -> int:
-        """As ``_counted``, of the main question or the update; the most expensive call is kept."""
+        """Call the main question or the update, record its instructions, and keep the most expensive call."""
         call, status = self.measure(name, self.contents(), x, y)
         if status >= 0 and (name not in self.hardest or call.instructions > self.hardest[name].instructions):
             self.hardest[name] = call

@@ -22,7 +22,7 @@ FACTORS = (-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3)
 
 
 def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, seed: int = 0, tries: int = TRIES) -> Call:
-    """The call of a question or update with most instructions, by hill climbing from the stream's most expensive one.
+    """The most expensive call of a question or update, found by hill climbing from the stream's most expensive one.
 
     Each try takes a state and a sample (those of the most expensive call so far, or random ones), changes the sample,
     and counts the instructions of a call.  Every state is one that can occur on a device: it is reached by updates from
@@ -44,7 +44,7 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
             i = rng.integers(len(x))
             state, sample, label = states[rng.integers(len(states))], x[i], y[i]
         if first:
-            # the hardest call's own sample
+            # the sample of the most expensive call
             state, sample, label = first.pop(), best.x, best.y
         else:
             sample, label = _changed(sample, label, x, y, rng)

@@ -1,3 +1,3 @@
-"""Kernel machines trained on the PC, in float64: nothing in this room works without SciPy, as in the room bases."""
+"""Kernel machines trained on the PC, in float64.  Like pykernel.bases, this package needs SciPy."""
 
 import pykernel.bases  # noqa: F401

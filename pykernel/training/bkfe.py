@@ -4,12 +4,12 @@
     found.a, found.q, found.eigenvalues
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
-subspace tracking, 2016 ("paper 001").  N samples, L = Phi A the r directions as combinations of the samples' images,
-lambda the shrinkage.  The objective, equation 3, is
+subspace tracking, 2016 ("paper 001").  There are N samples; L = Phi A are the r directions, combinations of the
+samples' images; lambda is the shrinkage.  The objective, equation 3, is
 
     1/2 sum_n |phi(x_n) - L q_n|^2 + lambda / 2 (|L|^2 + sum_n |q_n|^2)
 
-docs/subspaces.md derives the rest.  ``pykernel.training.subspace`` has the subspace that is found.
+docs/subspaces.md derives the rest.  ``pykernel.training.subspace`` makes a subspace of the result.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def bkfe(
     ----------
     gram : (N, N) array, symmetric and positive semidefinite
     rank : int
-        r, the most directions; where it is above N, or above the number of K's eigenvalues that exceed lambda^2, the
-        others vanish.
+        r, the largest number of directions.  If it is above N, or above the number of K's eigenvalues that exceed
+        lambda^2, the other directions vanish.
     shrinkage : float
         lambda > 0, in units of sqrt(k).
     method : {"closed", "alternating"}
@@ -165,7 +165,7 @@ def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.nd
 
 
 def lanczos(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """The largest eigenvalues and vectors of a symmetric matrix, if they are found."""
+    """The largest eigenvalues and vectors of a symmetric matrix; None if they are not found."""
     n = gram.shape[0]
     if count >= n:
         return None
@@ -195,7 +195,7 @@ def _alternating(
         # for these coordinates |phi - L q|^2 + lambda |q|^2 = k(x, x) - v'q
         now = float(0.5 * max(0.0, total - np.sum(ka * q.T)) + 0.5 * shrinkage * np.trace(g))
         converged = bool(history) and history[-1] - now <= tolerance * now
-        if history and now > history[-1]:  # by rounding, where lambda is below it
+        if history and now > history[-1]:  # by rounding errors, if lambda is smaller
             a, q, g = before
             break
         history.append(now)
@@ -221,7 +221,7 @@ def inverse_of(values: np.ndarray, shrinkage: float) -> np.ndarray:
 
 
 def above_rounding(values: np.ndarray) -> np.ndarray:
-    """Which of G's eigenvalues are more than rounding."""
+    """Which of G's eigenvalues are more than rounding errors."""
     return np.asarray(values > len(values) * EPS * values.max(initial=0.0))
 
 

@@ -1,7 +1,7 @@
 """Probabilities from decision values: Platt's sigmoid, p = 1 / (1 + exp(a f + b)).
 
-Platt (1999), *Probabilistic outputs for support vector machines*, in: Advances in Large Margin Classifiers; the
-minimisation by Newton's method with backtracking after Lin, Lin and Weng (2007), *A note on Platt's probabilistic
+Platt (1999), *Probabilistic outputs for support vector machines*, in: Advances in Large Margin Classifiers.  The
+minimisation, by Newton's method with backtracking, follows Lin, Lin and Weng (2007), *A note on Platt's probabilistic
 outputs for support vector machines*, Machine Learning 68.
 """
 
@@ -20,7 +20,7 @@ SUFFICIENT = 1e-4
 rule).
 """
 SAME = 64 * np.finfo(np.float64).eps
-"""Decision values that differ by less than this fraction of the largest value count as equal: the rest is rounding."""
+"""Decision values that differ by less than this fraction of the largest value are treated as equal: the rest is rounding error."""
 
 
 def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
@@ -38,8 +38,8 @@ def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
 def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: Any = None) -> tuple[float, float]:
     """(a, b) of the best sigmoid that does not fall with f, so a <= 0.  O(l) for each of a few steps.
 
-    values: (l,) finite decision values of samples that the function was not trained with; positive: (l,) bool;
-    resolution: values may differ by this much because of rounding, if it is more than the default from their size;
+    values: (l,) finite decision values of samples that the function was not trained on; positive: (l,) bool;
+    resolution: how much values may differ because of rounding, if that is more than the default from their size;
     weights: (l,) above 0, how often each sample counts.
 
     The minimiser is unique.  If a falling sigmoid would fit better (the function is worse than chance on unseen
@@ -85,7 +85,7 @@ def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[f
         step_a = -(d @ away) / ((w * away) @ away + 1e-12)
         step_b = -d.sum() / w.sum() - step_a * mean
         slope = (d @ z) * step_a + d.sum() * step_b
-        if not slope < -1e-9 * (1 + now):  # so near that this last step squares the error
+        if not slope < -1e-9 * (1 + now):  # so near the minimum that this last step squares the error
             return a + step_a, b + step_b
         part = 1.0
         while not (then := loss(a + part * step_a, b + part * step_b)) < now + SUFFICIENT * part * slope:
@@ -101,9 +101,9 @@ def fit_calibration(
 ) -> np.ndarray:
     """The sigmoid of each function, (o, 2): rows of (a, b).
 
-    values: (l, o) decision values of samples that the functions were not trained with, o = 1 for two classes, which
+    values: (l, o) decision values of samples that the functions were not trained on, o = 1 for two classes, which
     share the function of the second, else one function for each class; positions: (l,) classes from 0 to count - 1;
-    resolution, weights: as of ``fit_sigmoid``.
+    resolution, weights: as in ``fit_sigmoid``.
     """
     values, positions = np.asarray(values, np.float64), np.asarray(positions)
     functions = 1 if count == 2 else count
@@ -122,7 +122,7 @@ def probabilities(values: Any, calibration: Any) -> np.ndarray:
     """The probability of each class, (n, k).  Rows sum to 1.  O(n k).
 
     values: (n, o) decision values; calibration: (o, 2).  One function: [1 - p, p]; more: p_o / sum of p, computed
-    through logarithms, so that classes which are all improbable are still told apart.
+    through logarithms, so that classes can be compared even if all are improbable.
     """
     values, calibration = np.asarray(values, np.float64), np.asarray(calibration, np.float64)
     z = values * calibration[:, 0] + calibration[:, 1]

@@ -41,7 +41,7 @@ Model = Literal["kfd", "ls-svm", "krr"]
 MODELS: tuple[Model, ...] = get_args(Model)
 
 ASYMMETRY = 1e-6
-"""How far below zero a diagonal or an eigenvalue may be, as a fraction of the largest one: the matrix may be float32."""
+"""How far below zero a diagonal or an eigenvalue may be, as a fraction of the largest one, as the matrix may be float32."""
 LEAST_RIDGE = 1e-60
 """Smallest ridge, relative to the largest eigenvalue to which it is added: the square of a smaller ridge would
 underflow.
@@ -305,7 +305,7 @@ class FisherProblem(_Problem):
         return self.directions[rows] * own, squares, rest
 
     def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
-        """(l, o) residuals: r / (1 - h), and (d r + g alpha) / (d (1 - h) + g^2) where a column goes, too."""
+        """(l, o) residuals: r / (1 - h), and (d r + g alpha) / (d (1 - h) + g^2) where a column is removed, too."""
         if not deleted:
             return super()._left_one_out(weights, taught, deleted)
         residuals, share = self._residuals(weights, taught), self._kept_share(weights)[:, None]
@@ -347,8 +347,8 @@ class RidgeProblem(_Problem):
     gram: (l, l), symmetric.  bias: True: LS-SVM (Suykens and Vandewalle 1999); False: kernel ridge regression.  With weights
     s of the targets: (K + ridge diag(1 / s)) alpha = y, which is S K S + ridge I with S = diag(sqrt(s)).
 
-    Decomposes the (with a bias: centred) Gram matrix in O(l^3); keeps about 2 l^2 numbers.  Raises UserError, also in
-    solve() and the others where an indefinite Gram matrix is not made positive definite by the ridge.
+    Decomposes the (with a bias: centred) Gram matrix in O(l^3); keeps about 2 l^2 numbers.  Raises UserError.  solve()
+    and the other methods also raise it if the ridge does not make an indefinite Gram matrix positive definite.
     """
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
@@ -374,7 +374,7 @@ class RidgeProblem(_Problem):
 
 
 def problem(model: Model, gram: Any, targets: Targets, columns: Any = None) -> FisherProblem | RidgeProblem:
-    """The problem of a model: "kfd", "ls-svm" or "krr".  columns: of kfd only.  Raises UserError."""
+    """The problem of a model: "kfd", "ls-svm" or "krr".  columns: for kfd only.  Raises UserError."""
     need_choice(model, "model", MODELS)
     if model == "kfd":
         return FisherProblem(gram, targets, columns)
@@ -408,7 +408,7 @@ def _centred(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
 
 
 def _spread(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """(l - 1, n) coordinates -> (l, n): the inverse of _centred() on what is orthogonal to the unit vector.  O(l n)."""
+    """(l - 1, n) coordinates -> (l, n): the inverse of _centred() for columns orthogonal to the unit vector.  O(l n)."""
     total = unit[1:] @ a
     return np.vstack([-total, a - np.outer(unit[1:], total / (unit[0] + 1))])
 
@@ -418,7 +418,7 @@ def alike(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Groups of folds of equal sizes: samples (n, f) and basis vectors (n, b) of n folds.
 
-    parts: the fold of each sample; owned: of each basis vector the sample with which it is removed, -1 if none.
+    parts: the fold of each sample; owned: for each basis vector the sample with which it is removed, -1 if none.
     together: how many folds of f samples and b vectors may be in a group.  Folds of more than ``most`` samples are left
     out.
     """

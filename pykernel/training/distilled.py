@@ -1,16 +1,15 @@
 """Approximation of a kernel machine by a machine with fewer vectors (distillation), in three steps.
 
-1. Vectors are chosen among the machine's own vectors, one at a time, so that the residual of its functions in feature
-space
-   is smallest.  The machine is projected onto their span: a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F.
+1. Vectors are chosen among the machine's vectors, one at a time, so that the residual of its functions in feature
+   space is smallest.  The machine is projected onto their span: a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F.
    Harrison, *Reduction of Kernel Models*, Sheffield 2003; orthogonal least squares, S. Chen, C. F. N. Cowan, P. M.
    Grant 1991).
 2. The weights are fitted by ridge regression to the machine's answers on rows; they are used if they are better.
-3. Vectors, widths and weights are trained together to fit these answers (``pykernel.training.vectors``).  The training
-ends
-   when the error on rows that were set aside does not fall any more: the reduced set of C. J. C. Burges (1996).
+3. Vectors, widths and weights are trained together to fit these answers (``pykernel.training.vectors``), until the
+   error on held-out rows stops falling.  This is the reduced set of C. J. C. Burges (1996).
 
-The result has a Gaussian kernel, whatever the machine's own.  Labels are not needed: the machine answers for any row.
+The result has a Gaussian kernel, whatever kernel the machine has.  Labels are not needed: the machine answers for any
+row.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class Distilled:
     pairs of classes became functions for classes.
     classes_differ: fraction of the rows that get another class; None for numbers.
     steps: error (classes_differ if error is None) after each step: "projected" (None if the kernel is not positive
-    definite, or not the whole machine is projected), "weighed" and "moved".
+    definite, or if the machine is only a part of the model), "weighed" and "moved".
     """
 
     machine: Machine
@@ -133,7 +132,7 @@ def distil(
 
 
 def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> list[np.ndarray]:
-    """Scaled inputs: for the training, for the decision when it ends, and for the measurement of the loss."""
+    """Scaled inputs in three parts: for training, for deciding when it ends, and for measuring the loss."""
     if x is None:
         if machine.function in HIDDEN:
             raise UserError(
@@ -276,7 +275,7 @@ class _Search:
             for each in (start, replace(start, log_scale=np.repeat(start.log_scale, self.machine.dim))):
                 path = trained.search(self.loss, RIDGE, each, self.train, self.risk, STEPS)
                 found.append((self.risk(path.best), number, path.best))
-            # the search gave no improvement
+            # the start itself, in case the search improves nothing
             found.append((self.risk(start), number, start))
         smaller = self._machine(min(found, key=lambda each: each[:2])[2], source)
         steps = [
@@ -291,7 +290,7 @@ class _Search:
         return Distilled(told, len(self.machine.vectors), len(self.judged), made_up, error, differ, named)
 
     def _projected(self) -> tuple[np.ndarray, Machine | None]:
-        """Vectors to begin with, and the projected machine."""
+        """The initial vectors, and the projected machine."""
         drawn = trained.drawn_rows(self.train.x, self.m, np.random.default_rng(self.seed))
         if self.machine.function in INDEFINITE:  # no inner products in a feature space: there is no projection
             return drawn, None
@@ -319,7 +318,7 @@ class _Search:
         return min(found, key=self.risk)
 
     def _machine(self, found: trained.Vectors, source: Machine) -> Machine:
-        """As a machine of the source's inputs."""
+        """The trained numbers as a machine of the source's inputs."""
         one = len(found.log_scale) == 1 and bool((self.unit == self.unit[0]).all())
         e = np.exp(found.log_scale) / self.unit
         own = found.vectors * self.unit + self.middle
@@ -341,7 +340,7 @@ class _Search:
     def _functions(self, smaller: Machine) -> np.ndarray:
         """A smaller machine's functions at the rows on which the loss is measured."""
         z = self.judged
-        if smaller.scale is not None:  # which are scaled as the source's are
+        if smaller.scale is not None:  # the rows are scaled for the source
             own = np.ones(smaller.dim) if self.machine.scale is None else self.machine.scale
             z = z * (smaller.scale / own)
         return blocks(smaller, z, smaller.functions)

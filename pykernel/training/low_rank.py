@@ -21,11 +21,11 @@ class LowRankSystem:
 
         A^-1 b = Sigma^-1 b - Sigma^-1 C (I + C' Sigma^-1 C)^-1 C' Sigma^-1 b
 
-    c: an array (l, n), such as ``basis.features(x)``, or FeatureRows, for rows that are gone through in blocks.
+    c: an array (l, n), such as ``basis.features(x)``, or FeatureRows, which are read in blocks.
     sigma: a number, or one for each row, (l,).
 
     Set-up is O(l n^2): (I + C' Sigma^-1 C) = R'R by QR of [Sigma^-1/2 C; I], not from products.  A solve is O(l n) for each
-    column of b.  Paper 002, section 6.1 (which counts O(l n^2) for each).  Raises UserError.
+    column of b.  Paper 002, section 6.1 (which counts O(l n^2) for each column).  Raises UserError.
     """
 
     def __init__(self, c: Any, sigma: Any) -> None:
@@ -49,9 +49,9 @@ class LowRankSystem:
         return self._expanded(self._projected(b)) + (b.T * self.sigma).T
 
     def solve(self, b: Any, refinements: int = 1) -> np.ndarray:
-        """A^-1 b, in the shape of b: (l,) or (l, k).  O(l n k), once more and a product for each refinement.
+        """A^-1 b, in the shape of b: (l,) or (l, k).  O(l n k); each refinement costs the same again and a product.
 
-        One refinement makes the backward error that of an elimination of A, also where Sigma is small beside C C'.
+        With one refinement, the backward error is that of an elimination of A, even if Sigma is small compared with C C'.
         """
         b = self._right(b)
         x = self._once(b)

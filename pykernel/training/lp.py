@@ -1,21 +1,21 @@
-"""Linear programming machines: the 1-norm of the weights in place of |f|^2, so that most weights are 0.  Paper 002, section 6.2.
+"""Linear programming machines: the penalty is the 1-norm of the weights, not |f|^2, so most weights are 0.  Paper 002, section 6.2.
 
     duals = Dual.of_classes(positions, 2, most=1.0)            # C = 1; or [Dual.of_values(y, epsilon, most)]
     found = train(x, MercerKernel("gaussian", gamma=0.5), duals, n_max=64)
     found.model.predict(x_new), found.reached
 
-l rows, n vectors v_j, f(x) = sum_j alpha_j k(v_j, x) + b.  ``pykernel.training.svm.Dual`` has the losses, with s, c and h of each
-variable.  The primal, and its dual, whose rows are few and whose box is large, so that HiGHS's simplex solves it sooner:
+l rows, n vectors v_j, f(x) = sum_j alpha_j k(v_j, x) + b.  ``pykernel.training.svm.Dual`` defines the losses, and s, c and h of each
+variable.  HiGHS's simplex solves the dual, which is faster than the primal because its rows are few and its box is large:
 
     min  sum_j |alpha_j| + sum_i h_i max(0, -(s_i f(x_i) + c_i))
     max  -c'u    with    |k_j'beta| <= 1 for each vector,  1'beta = 0,  0 <= u <= h,  beta = sums of s u of the rows' variables
 
 alpha and b are the multipliers of the dual's rows.  k_j'beta is the *price* of a vector.  A row whose price is above 1 in magnitude
-would lower the objective if its function were there.  So the paper's loop (solve on a subset, judge, generate more basis functions)
-begins with a greedy basis, and generates the functions of the highest prices; those without a weight and with a low price leave.
+would lower the objective if its function were added.  So the paper's loop (solve on a subset, judge, generate more basis functions)
+starts from a greedy basis.  Each round adds the functions with the highest prices, and removes those with no weight and a low price.
 
 **A bound.**  u divided by the largest price of all rows is feasible in the dual of the machine with all l functions, so
--c'u / (that price) is at most the machine's optimum, whatever rounding did.  ``Round.excess`` is what is missing to it.
+-c'u / (that price) is at most the machine's optimum, in spite of rounding.  ``Round.excess`` is the relative distance to this bound.
 """
 
 from __future__ import annotations
@@ -37,21 +37,20 @@ from pykernel.rows import Rows, as_rows, each_row
 from pykernel.training.svm import ENOUGH, FIRST, Dual, asked, part_of, short
 
 LEFT = 1e-9
-"""A weight that is smaller than this part of the largest is 0."""
+"""Weights smaller than this fraction of the largest one are set to 0."""
 NEAR = 0.9
-"""A vector without a weight stays if its price is above this.  Of two rows with a larger cosine in the kernel's space, only the one
-with the higher price enters at once."""
+"""A vector without a weight stays if its price is above this.  If the cosine of two rows in the kernel's space is larger than this, only
+the row with the higher price enters in a round."""
 AMONG = 8
-"""Rows enter from so many times as many with the highest prices."""
+"""The entering rows are chosen among this many times as many rows, those with the highest prices."""
 WIDER = 4
-"""No vectors enter while more than so many times those that are allowed have a weight: most would have to leave, and those that remain
-are no better."""
+"""No more vectors enter once more than this many times ``n_max`` have a weight: most would have to leave, and the rest are no better."""
 MOST = 2**26
-"""Most numbers of a linear program's matrix: 512 MB, and SciPy holds it several times."""
+"""Most numbers in a linear program's matrix: 512 MB, of which SciPy makes several copies."""
 BLOCK = 2**22
 """Kernel values that are held at once: 32 MB."""
 Tell = Callable[[float, str], None]
-"""Gets the part of the work that is done, and words for it."""
+"""Called with the fraction of the work that is done, and words for it."""
 
 
 # ------------------------------------------------------------------------------------------------ one linear program
@@ -59,7 +58,7 @@ Tell = Callable[[float, str], None]
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """alpha (n,) and b; u (q,), feasible in the dual but for the prices; the simplex's steps."""
+    """alpha (n,) and b; u (q,), feasible in the dual except for the prices; the number of simplex steps."""
 
     alpha: np.ndarray
     bias: float
@@ -68,10 +67,10 @@ class Solution:
 
 
 def solve(dual: Dual, values: np.ndarray) -> Solution:
-    """The machine on n vectors.  values: (l, n), k(x_i, v_j).  Raises UserError if HiGHS cannot.
+    """Solve the machine on n vectors.  values: (l, n), k(x_i, v_j).  Raises UserError if HiGHS cannot solve it.
 
-    Functions are counted in the targets' unit, kernel values in their vector's largest, and the dual in parts of the box or of the
-    prices' limit, whichever is smaller.
+    For scaling, functions are in the targets' unit, kernel values are relative to their vector's largest, and the dual is relative to
+    the box or the prices' limit, whichever is smaller.
     """
     q, n = len(dual.sign), values.shape[1]
     scale = np.abs(values).max(axis=0)
@@ -97,7 +96,7 @@ def solve(dual: Dual, values: np.ndarray) -> Solution:
 
 
 def feasible(dual: Dual, u: np.ndarray) -> np.ndarray:
-    """u in the box, with 1'beta = 0: the side with the larger sum is made smaller."""
+    """u clipped to the box, with 1'beta = 0: the side with the larger sum is scaled down."""
     u = np.clip(u, 0.0, dual.most)
     above, below = u[dual.sign > 0].sum(), u[dual.sign < 0].sum()
     least = min(above, below)
@@ -105,7 +104,7 @@ def feasible(dual: Dual, u: np.ndarray) -> np.ndarray:
 
 
 def prices(kernel: MercerKernel, rows: Rows, beta: np.ndarray) -> np.ndarray:
-    """(l,): |k_i'beta| of the function of each row.  O(l (rows with a beta) D)."""
+    """(l,): the price |k_i'beta| of each row's function.  O(l m D) for m rows whose beta is not 0."""
     support = np.flatnonzero(beta)
     if not len(support):
         return np.zeros(len(rows))
@@ -118,11 +117,11 @@ def prices(kernel: MercerKernel, rows: Rows, beta: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Round:
-    """One set of vectors, and of all functions the simplex's steps and the objectives' sum.
+    """The result for one set of vectors; steps and objective are summed over all functions.
 
-    weighted: vectors with a weight in any function.  gap: objective - (the dual's), of the function where that is the largest part
-    of the objective: what rounding lost.  residual: how far the highest price of any row is above 1.  excess: an upper bound of (the
-    objective - that of the machine with the functions of all rows) / the former, of the function where that is largest.
+    weighted: vectors with a weight in any function.  gap: the largest relative duality gap of a function, (objective - dual) /
+    objective: the loss by rounding.  residual: how far the highest price of any row is above 1.  excess: an upper bound of
+    (objective - that of the machine with the functions of all rows) / objective, the largest over the functions.
     """
 
     vectors: int
@@ -153,10 +152,10 @@ class SparseModel:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """model: of the vectors with a weight.  start: those with a weight before ``n_max`` took some, to begin with the next time.
+    """model: has the vectors with a weight.  start: the vectors that had a weight before ``n_max`` removed some, for a warm start.
     beta: (l, o), the dual's weights of the rows.
 
-    rounds: what each set of vectors reached.  reached: that in a sentence.  interrupted: whether Ctrl-C ended it.
+    rounds: the result for each set of vectors.  reached: the last one as a sentence.  interrupted: whether Ctrl-C ended the training.
     """
 
     model: SparseModel
@@ -168,12 +167,12 @@ class Trained:
 
     @property
     def good(self) -> bool:
-        """Whether it ended because no price was too high."""
+        """Whether the training ended because no price was too high."""
         return not self.stopped and self.rounds[-1].gap <= ENOUGH
 
     @property
     def reached(self) -> str:
-        """What was reached, and why no vector entered any more: a sentence."""
+        """A sentence on what was reached, and why no more vectors entered."""
         last, rows = self.rounds[-1], len(self.beta)
         told = (
             f"{last.weighted:,} of {last.vectors:,} vectors have a weight, and with the functions of all {rows:,} rows the objective "
@@ -186,8 +185,8 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class _Function:
-    """A solution, with the price of each row (l,) and of each vector (n,), the objective, and a lower bound of the machine's with
-    all rows' functions.
+    """A solution, with the price of each row (l,) and of each vector (n,), the objective, and a lower bound of the objective with the
+    functions of all rows.
     """
 
     solution: Solution
@@ -199,7 +198,7 @@ class _Function:
 
     @classmethod
     def of(cls, dual: Dual, values: np.ndarray, rows: Rows, kernel: MercerKernel, bound: float) -> Self:
-        """values: (l, n), those of the vectors.  bound: one that is known."""
+        """values: (l, n), kernel values of the vectors.  bound: a lower bound that is already known."""
         found = solve(dual, values)
         beta = dual.beta(found.u)
         objective = float(np.abs(found.alpha).sum()) + dual.primal(0.0, values @ found.alpha + found.bias)
@@ -216,7 +215,7 @@ class _Function:
         return part_of(self.objective - self.bound, self.objective)
 
     def on(self, stay: np.ndarray, more: int) -> Self:
-        """The same function on the vectors that stay, and others."""
+        """The same function on the vectors that stay, and ``more`` new ones."""
         alpha = np.concatenate([self.solution.alpha[stay], np.zeros(more)])
         own = np.concatenate([self.own[stay], np.ones(more)])
         return replace(self, solution=replace(self.solution, alpha=alpha, steps=0), own=own)
@@ -237,7 +236,7 @@ def train(
     tell: Tell = lambda part, text: None,
     **options: Any,
 ) -> Trained:
-    """Solve on some vectors, then on others, until no row's price is above 1 by more than the tolerance.
+    """Solve on a set of vectors, and change the set until no row's price is above 1 by more than the tolerance.
 
     Parameters
     ----------
@@ -246,19 +245,19 @@ def train(
     duals : sequence of Dual
         One for each function.  They share the vectors.
     n_max : int
-        Most vectors with a weight.  If more have one, the half with the smaller terms leaves, the others get new weights, and so on.
+        Most vectors with a weight.  While more have one, the half with the smaller terms is removed, and the others get new weights.
     first : int
         How many vectors the first set has.
     tolerance : float
         How far a price may be above 1.
     basis : Basis, optional
-        The only vectors; then none enter.
+        The only vectors; no others enter.
     start : (n, D) array, optional
-        The first set, such as that of an earlier solution.
+        The first set of vectors, such as that of an earlier solution.
     method, seed, **options
-        How the first set is chosen: as of ``select_basis``.
+        How the first set is chosen: as in ``select_basis``.
 
-    Ctrl-C gives the result of the last set that was finished.  Before the first is finished, it is KeyboardInterrupt.
+    Ctrl-C returns the result of the last finished set.  Before the first set is finished, it raises KeyboardInterrupt.
 
     Raises
     ------
@@ -320,7 +319,7 @@ def _sizes(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Funct
 def _fewer(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], n_max: int) -> np.ndarray | None:
     """The vectors with the larger terms; None if no more than n_max have a weight.
 
-    Half at a time: what the others do for one that left shows only in new weights.
+    At most half are removed at a time: only new weights show how well the others replace them.
     """
     size = _sizes(kernel, vectors, functions)
     left = np.count_nonzero(size)
@@ -336,7 +335,7 @@ def _solved(
     tolerance: float,
     tell: Tell,
 ) -> list[_Function]:
-    """The functions on other vectors.  One whose prices are low enough, and whose vectors have stayed, is what it was."""
+    """The functions on other vectors.  A function is not solved again if its prices are low enough and its vectors have stayed."""
     values = each_row(rows, max(1, BLOCK // len(vectors)), lambda block: kernel.gram(block, vectors), len(vectors))
     made: list[_Function] = []
     for o, dual in enumerate(duals):
@@ -374,7 +373,7 @@ def _stay(functions: Sequence[_Function]) -> np.ndarray:
 def _entering(
     rows: Rows, kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], most: int, tolerance: float
 ) -> np.ndarray:
-    """(m, D): rows with the highest prices, of which no two are alike, and none is a vector already."""
+    """(m, D): rows with the highest prices; no two are alike, and none is a vector already."""
     price = np.max([each.price for each in functions], axis=0)
     order = np.argsort(-price, kind="stable")[: AMONG * most]
     asked = rows.take(order[price[order] > 1 + tolerance / 2])
@@ -397,9 +396,9 @@ def left_out(
     tell: Tell = lambda part, text: None,
     **options: Any,
 ) -> np.ndarray:
-    """(l, o): the functions at each row, trained on the rows of other folds.  options: of ``train``.
+    """(l, o): the functions at each row, trained on the rows of other folds.  options: as in ``train``.
 
-    folds: (l,).  Where the other folds hold one class only, the function is its 1 or -1.
+    folds: (l,).  If the other folds hold only one class, the function is the constant 1 or -1 of that class.
     """
     rows, each_fold = as_rows(x), np.unique(folds)
     values = np.empty((len(rows), len(duals)))

@@ -15,7 +15,7 @@ from pykernel.spec.kernel_settings import ACTIVATIONS
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, shown_value
 
 NUMBERS_LIMIT = 2**24
-"""Most numbers of a table: the largest model of a spec holds fewer."""
+"""Most numbers in a table: the largest model of a spec holds fewer."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class Machine:
     label: dict[str, Any] | None = None  # the spec's [label], if it is known
     largest: float | None = None  # largest magnitude of the inputs, if it does not follow from the vectors
     seen: np.ndarray | None = (
-        None  # (rows, DIM) least and largest of each input in training, where the vectors are none of them, and some between
+        None  # (rows, DIM): least, largest and some other values of each training input, if the vectors are no such inputs
     )
     notes: tuple[str, ...] = ()  # sentences about parts of the source that are left out
     normalise: bool = False
     custom: Kernel | None = None  # for function "custom"; max_value is its bound
     max_value: float | None = None
     alpha: float = 1.0  # for function "rational-quadratic"
-    offsets: np.ndarray | None = None  # (n,), of hidden units and "fourier": numbers that are added to x'v; None: zeros
+    offsets: np.ndarray | None = None  # (n,), added to x'v for hidden units and "fourier"; None: zeros
     taken: tuple[int, ...] | None = None  # the source's inputs that are used, if it does not use all of them
     inputs_of_source: int | None = None  # with taken: how many inputs the source has
     gross: np.ndarray | None = None  # (n, F): sums of the magnitudes that the source adds up to get the weights
@@ -90,12 +90,12 @@ class Machine:
 
     @property
     def shifts(self) -> np.ndarray:
-        """Of hidden units and "fourier": the numbers that are added to x'v for each vector, (n,)."""
+        """For hidden units and "fourier": the number that is added to x'v for each vector, (n,)."""
         return np.zeros(len(self.vectors)) if self.offsets is None else self.offsets
 
     @property
     def linear(self) -> bool:
-        """Whether the functions are linear ones of the inputs."""
+        """Whether the functions are linear in the inputs."""
         return not self.normalise and (
             self.function == "linear" or (self.function == "polynomial" and self.degree == 1)
         )

@@ -49,9 +49,9 @@ from pykernel.training.targets import Targets
 from pykernel.training.trained import input_max_abs, lists
 
 BLOCK = 2**20
-"""Numbers of one block of features, 8 MB; a pass has a few of them."""
+"""Numbers in one block of features: 8 MB.  A pass holds a few blocks."""
 KEPT = 2**24
-"""Up to so many numbers, 128 MB, features and Gram matrices are kept; beyond, they are computed anew in each pass."""
+"""Features and Gram matrices of at most this many numbers, 128 MB, are kept; larger ones are computed anew in each pass."""
 SMALL_FOLD = 256
 """Largest fold (or n, if that is larger) that is left out by blocks of the hat matrix.  Larger folds are left out by
 merging factors."""
@@ -95,7 +95,7 @@ class FeatureRows:
         return each_row(self.rows, self.size, self.of, self.width)
 
     def __iter__(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The position of a block's first row, and its features."""
+        """For each block, the position of its first row, and its features."""
         if self._keeps:
             for start in range(0, len(self), self.size):
                 yield start, self._kept[start : start + self.size]
@@ -230,9 +230,9 @@ class ReducedProblem:
         return self._recoded(predictions, None) if self._recodes else predictions
 
     def leave_fold_out(self, ridge: float, folds: Any) -> np.ndarray:
-        """(l, o): what each sample is predicted by the model trained without its fold.  Raises UserError.
+        """(l, o): the prediction for each sample by the model trained without its fold.  Raises UserError.
 
-        folds: (l,) whole numbers from 0, the fold of each sample; of any sizes, but not all samples in one.
+        folds: (l,) integers from 0, the fold of each sample.  Folds may have any sizes, but one must not contain all samples.
         """
         return cast(np.ndarray, self.leave_fold_out_path([ridge], folds)[0])
 
@@ -257,7 +257,7 @@ class ReducedProblem:
     # ---- passes
 
     def _triangles(self, parts: np.ndarray, count: int) -> np.ndarray:
-        """(count, c, c): triangular factors of [1 F Y], of the rows of each part.  A pass, O(l c^2)."""
+        """(count, c, c): triangular factors of [1 F Y], one for the rows of each part.  One pass, O(l c^2)."""
         width = self.bias + self.features.width + self.taught.shape[1]
         found = np.zeros((count, width, width))
         for start, f in self.features:
@@ -300,7 +300,7 @@ class ReducedProblem:
     ) -> None:
         """Merge the factors of all other folds.
 
-        Prefix and suffix merges are used, so that no factor must be subtracted.
+        Prefix and suffix merges are used, so that no factor has to be subtracted.
         """
         # all small folds together are one more part
         place = np.where(large, np.cumsum(large) - 1, large.sum())
@@ -331,7 +331,7 @@ class ReducedProblem:
                     predictions[r, start + rows] = f[rows] @ weights[fold][r] + biases[fold][r]
 
     def _leave_small_folds_out(self, ridges: np.ndarray, parts: np.ndarray, predictions: np.ndarray) -> None:
-        """Solve with the folds' blocks of I - H; folds of equal sizes together."""
+        """Solve with the folds' blocks of I - H; folds of equal size are solved together."""
         cut, most = self._cut, max(SMALL_FOLD, self.features.width)
         for rows, _ in alike(parts, NO_COLUMNS, lambda f, b: self.features.size // f, most):
             t = (self.features.take(rows.ravel()) - self.all.mean) @ self.all.v
@@ -373,7 +373,7 @@ class _Decomposed:
         )
 
     def along_weights(self, ridge: float) -> np.ndarray:
-        """Weights of centred features that are turned by v, (n, T)."""
+        """Weights of the centred features after the rotation by v, (n, T)."""
         return (self.scale / (self.scale**2 + ridge))[:, None] * self.along
 
     def weights(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
@@ -383,7 +383,7 @@ class _Decomposed:
 
 
 def merged(triangle: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The triangular factor, (c, c), of a factor's rows and more rows (k, c), by Householder QR.  O((c + k) c^2)."""
+    """A triangular factor (c, c), updated with more rows (k, c) by Householder QR.  O((c + k) c^2)."""
     return cast(np.ndarray, np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
 
 
@@ -436,11 +436,11 @@ def select_reduced(
 ) -> selection.Selection:
     """Cross-validate a reduced model at every width and ridge of a grid, and choose.  W O(l n^2) + W R O(l n o).
 
-    As ``pykernel.training.selection.select``, which has the arguments that are not named here, for rows of any number.  kernel: its
+    Like ``pykernel.training.selection.select``, which describes the other arguments, but for any number of rows.  kernel: its
     gamma is replaced by each width's.  basis: a number of vectors, chosen anew for each width by ``select_basis`` with
-    ``options`` (method, candidates, tau, ...); positions of rows (n,); vectors (n, D); or a Basis, whose kernel's gamma is then the one
-    width if ``widths`` is not given.  cv: "deleted" and "kept" are the same: the basis does not depend on the labels, and
-    stays.  Raises UserError.
+    ``options`` (method, candidates, tau, ...); positions of rows (n,); vectors (n, D); or a Basis, whose kernel's gamma is the only
+    width if ``widths`` is not given.  cv: "deleted" and "kept" are the same, because the basis does not depend on the labels.
+    Raises UserError.
     """
     rows = as_rows(x)
     selection.need_settings(model, len(rows), targets, cv, by)
@@ -468,8 +468,8 @@ def select_reduced(
 def chosen_basis(x: Any, kernel: MercerKernel, basis: Any, options: Mapping[str, Any]) -> Basis:
     """The basis for a kernel.
 
-    basis: a number: this many vectors are chosen; positions of rows; vectors; or a Basis.  If a Basis has another
-    kernel, only its vectors are used.
+    basis: the number of vectors to choose, positions of rows, vectors, or a Basis.  If a Basis has another kernel,
+    only its vectors are used.
     """
     if isinstance(basis, Basis):
         return basis if basis.kernel == kernel else basis_of(basis.vectors, kernel, indices=basis.indices)
@@ -521,7 +521,7 @@ def nystrom_content(
     center: np.ndarray | None = None,
     scale: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """What a spec of rule "nystrom" is made of: nested dictionaries, as in the TOML file.
+    """The content of a spec of rule "nystrom": nested dictionaries, as in the TOML file.
 
     largest: (D,), the largest magnitude of each input in training.  max_abs: the limit of inputs; None: a million times
     the largest (polynomial: ten times), or less if that could overflow.  weights: (n, o), weights of z; None: z itself
@@ -558,7 +558,7 @@ def nystrom_content(
 
 
 def need_distinct(basis: Basis, precision: str) -> None:
-    """Raises UserError if a vector adds less to the span of those before it than the precision resolves."""
+    """Raises UserError if a vector adds less to the span of the vectors before it than the precision resolves."""
     least = LEAST_ALD_THRESHOLD[precision]
     delta = basis.factor.diagonal() ** 2 / basis.kernel.diagonal(basis.vectors)
     worst = int(delta.argmin())

@@ -66,7 +66,7 @@ def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
 
 
 def weights_bound(spec: Spec, machine: Machine, x: np.ndarray) -> np.ndarray:
-    """What rounding the weights of hidden units to 8 bits changes in the machine's functions at rows of x, (rows, F)."""
+    """How much the machine's functions at rows of x change if weights of hidden units are rounded to 8 bits, (rows, F)."""
     rounded, inner = machine_of(spec.inner), spec.inner
     if not (inner.real.is_int16 and inner.kernel.function in HIDDEN and inner.family.parameters(inner)["eight"]):
         return np.zeros((len(x), len(machine.bias)))
@@ -177,7 +177,7 @@ def _kernel_error(
     if function == "gaussian":
         moved, rounded, size = (2 * far + off) * off, 4 * u, np.square(far + off)
         if distance == "products":
-            # |z|^2 + |v|^2 - 2 z'v, and two powers of two in place of one
+            # |z|^2 + |v|^2 - 2 z'v, and two powers of two instead of one
             rounded, size = 10 * u, np.square(z).sum(axis=1)[:, None] + 2 * np.abs(z) @ np.abs(v).T + np.square(length)
         return _exponential_error(k, gamma * np.square(far), gamma * (moved + steps * u * size), rounded)
     if function == "rational-quadratic":
@@ -254,8 +254,8 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     """Sentences about the parts of the source that the spec leaves out, and a warning if float32 is too coarse.
 
     Large weights that cancel out, as in a Gaussian process without noise, have rounding errors that are not small in
-    comparison with their sum.  The warning is based on a bound for inputs at the machine's vectors; vectors of hidden units
-    are no inputs, and say nothing of it.
+    comparison with their sum.  The warning is based on a bound for inputs at the machine's vectors.  It is not possible for
+    hidden units, whose vectors are not inputs.
     """
     found = list(machine.notes)
     if spec.precision != "float32" or machine.function in (*HIDDEN, "custom") or not len(machine.vectors):

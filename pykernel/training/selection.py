@@ -1,10 +1,10 @@
-"""The kernel's width and the ridge by cross-validation in closed form: one decomposition for each width.
+"""Choice of the kernel's width and the ridge by cross-validation in closed form: one decomposition for each width.
 
     found = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", jobs=2)
-    found.width, found.ridge, found.corrected     # the cell that is taken, and what to expect of it
+    found.width, found.ridge, found.corrected     # the chosen cell, and the error to expect
 
-Samples are left out one by one, or fold by fold, as by training anew (pykernel.training.closed_form); every ridge then takes
-matrix-vector products, so that l samples, W widths and R ridges cost W O(l^3) + W R O(l^2) in place of W R O(l^4).
+Samples are left out one by one, or fold by fold, with the result of retraining (pykernel.training.closed_form).  Each ridge then
+takes only matrix-vector products: l samples, W widths and R ridges cost W O(l^3) + W R O(l^2) instead of W R O(l^4).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAIRS = 2000
 COPIES = 10
 """Peak memory of a decomposition, in arrays of the Gram matrix's size."""
 SLACK = 0.01
-"""Cells are alike if their errors (rates, or roots of PRESS) are above the best one's by at most this part."""
+"""Cells are equally good if their errors (rates, or roots of PRESS) exceed the best one's by at most this fraction."""
 
 
 # ------------------------------------------------------------------------------------------------------------ grids
@@ -49,13 +49,13 @@ def width_name(kernel: str) -> str | None:
 
 
 def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
-    """Widths about the data's own scale, with three digits, ascending.
+    """Widths around the data's scale, with three digits, ascending.
 
     gaussian: sigma from 1/16 of the median distance of two samples to 4 times, in steps of sqrt 2 (13).
     laplacian: gamma from 1/4 of 1 / (the median sum of absolute differences) to 16 times, likewise (13).
     matern12, matern32, matern52: gamma from 1/4 of 1, sqrt(3) or sqrt(5) / (the median distance) to 16 times, likewise (13).
     polynomial, sigmoid: gamma from 1/16 of 1 / (the mean of |x|^2) to 16 times, in steps of 2 (9).
-    linear: has no width; the 1.0 stands for it.
+    linear: has no width; 1.0 is a placeholder.
     """
     if width_name(kernel) is None:
         return (1.0,)
@@ -70,13 +70,13 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 
 
 def default_ridges(model: Model, kernel: MercerKernel, x: np.ndarray, total: float | None = None) -> tuple[float, ...]:
-    """Ridges in half decades up to a bound of the numbers to which they are added; with three digits, ascending.
+    """Ridges in half decades up to a bound on the numbers to which they are added; with three digits, ascending.
 
     krr, ls-svm: lambda is added to the eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).
     The ridges go from 1e-8 t to t (17 values).  kfd: mu is added to squared singular values, which are at most t^2.
     The ridges go from 1e-12 t^2 to t^2 (25 values).
-    For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width.  x: the rows, or some of them; of
-    more than 2,000 the first are taken for the mean.  total: the sum of the samples' weights; the rows of x if not given.
+    For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width.  x: the rows, or some of them; the
+    mean is over the first 2,000.  total: the sum of the samples' weights; the number of rows if not given.
     """
     trace = (len(x) if total is None else total) * (float(np.abs(kernel.diagonal(x[:PAIRS])).mean()) or 1.0)
     bound, decades = (trace**2, 12) if model == "kfd" else (trace, 8)
@@ -88,7 +88,7 @@ def three_digits(values: Any) -> tuple[float, ...]:
 
 
 def _typical_distance(x: np.ndarray, order: int) -> float:
-    """The median distance of two different samples, in the sum of absolute differences (1) or Euclid's (2)."""
+    """The median distance of two different samples: the sum of absolute differences (order 1) or Euclidean (2)."""
     pairs = np.random.default_rng(0).integers(0, len(x), (PAIRS, 2))
     distances = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], order, axis=1)
     distances = distances[distances > 0]
@@ -99,8 +99,8 @@ def _typical_distance(x: np.ndarray, order: int) -> float:
 
 
 class GroupFolds(int):
-    """A number of folds into which samples of one group come together, such as those of one device: no sample is predicted by
-    a model that has seen its group.  groups: the group of each sample, (l,).
+    """A number of folds that keep the samples of a group together, such as those of one device: no sample is predicted by a
+    model that has seen its group.  groups: the group of each sample, (l,).
     """
 
     groups: np.ndarray
@@ -118,9 +118,9 @@ class GroupFolds(int):
 
 def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
     """The fold of each sample, (l,) from 0 to count - 1: sizes differ by one at most, also within each class.  With
-    ``GroupFolds``, the numbers of groups do instead.
+    ``GroupFolds``, this holds for the numbers of groups.
 
-    Deterministic for a seed.  Raises UserError unless there are from 2 to l folds, or as many as groups.
+    Deterministic for a seed.  Raises UserError unless the number of folds is from 2 to l, or to the number of groups.
     """
     l = len(targets.values)
     if isinstance(count, GroupFolds):
@@ -163,17 +163,17 @@ class Grid(ABC):
 
     @abstractmethod
     def left_out(self, width: float, ridges: Sequence[float]) -> Iterator[np.ndarray | UserError]:
-        """For each ridge what each sample is predicted without it, or without its fold, (l, o).
+        """For each ridge, the predictions of all samples, (l, o), by models trained without the sample or its fold.
 
-        Or the reason why this is impossible: the kernel overflows, or the ridge does not make an indefinite Gram matrix
+        If this is impossible, the reason: the kernel overflows, or the ridge does not make an indefinite Gram matrix
         positive definite.
         """
 
 
 @dataclass(frozen=True)
 class _Whole(Grid):
-    """Models with all samples, or a basis of kfd: expansion vectors, the samples themselves if None; columns: as in
-    closed_form.
+    """Models with all samples, or kfd on a basis.  basis: expansion vectors, or None for the samples themselves;
+    columns: as in closed_form.
     """
 
     x: np.ndarray
@@ -236,7 +236,7 @@ def scores_of(predictions: np.ndarray, shared: Grid) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Selection:
-    """A grid of widths (W,) and ridges (R,), both ascending, with what cross-validation says of each cell.
+    """A grid of widths (W,) and ridges (R,), both ascending, with the cross-validated errors of each cell.
 
     error: (W, R), the fraction of samples that are classified wrongly; None for regression.
     press: (W, R), the mean over samples and outputs of the squared difference to the targets (for classes: to the coded
@@ -246,13 +246,13 @@ class Selection:
     taken: the cell that is chosen.  It has the largest ridge, and then the smoothest kernel, of all cells that are as
     good as the best one.  By "press", a cell is as good if its root of PRESS is at most 1 % above the smallest.  By
     "error", its error rate must be at most 1 % above the smallest, and its root of PRESS at most 1 % above the smallest
-    of these cells.  Reason: where the error hardly changes, the position of the minimum is random, and often has huge
-    weights; a model with huge weights predicts a row that differs from the others far off.
+    of these cells.  The reason: where the error hardly changes, the position of the minimum is random, and the model
+    often has huge weights.  Such a model is far off for a row that differs from the others.
     optimism: by how much the smallest ``by`` is expected to be too small, because it is a minimum: Tibshirani and
     Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2), 2009: the
     mean over folds k of e_k(best) - min e_k, with e_k the error within the fold.  For leave-one-out, a fold of one
-    sample would have a minimum of zero; so the errors are divided into 10 stratified groups, which take the place of
-    the folds.  The optimism of the taken cell is assumed to be the same.
+    sample would have a minimum of zero; so the errors are divided into 10 stratified groups, which replace the folds.
+    The optimism of the taken cell is assumed to be the same.
     """
 
     model: Model
@@ -269,7 +269,7 @@ class Selection:
 
     @property
     def width(self) -> float:
-        """The taken width: sigma (gaussian) or gamma; 1.0 of the linear kernel, which has none."""
+        """The taken width: sigma (gaussian) or gamma; 1.0 for the linear kernel, which has none."""
         return float(self.widths[self.taken[0]])
 
     @property
@@ -314,7 +314,7 @@ class Selection:
 
     @property
     def table_of_widths(self) -> list[dict[str, float | None]]:
-        """The best cell of each width, ascending; of the taken width the taken cell."""
+        """The best cell of each width, by ascending width; for the taken width, the taken cell."""
         first = {self.taken[0]: self.cell(*self.taken)}
         for i, j in self._order():
             first.setdefault(i, self.cell(i, j))
@@ -503,7 +503,7 @@ def need_settings(model: str, rows: int, targets: Targets, cv: Any, by: str | No
 
 
 def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tuple[float, ...]]) -> tuple[float, ...]:
-    """Ascending, each once."""
+    """The given values, ascending and without repeats; or the default."""
     if given is None:
         return default()
     values = np.unique(np.asarray(given, np.float64))

@@ -1,4 +1,4 @@
-"""A quadratic function of the inputs as few squares of linear ones."""
+"""A quadratic function of the inputs as a sum of few squares of linear functions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from pykernel.training.machine import Machine
 
 LEAST = 1e-5
-"""A square is left out if its part of the function's coefficients is smaller."""
+"""A square is left out if its coefficient is below this fraction of the function's largest one."""
 
 
 def squares(machine: Machine) -> Machine:
-    """The same functions of a polynomial kernel of degree 2, whose vectors are D + 2 for each function at most; the machine itself if that
-    is not fewer.  O(n D^2 + D^3) for each function.
+    """The same functions with a polynomial kernel of degree 2 and at most D + 2 vectors for each function; the machine itself if that is
+    not fewer.  O(n D^2 + D^3) for each function.
 
-    With f(z) = z'A z + h'z + k and A = sum_j a_j q_j q_j', each a_j (1 + q_j'z)^2 has the curvature along one eigenvector; two more vectors
-    of opposite signs have what is left of h.
+    With f(z) = z'A z + h'z + k and A = sum_j a_j q_j q_j', each a_j (1 + q_j'z)^2 gives the curvature along one eigenvector.  Two more
+    vectors of opposite signs give the rest of h.
     """
     v, gamma, coef0 = machine.vectors, machine.gamma, machine.coef0
     vectors, weights, bias = [], [], []

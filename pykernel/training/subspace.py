@@ -1,13 +1,13 @@
-"""A subspace of few dimensions in a kernel's feature space, on the host, in float64.
+"""A low-dimensional subspace of a kernel's feature space, on the host, in float64.
 
     subspace = HostSubspace.fit(x, MercerKernel("gaussian", gamma=0.5), rank=10, shrinkage=0.1)
     z = subspace.features(x)                   # (N, 10): z_i'z_j approximates k(x_i, x_j)
-    subspace.score(x_new)                      # the part of each new sample that the subspace does not know
+    subspace.score(x_new)                      # the part of each new sample that lies outside the subspace
     subspace.to_spec("map")                    # z as a kernel expansion, for the device's flash
 
 Symbols as in ``pykernel.training.bkfe``, but L = Phi A combines the images of m samples (batch: m = N).  With
 v(x) = A'k(X, x) and G = L'L = A'KA, a sample's coordinates are q(x) = (G + lambda I)^-1 v(x), its features
-z(x) = G^1/2 q(x), and e2(x) = k(x, x) - v'q - lambda |q|^2 is what is left of it.  docs/subspaces.md derives the rest.
+z(x) = G^1/2 q(x), and its squared residual e2(x) = k(x, x) - v'q - lambda |q|^2.  docs/subspaces.md derives the rest.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from pykernel.training.rounding import notes
 from pykernel.training.trained import Distance, to_spec
 
 WHOLE = 10_000
-"""Most rows of which each is an expansion vector: their Gram matrix takes 800 MB."""
+"""Most rows that may all be expansion vectors: their Gram matrix takes 800 MB."""
 PIVOT = 2.0**-40
-"""A pivot of G below this part of its diagonal element makes a row of zeros, as on the device in float64."""
+"""A pivot of G below this fraction of its diagonal element gives a row of zeros, as on the device in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +85,13 @@ class HostSubspace:
 
         x : (N, D), what ``as_rows`` takes
         rank, shrinkage, method, seed, iterations, tolerance
-            As of ``bkfe``.
+            As in ``bkfe``.
         basis : None, int or Basis
-            None: every row is an expansion vector, m = N, up to WHOLE rows: the Gram matrix is kept.
+            None: every row is an expansion vector, m = N, for at most WHOLE rows, because the Gram matrix is kept.
             int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options`` (its
             method is given as ``selector``).  Basis: L stays in the span of this basis.  The result is the optimum
             within the span, from the singular values of the features; only for "closed".  One pass over the rows, O(N n
-            (D + n)), and only n
-            vectors to keep: for large N, and for a device.
+            (D + n)), and only n vectors are kept: for large N, and for a device.
         """
         rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
         shrinkage = checked_positive(shrinkage, "shrinkage")
@@ -148,7 +147,7 @@ class HostSubspace:
 
     @property
     def eigenvalues(self) -> np.ndarray:
-        """Of G, descending, (r,); at the batch optimum (sigma_i - lambda)_+, sigma_i^2 the eigenvalues of K."""
+        """Eigenvalues of G, descending, (r,); at the batch optimum (sigma_i - lambda)_+, with sigma_i^2 those of K."""
         return self._spectrum[0][::-1].copy()
 
     @property
@@ -176,7 +175,7 @@ class HostSubspace:
     def features(self, x: Any, triangular: bool = False) -> np.ndarray:
         """z(x) = R q(x), (rows, r), with R'R = G: z(x)'z(y) = khat(x, y) approximates k(x, y) from below.
 
-        R is the symmetric root of G; ``triangular``: the upper triangular one, which the device has.
+        R is the symmetric root of G; with ``triangular``, it is the upper triangular root that the device uses.
         """
         return np.asarray(self.coordinates(x) @ self._root(triangular).T)
 
@@ -189,12 +188,12 @@ class HostSubspace:
         return np.clip(diagonal - known, 0.0, diagonal)
 
     def score(self, x: Any) -> np.ndarray:
-        """Novelty: e2(x) / k(x, x), (rows,), from 0 to 1: the part of phi(x) that is not known; 0 where k(x, x) = 0."""
+        """Novelty e2(x) / k(x, x), (rows,), from 0 to 1: the part of phi(x) outside the subspace; 0 where k(x, x) = 0."""
         rows = self._rows(x)
         return share(self.residual(rows), each_row(rows, block_rows(1, rows.dim), self.kernel.self_values))
 
     def _turned(self, x: Any) -> np.ndarray:
-        """v(x) in the eigenvectors of G, (rows, r)."""
+        """v(x) in the eigenbasis of G, (rows, r)."""
         rows, weights = self._rows(x), self.a @ self._spectrum[1]
         size = block_rows(len(self.vectors), rows.dim)
         return each_row(rows, size, lambda block: self.kernel.gram(block, self.vectors) @ weights, self.rank)
@@ -230,8 +229,8 @@ class HostSubspace:
 
         model : None, or a fitted estimator, or a pair (coef (o, r) or (r,), intercept)
             Trained on ``features(x, triangular)``.  An estimator needs an affine ``decision_function``, or else an
-            affine ``predict``; it may be the end of a pipeline of scalers.  Or it has ``cluster_centers_``: then the
-            largest function belongs to the nearest centre.  Two classes have one function, positive for the second.
+            affine ``predict``; it may be the end of a pipeline of scalers.  Or it has ``cluster_centers_``; the largest
+            function is then that of the nearest centre.  Two classes have one function, positive for the second.
             Classifiers and clusterings give classes: ``NAME_classify`` writes the index.  The probability of a binary
             LogisticRegression is converted as well.
         precision, max_abs, inputs, classes, distance
@@ -254,7 +253,7 @@ def spec_of_features(
 ) -> Spec:
     """A frozen spec of the features w'k(vectors, x), (r,), or of a linear model of them.
 
-    w: (m, r).  model, options: as of ``HostSubspace.to_spec``.
+    w: (m, r).  model, options: as in ``HostSubspace.to_spec``.
     """
     weights, bias, names, calibration = w, np.zeros(w.shape[1]), None, None
     if model is not None:
@@ -285,7 +284,7 @@ def spec_of_features(
 
 
 def _triangular_root(g: np.ndarray) -> np.ndarray:
-    """R upper triangular with R'R = G, (r, r); a pivot that is rounding only makes a row of zeros.  O(r^3)."""
+    """R upper triangular with R'R = G, (r, r); a pivot that is only rounding error gives a row of zeros.  O(r^3)."""
     root = np.zeros_like(g)
     for i in range(len(g)):
         row = g[i, i:] - root[:i, i] @ root[:i, i:]
@@ -295,7 +294,7 @@ def _triangular_root(g: np.ndarray) -> np.ndarray:
 
 
 def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """(r, o) and (o,) of a linear model of r features; a fitted estimator's by its values at 0 and the unit vectors."""
+    """(r, o) and (o,) of a linear model of r features; of a fitted estimator, from its values at 0 and the unit vectors."""
     kind = type(model).__name__
     if isinstance(model, tuple) and len(model) == 2:
         theta = checked_table(np.atleast_2d(model[0]), "coef", f"(outputs, {rank}) or ({rank},)", (None, rank)).T

@@ -8,17 +8,17 @@ l rows, n basis vectors, K~ = Z Z' with the features Z (l, n) of a greedy basis.
 
     min 1/2 beta' K~ beta + c'u    with    beta_i = sum of s_j u_j over the variables j of row i,  1'beta = 0,  0 <= u <= h
 
-A row of a class has one variable (s its class, 1 or -1; c = -1; h = C times the row's weight), a row with a number has two,
-above and below the tube (s = 1 and -1; c = epsilon - s y).  The function is f = K~ beta + b, b the multiplier of 1'beta = 0,
-and the primal is 1/2 beta' K~ beta + sum_j h_j max(0, -(s_j f + c_j)): hinge loss, and epsilon-insensitive loss.
+A row with a class has one variable (s = 1 or -1, its class; c = -1; h = C times the row's weight).  A row with a number has two,
+above and below the tube (s = 1 and -1; c = epsilon - s y).  The function is f = K~ beta + b, where b is the multiplier of
+1'beta = 0.  The primal is 1/2 beta' K~ beta + sum_j h_j max(0, -(s_j f + c_j)): hinge loss, or epsilon-insensitive loss.
 
 Each step of Mehrotra's predictor and corrector solves twice with K~ + diag(sigma), the reduced KKT system, in O(l n^2) by
-Woodbury's identity (``LowRankSystem``).  K is positive semidefinite, and K - K~, too (a basis in function space).  So the
+Woodbury's identity (``LowRankSystem``).  K and K - K~ are positive semidefinite (a basis in function space).  So the
 function of the low-rank machine, a sum over n vectors, is a function of the full machine's space, and
 
     its primal objective - the full machine's optimum  <=  1/2 beta' (K - K~) beta + the low-rank machine's own gap
 
-which ``judged`` measures, with the residual of the full machine's KKT conditions.  Where that is too large, the basis grows.
+``judged`` measures this bound and the residual of the full machine's KKT conditions.  If the residual is too large, the basis grows.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ from pykernel.training.low_rank import LowRankSystem
 from pykernel.training.reduced import FeatureRows, ReducedModel
 
 GAP = 1e-9
-"""The interior-point method ends when its duality gap is at most this part of the objective, or when rounding allows no
-more."""
+"""The interior-point method ends when its duality gap is at most this fraction of the objective, or when rounding prevents
+further progress."""
 LEAST, LARGEST = 1e-50, 1e9
 """Least and largest C times a weight, in units of the targets."""
 ENOUGH = 1e-6
-"""A solution with a larger gap is told as not solved."""
+"""A solution with a larger gap is reported as not solved."""
 STEPS = 200
 """Most steps of one solution; 10 to 40 are usual."""
 BOUNDARY = 0.995
-"""Part of the way to the nearest bound that a step goes."""
+"""A step goes this fraction of the way to the nearest bound."""
 STALLED = 1e-7
-"""Steps that are shorter gain nothing: rounding decides."""
+"""Shorter steps gain nothing: rounding errors dominate."""
 FIRST = 64
 """Vectors of the first basis.  Each next basis has twice as many."""
 KEPT = 2**27
-"""Up to so many numbers, 1 GiB, features are kept; beyond, they are computed anew in each pass."""
+"""Features of at most this many numbers, 1 GiB, are kept; larger ones are computed anew in each pass."""
 JUDGES = 2**28
-"""Up to so many kernel values the true residual is computed on all rows; beyond, on rows that are drawn."""
+"""If it takes at most this many kernel values, the true residual is computed on all rows; otherwise on DRAWN rows."""
 DRAWN = 2000
-"""So many."""
+"""Number of rows that are drawn for the true residual."""
 BLOCK = 2**22
 """Kernel values that are held at once: 32 MB."""
 INSIDE = 0.03
-"""A start from an earlier solution is moved so far from the bounds, as a part of their distance.  Nearer ones take more steps
-(docs/records.md, svm)."""
+"""A start from an earlier solution is moved away from the bounds by this fraction of their distance.  Nearer starts take more
+steps (docs/records.md, svm)."""
 
 
 # --------------------------------------------------------------------------------------------------------- the dual
@@ -74,10 +74,10 @@ INSIDE = 0.03
 
 @dataclass(frozen=True, eq=False)
 class Dual:
-    """The dual of one function.  rows, sign, cost, most: (q,), of each variable its row, s, c and h.  count: l rows.
+    """The dual of one function.  rows, sign, cost, most: (q,), the row, s, c and h of each variable.  count: l rows.
 
-    unit: what a difference of function values is compared with: of classes 1, of numbers their standard deviation, or epsilon if
-    that is larger.
+    unit: the scale of differences of function values: 1 for classes; for numbers their standard deviation, or epsilon if that is
+    larger.
     """
 
     rows: np.ndarray
@@ -89,7 +89,7 @@ class Dual:
 
     @classmethod
     def of_classes(cls, positions: Any, count: int, most: Any) -> list[Self]:
-        """One function of two classes, positive for class 1; of more, each class against the others.
+        """One function for two classes, positive for class 1; for more, one function for each class against the others.
 
         positions: (l,), 0 to count - 1; most: C, or (l,) C times a weight.  Raises UserError.
         """
@@ -128,7 +128,7 @@ class Dual:
         return self.of_rows(self.sign * u)
 
     def margin(self, f: np.ndarray) -> np.ndarray:
-        """s f + c, (q,): below 0 where a row costs, 0 where it is on the margin."""
+        """s f + c, (q,): below 0 where a row has a loss, 0 where it is on the margin."""
         return self.sign * f[self.rows] + self.cost
 
     def primal(self, square: float, f: np.ndarray) -> float:
@@ -140,7 +140,7 @@ class Dual:
 
     @cached_property
     def least(self) -> float:
-        """1e-5 of the objective of f = 0: added to an objective, which may be 0, before something is measured in parts of it."""
+        """1e-5 of the objective of f = 0: added to an objective, which may be 0, before dividing by it."""
         return 1e-5 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
 
     @property
@@ -161,7 +161,7 @@ class Dual:
 def asked(
     x: Any, duals: Sequence[Dual], n_max: int, first: int, tolerance: float
 ) -> tuple[Rows, list[Dual], int, int, float]:
-    """The arguments of ``train``, as they are used: here, and in ``lp``.  Raises UserError."""
+    """The checked arguments of ``train``, here and in ``lp``.  Raises UserError."""
     rows, duals = as_rows(x), list(duals)
     if not duals:
         raise UserError("there is no dual; give one for each function")
@@ -189,7 +189,7 @@ def _most(most: Any, count: int, unit: float = 1.0) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """u (q,), its multipliers at 0 and at h (q,), and b; steps that were taken, and the duality gap as a part of the primal
+    """u (q,), its multipliers at 0 and at h (q,), and b; the number of steps, and the duality gap as a fraction of the primal
     objective.
     """
 
@@ -201,9 +201,9 @@ class Solution:
     gap: float
 
     def settled(self, dual: Dual) -> np.ndarray:
-        """u with variables on their bounds put there: those that are nearer to a bound than its multiplier is to 0.
+        """u with variables moved onto a bound if they are nearer to it than its multiplier is to 0.
 
-        Both in their typical sizes, the mean of u and the targets' unit.
+        Both are measured in their typical sizes: the mean of u, and the targets' unit.
         """
         typical = (self.u.mean() + 1e-10 * dual.most.mean()) / dual.unit
         found = np.where(self.u < typical * self.lower, 0.0, self.u)
@@ -236,7 +236,7 @@ class _Point:
         return float(self.u @ self.z + self.room @ self.w) / (2 * len(self.u))
 
     def longest(self, by: _Point) -> float:
-        """How far it can go in a direction until something is 0."""
+        """How far the point can move in a direction until a number is 0."""
         pairs = ((self.u, by.u), (self.room, by.room), (self.z, by.z), (self.w, by.w))
         return 1 / max(*(float((-step / now).max()) for now, step in pairs), 1e-300)
 
@@ -254,7 +254,7 @@ class _Newton:
     """Newton's steps from a point: one factor, two directions.
 
     The conditions, with multipliers z of u >= 0 and w of u <= h, are  s f + c - z + w = 0,  1'beta = 0,  u z = mu,
-    (h - u) w = mu.  A step eliminates z, w and u: with d = z / u + w / (h - u), of row i  1 / sigma_i = sum of 1 / d_j,
+    (h - u) w = mu.  A step eliminates z, w and u: with d = z / u + w / (h - u), and 1 / sigma_i = sum of 1 / d_j over row i,
 
         (K~ + diag(sigma)) dbeta + 1 db = sigma * (sum of s_j g_j / d_j),    1'dbeta = -1'beta
     """
@@ -292,7 +292,7 @@ def solve(
 ) -> Solution:
     """Mehrotra's predictor-corrector.  O(l n^2) a step.
 
-    before: a solution near to which the search starts.  tell: gets the part that is done, by the gap.
+    before: a solution to start near.  tell: called with the fraction that is done, judged by the gap.
     """
     at = _Point.first(dual, features, before)
     best, widest, steps = None, None, 0
@@ -301,7 +301,7 @@ def solve(
         low, w = _product(features, beta)
         square, off = float(w @ w), float(beta.sum())
         primal = dual.primal(square, low + at.bias)
-        # what 1'beta misses moves the dual by b times as much
+        # if 1'beta is not 0, the dual is off by b times as much
         gap = max(0.0, primal - dual.dual(square, at.u) + abs(at.bias * off)) / (primal + dual.least)
         if best is None or gap < best.gap:
             best = Solution(at.u, at.z, at.w, at.bias, steps, gap)
@@ -327,13 +327,14 @@ def solve(
 
 @dataclass(frozen=True)
 class Round:
-    """One basis: its vectors, and of all functions the interior-point steps, the primal objectives' sum, the largest gap as a
-    part of an objective; and beside the full machine, whose Gram matrix is K:
+    """The result for one basis: its vectors, the sums of interior-point steps and primal objectives over all functions, and the
+    largest relative gap; and compared with the full machine, whose Gram matrix is K:
 
-    residual: of the KKT conditions of beta, the largest over the functions, in units of the targets: what is missing at a b
-    that suits best, twice (LIBSVM's m - M, which its ``tol`` limits).
-    excess: an upper bound of (the function's objective - the full machine's) / the former.
-    judges: rows on which these two were measured; if not all, excess is an estimate, and residual the largest of these rows.
+    residual: the largest residual of a function's KKT conditions, in units of the targets: twice the violation at the best b
+    (LIBSVM's m - M, which its ``tol`` limits).
+    excess: an upper bound of (the function's objective - the full machine's) / the function's objective.
+    judges: number of rows on which these two were measured; if not all, excess is an estimate, and residual is the largest of
+    these rows.
     """
 
     vectors: int
@@ -349,7 +350,7 @@ class Round:
 def judged(
     dual: Dual, solution: Solution, features: FeatureRows, generator: np.random.Generator
 ) -> tuple[float, float, int]:
-    """The residual and the excess of one function, and the number of rows that judge; ``Round`` has what they are.
+    """The residual and the excess of one function, and the number of rows that judge; ``Round`` defines them.
 
     O(judges (support vectors) D).
     """
@@ -370,7 +371,7 @@ def judged(
     place[some] = np.arange(len(some))
     mine = place[dual.rows] >= 0
     s, u, most = dual.sign[mine], u[mine], dual.most[mine]
-    # the b at which the variable's row is on the margin: b must be at least, or at most, that
+    # the b at which the variable's row is on the margin: a lower or an upper limit of b
     border = -s * dual.cost[mine] - full[place[dual.rows[mine]]]
     least = border[np.where(s > 0, u < most, u > 0)].max(initial=-math.inf)
     largest = border[np.where(s > 0, u > 0, u < most)].min(initial=math.inf)
@@ -380,7 +381,7 @@ def judged(
 
 
 def part_of(missing: float, objective: float) -> float:
-    """What an objective may be too high by, as a part of it; none is below 0."""
+    """How much too high an objective may be, as a fraction of it, clipped to [0, 1]; 0 if the objective is not above 0."""
     return min(1.0, max(0.0, missing) / objective) if objective > 0 else 0.0
 
 
@@ -388,8 +389,8 @@ def part_of(missing: float, objective: float) -> float:
 class Trained:
     """model: f(x) = z(x)'w + bias = k(x, vectors) alpha + bias, a function for each dual.
 
-    beta: (l, o), the dual's weights of the rows; a row with another weight than 0 is a support vector of this function.
-    rounds: what each basis reached.  reached: that in a sentence.  interrupted: whether Ctrl-C ended it.
+    beta: (l, o), the dual's weights of the rows; a row with a nonzero weight is a support vector of this function.
+    rounds: the result for each basis.  reached: the last one as a sentence.  interrupted: whether Ctrl-C ended the training.
     """
 
     model: ReducedModel
@@ -407,7 +408,7 @@ class Trained:
 
     @property
     def reached(self) -> str:
-        """What was reached, and why the basis grew no further: a sentence."""
+        """A sentence on what was reached, and why the basis grew no further."""
         last, rows = self.rounds[-1], len(self.beta)
         every = last.judges == rows
         on = f"all {rows:,} rows" if every else f"{last.judges:,} of {rows:,} rows, drawn at random,"
@@ -435,7 +436,7 @@ def train(
     tell: Callable[[float, str], None] = lambda part, text: None,
     **options: Any,
 ) -> Trained:
-    """Solve on a basis, judge by the full machine's conditions, and go on with twice as many vectors until they hold.
+    """Solve on a basis, check the full machine's conditions, and double the number of vectors until they hold.
 
     Parameters
     ----------
@@ -444,19 +445,19 @@ def train(
     duals : sequence of Dual
         One for each function: ``Dual.of_classes(…)``, ``[Dual.of_values(…)]``.  They share the bases.
     n_max, first : int
-        Most vectors, and how many the first basis has.  More vectors than rows are as many as rows.
+        Most vectors, and how many the first basis has; at most as many as there are rows.
     tolerance : float
-        Largest residual of the KKT conditions with K, in units of the targets: twice what f may miss.
+        Largest residual of the KKT conditions with K, in units of the targets: twice the violation that is allowed.
     basis : Basis, optional
-        The only basis; then nothing grows.
+        The only basis; it does not grow.
     method, seed, **options
-        How vectors are chosen: as of ``select_basis``.
+        How vectors are chosen: as in ``select_basis``.
     keep : int
-        Features are kept if they are at most so many numbers.
+        Features are kept if they are at most this many numbers.
     tell : function
-        Gets the part of a basis's work that is done, and words for the work.
+        Called with the fraction of a basis's work that is done, and words for the work.
 
-    Ctrl-C gives the result of the last basis that was finished.  Before the first is finished, it is KeyboardInterrupt.
+    Ctrl-C returns the result of the last finished basis.  Before the first basis is finished, it raises KeyboardInterrupt.
 
     Raises
     ------
@@ -500,7 +501,7 @@ def train(
 
 
 def short(number: float) -> str:
-    """Two digits."""
+    """The number with two digits."""
     return f"{float(f'{number:.2g}'):g}"
 
 
@@ -555,9 +556,9 @@ def left_out(
     folds: np.ndarray,
     tell: Callable[[float, str], None] = lambda part, text: None,
 ) -> np.ndarray:
-    """(l, o): the functions at each row, trained on the rows of other folds.  The basis, which knows no targets, stays.
+    """(l, o): the functions at each row, trained on the rows of other folds.  The basis stays: it does not depend on targets.
 
-    folds: (l,).  Where the other folds hold one class only, the function is its 1 or -1.
+    folds: (l,).  If the other folds hold only one class, the function is the constant 1 or -1 of that class.
     """
     rows = as_rows(x)
     values = np.empty((len(rows), len(duals)))

@@ -1,4 +1,4 @@
-"""The targets of models that are solved in closed form: numbers, or classes in their coding."""
+"""The targets of models that are solved in closed form: numbers, or coded classes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Targets:
 
     @classmethod
     def of_classes(cls, positions: Any, count: int, coding: Coding, weights: Any = None) -> Self:
-        """Classes.  positions: (l,) whole numbers from 0 to count - 1; weights: (l,).  Raises UserError.
+        """Classes.  positions: (l,) integers from 0 to count - 1; weights: (l,).  Raises UserError.
 
         "counts": for a class with N_c of N samples, the target is +N / N_c in the class and -N / (N - N_c) for the
         rest.  With weights, sums of weights replace the numbers of samples.  Least squares is then Fisher's
@@ -73,7 +73,7 @@ class Targets:
         return len(self.values)
 
     def need_samples(self, rows: int, weighs: bool = True) -> None:
-        """Raises UserError unless there are two or more rows, one for each target.  weighs: whether they may have weights."""
+        """Raises UserError unless there are two or more rows, one for each target.  weighs: whether targets may have weights."""
         if rows != len(self):
             raise UserError(f"there are {rows:,} rows, but targets of {len(self):,} samples")
         if rows < 2:
@@ -86,20 +86,20 @@ class Targets:
 
     @property
     def each(self) -> np.ndarray:
-        """How often each sample counts, (l,)."""
+        """The weight of each sample, (l,)."""
         return np.ones(len(self)) if self.weights is None else self.weights
 
     @property
     def total(self) -> float:
-        """How many samples there are, each as often as it counts."""
+        """The sum of the samples' weights; without weights, the number of samples."""
         return float(len(self)) if self.weights is None else float(self.weights.sum())
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """The mean over the samples, each as often as it counts.  values: (l,) or (l, o)."""
+        """The weighted mean over the samples.  values: (l,) or (l, o)."""
         return np.asarray(values.mean(axis=0) if self.weights is None else self.weights @ values / self.total)
 
     def classify(self, predictions: np.ndarray) -> np.ndarray:
-        """(n, o) values of the functions -> (n,) positions of classes: the sign of one, the first largest of several.
+        """(n, o) values of the functions -> (n,) positions of classes: by the sign of one, or the first largest of several.
 
         Raises UserError in regression, or if there is not one column for each function.
         """
@@ -110,7 +110,7 @@ class Targets:
         return values.argmax(axis=1)
 
     def mistakes(self, predictions: np.ndarray) -> np.ndarray:
-        """(l, o) values of the functions -> (l,) whether each sample is classified wrongly.  Raises as classify()."""
+        """(l, o) values of the functions -> (l,) whether each sample is classified wrongly.  Raises UserError like classify()."""
         return self.classify(self._predictions(predictions, len(self))) != self._classes()
 
     def _classes(self) -> np.ndarray:
@@ -128,7 +128,7 @@ class Targets:
 
     @property
     def member(self) -> np.ndarray:
-        """(l, o): 1 where the function is the sample's class's."""
+        """(l, o): 1 where the function belongs to the sample's class."""
         return _indicators(self._classes(), self.count)
 
     def recoded(self, member: np.ndarray, one: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
@@ -166,19 +166,19 @@ def _coded(of_class: np.ndarray, samples: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _indicators(positions: np.ndarray, count: int) -> np.ndarray:
-    """(l, o): 1 where the function is the sample's class's.  The function of two classes is class 1's."""
+    """(l, o): 1 where the function belongs to the sample's class.  The function of two classes belongs to class 1."""
     owners = np.arange(count) if count > 2 else np.array([1])
     return (positions[:, None] == owners).astype(np.float64)
 
 
 def press(targets: Targets, predictions: np.ndarray) -> float:
-    """Mean over samples, by their weights, and outputs of (targets.values - predictions)^2.  Raises UserError."""
+    """The weighted mean over samples and outputs of (targets.values - predictions)^2.  Raises UserError."""
     squares = (targets.values - targets._predictions(predictions, len(targets))) ** 2
     return float(np.mean(squares) if targets.weights is None else targets.mean(squares).mean())
 
 
 def error_rate(targets: Targets, predictions: np.ndarray) -> float:
-    """The part of the samples, by their weights, that is classified wrongly.  Raises UserError in regression."""
+    """The weighted fraction of the samples that is classified wrongly.  Raises UserError in regression."""
     return float(targets.mean(targets.mistakes(predictions).astype(np.float64)))
 
 
@@ -190,7 +190,7 @@ def _constant(a: np.ndarray) -> np.ndarray:
 
 
 def _sample_weights(weights: Any, samples: int) -> np.ndarray | None:
-    """Copied.  Raises UserError."""
+    """A checked copy of the weights.  Raises UserError."""
     if weights is None:
         return None
     values = checked_numbers(weights, "weights")

@@ -1,4 +1,4 @@
-"""The frozen specs that compute what kernel machines compute that were trained elsewhere."""
+"""Frozen specs for kernel machines that were trained elsewhere."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pykernel.spec.sections import SQUARED
 from pykernel.training.machine import Machine, number_of, pairs
 
 MARGIN = 0.5
-"""The range of an input in training is extended on each side by this fraction of it, because the device refuses what is beyond.  In whole
-numbers, twice the range costs one of the 15 bits of a count."""
+"""The range of an input in training is extended on each side by this fraction of it, because the device refuses inputs beyond.  In int16,
+twice the range costs one of the 15 bits of a count."""
 ALIKE = 4
-"""Inputs without a scaler count as of one kind if all ranges together are at most so many times as wide as the median range."""
+"""Inputs without a scaler are treated as of one kind if their joint range is at most this many times the median range."""
 Limits = float | Sequence[float] | None
-"""Limits of the inputs: one for all, or for each."""
+"""Limits of the inputs: one for all, or one for each."""
 Distance = Literal["auto", "differences", "products"]
 
 REACH = 1e6
@@ -37,8 +37,8 @@ BOUNDED = ("sigmoid", "fourier", "tanh", "logistic")
 FILE_LIMIT = 256 * 2**20
 """Most bytes of a model's file, unpacked: flash memories are far smaller."""
 EIGHT_DIFFER, EIGHT_CLASSES = 0.01, 0.003
-"""Weights of hidden units have 8 bits where answers then differ by up to so many of their standard deviations, or of so many of the
-rows the class."""
+"""Weights of hidden units get 8 bits if the answers then differ by at most this fraction of their standard deviation, or if at most this
+fraction of the rows gets another class."""
 
 
 def class_names(classes: Iterable[Any]) -> list[str]:
@@ -65,7 +65,7 @@ def to_spec(
     distance: Distance = "auto",
     seen: np.ndarray | None = None,
 ) -> Spec:
-    """The frozen model that computes what the machine does.  Raises UserError, one sentence."""
+    """The frozen model that computes the machine's functions.  Raises UserError, one sentence."""
     made = content(machine, name, precision, max_abs, inputs, classes, distance, seen)
     return make_spec(made, machine.source, machine.custom)
 
@@ -80,9 +80,9 @@ def content(
     distance: Distance = "auto",
     seen: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """What ``to_spec`` makes a spec of: nested dictionaries, as in the TOML file.
+    """The content of the spec that ``to_spec`` makes: nested dictionaries, as in the TOML file.
 
-    seen: rows of inputs, (rows, DIM), which tell the range of each for precision int16 and hidden units; without it the vectors do.
+    seen: rows of inputs, (rows, DIM), which give the range of each for precision int16 and hidden units; without them, the vectors do.
     """
     where = machine.source
     _need_choices(machine, precision, distance)
@@ -103,7 +103,7 @@ def content(
     if columns is not None and len(columns) != width:
         raise UserError(f"{where}: takes {width} inputs, but {len(columns)} names are given for them")
     if not int16:
-        # far from what it was trained on a network answers anything
+        # far from its training data, a network's answers are arbitrary
         if seen is not None and machine.function in kernel_settings.HIDDEN:
             machine = replace(machine, seen=seen)
         ranges = {"max_abs": _limits(machine, precision, largest, max_abs)}
@@ -123,7 +123,7 @@ def content(
 
 
 def nearer_limit(given: float | list[float], most: float, center: Sequence[float] | None) -> float | list[float]:
-    """[input] max_abs, so that no input beyond ``most`` is accepted either."""
+    """[input] max_abs, lowered so that no input beyond ``most`` is accepted."""
     if not isinstance(given, list):
         return min(given, most)
     middle = np.abs(center) if center is not None else np.zeros(len(given))
@@ -143,12 +143,12 @@ def _need_choices(machine: Machine, precision: str, distance: str) -> None:
 def _inputs(
     machine: Machine, columns: Sequence[str] | None, ranges: dict[str, Any], int16: bool, seen: np.ndarray | None
 ) -> dict[str, Any]:
-    """The section [input]; int16: of a model of integers."""
+    """The section [input]; int16: whether the model computes with integers."""
     signal = machine.signal
     section: dict[str, Any] = {}
     if signal is None:
         section = ({"dim": machine.dim} if columns is None else {"columns": list(columns)}) | ranges
-    elif int16:  # models of integers scale features that nothing else scales; the other keys follow from the signal
+    elif int16:  # int16 models need a scale: 1 if there is no other; the other keys follow from the signal
         section["scale"] = [1.0] * machine.dim
     section |= lists(center=machine.center, scale=machine.scale)
     if int16 and signal is not None and seen is not None:
@@ -157,7 +157,7 @@ def _inputs(
 
 
 def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
-    """The section [expansion]; int16: of a model of integers."""
+    """The section [expansion]; int16: whether the model computes with integers."""
     found = lists(
         vectors=machine.vectors,
         weights=machine.weights,
@@ -175,7 +175,7 @@ def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
 
 
 def lists(**arrays: np.ndarray | None) -> dict[str, Any]:
-    """Arrays as a TOML file has them; without those that are None."""
+    """Arrays as lists for a TOML file, without those that are None."""
     return {name: values.tolist() for name, values in arrays.items() if values is not None}
 
 
@@ -220,7 +220,7 @@ def _ranges_of_features(signal: Spec, inputs: Mapping[str, Any], seen: np.ndarra
 
 
 def _named_signal(signal: Spec, channels: Sequence[str] | None) -> dict[str, Any]:
-    """The section of a signal, with other names of its channels."""
+    """The section [signal], with its channels renamed."""
     assert signal.signal is not None
     section = signal.signal.model_dump(mode="json", exclude_unset=True)
     if channels is None:
@@ -232,7 +232,7 @@ def _named_signal(signal: Spec, channels: Sequence[str] | None) -> dict[str, Any
 
 
 def _rounded_as_good(machine: Machine, seen: np.ndarray | None) -> Machine:
-    """Hidden units with weights of 8 bits, if rows tell that they answer as well."""
+    """The machine with 8-bit weights of hidden units, if its answers on the rows are as good."""
     if seen is None or machine.function not in kernel_settings.HIDDEN:
         return machine
     smaller = replace(machine, vectors=in_eight_bits(machine.vectors))
@@ -246,7 +246,7 @@ def _rounded_as_good(machine: Machine, seen: np.ndarray | None) -> Machine:
 
 
 def _seen(machine: Machine) -> np.ndarray | None:
-    """Inputs that the machine was trained with, or their ranges; None if neither is known."""
+    """Inputs that the machine was trained on, or their ranges; None if neither is known."""
     if machine.seen is not None:
         return machine.seen
     return None if machine.linear or machine.function in kernel_settings.HIDDEN else machine.inputs()
@@ -301,16 +301,16 @@ def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     # an input that hardly changed may change later: its range is at least half of the others', in scaled units
     scale = np.abs(machine.scales)
     least = 0.5 * (margin * scale).max() / scale
-    if machine.scale is None and machine.function in kernel_settings.HIDDEN:  # inputs may have any unit each
+    if machine.scale is None and machine.function in kernel_settings.HIDDEN:  # inputs may have different units
         least = np.where(high > low, 0.0, least)
     return center, np.maximum(margin, least)
 
 
 def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> float | list[float]:
-    """[input] max_abs of a model of reals: what is given, or a range for each input.
+    """[input] max_abs of a floating-point model: the given limits, or a range for each input.
 
-    Far from its vectors a kernel machine answers its bias, and a polynomial anything: the device must refuse that.  One number, far
-    above the vectors', for linear functions, for features of a signal, and where ``machine.seen`` does not tell the ranges.
+    Far from its vectors, a kernel machine predicts its bias, and a polynomial anything: the device must refuse such inputs.  Linear
+    functions, features of a signal, and machines without ``seen`` get one number, far above those of the vectors.
     """
     if isinstance(given, Sequence):
         values = [number_of(value, machine.source, "max_abs") for value in given]
@@ -348,8 +348,8 @@ def moved(machine: Machine, center: np.ndarray) -> Machine:
 
 
 def centered(machine: Machine, x: np.ndarray) -> Machine:
-    """The same functions with the means of rows x as the center, which can then stand in for missing inputs; where the kernel
-    allows this, and if there is no center yet.
+    """The same functions with the means of rows x as the center, which can then replace missing inputs.  The machine is unchanged
+    if it has a center already, is linear, or has a kernel that does not allow this.
     """
     return machine if machine.center is not None or machine.linear else moved(machine, x.mean(axis=0))
 
@@ -372,7 +372,7 @@ def compact(machine: Machine) -> Machine:
     weights = np.zeros((len(rows), machine.weights.shape[1]))
     np.add.at(weights, inverse.ravel(), machine.weights)
     keep = np.flatnonzero(weights.any(axis=1))
-    keep = keep[np.argsort(first[keep])]  # in the order that they were in
+    keep = keep[np.argsort(first[keep])]  # in their original order
     if not len(keep):  # the functions are constant; one vector stays, because a table cannot be empty
         return replace(
             machine,
@@ -449,7 +449,7 @@ def rounded(machine: Machine, precision: str) -> Machine:
 
 
 def shifted(machine: Machine, by: np.ndarray) -> np.ndarray:
-    """The offsets of hidden units with a number added to each; turns are taken modulo 1."""
+    """The offsets of hidden units with a number added to each; those of "fourier" are turns, taken modulo 1."""
     moved = machine.shifts + by
     return np.remainder(moved, 1.0) if machine.function == "fourier" else moved
 
@@ -494,7 +494,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
             raise UserError(f"{where}: max_abs is {max_abs:g}; it must be above 0")
         if fits(max_abs):
             return max_abs
-    # weights of a network say nothing of the size of its inputs
+    # weights of a network say nothing about the size of its inputs
     usual = REACH if machine.function in kernel_settings.HIDDEN else largest or 1.0
     wanted = REACH * usual if given is None else given
     low, high = -300.0, math.log10(wanted)

@@ -112,7 +112,7 @@ class Rows:
 
     @cached_property
     def blocks(self) -> list[tuple[Rows, np.ndarray, dict[int, np.ndarray]]]:
-        """The rows in parts that a cache holds, [x, x^2, 1] of each, (rows, 2 D + 1), and room for kernel values with so many vectors."""
+        """The rows in parts that fit into a cache, with [x, x^2, 1] of each, (rows, 2 D + 1), and buffers by the number of vectors."""
         products = np.column_stack([self.x, np.square(self.x), np.ones(len(self))])
         parts = [slice(first, first + BLOCK) for first in range(0, len(self), BLOCK)]
         return [(Rows(self.x[part], self.targets[part], self.counts[part]), products[part], {}) for part in parts]
@@ -130,9 +130,9 @@ def class_targets(positions: np.ndarray, count: int) -> np.ndarray:
 
 
 def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels (n, O) in their standard deviations around their mean, as ``Rows`` has them; mean and deviation, (O,).
+    """Standardised labels (n, O), as ``Rows`` has them; their mean and deviation, (O,).
 
-    Labels of an output that do not differ are 0, with their value as the mean and the deviation 1.
+    If all labels of an output are equal, they become 0, with their value as the mean and a deviation of 1.
     """
     middle = np.average(labels, axis=0, weights=counts)
     deviation = np.sqrt(np.average(np.square(labels - middle), axis=0, weights=counts))
@@ -142,7 +142,7 @@ def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, n
 
 
 def risk(loss: Loss, functions: np.ndarray, rows: Rows, of: int | None = None) -> tuple[float, np.ndarray]:
-    """The mean loss, and its gradient by the functions, (n, O).  of: the number of all rows, if these are a part."""
+    """The mean loss, and its gradient by the functions, (n, O).  of: the number of all rows, if these are only some."""
     share = (rows.counts / (of or len(rows)))[:, None]
     y = rows.targets
     if loss == "classes" and y.shape[1] == 1:
@@ -171,7 +171,7 @@ def objective(
     """The risk with its penalties, and its gradient with respect to all numbers.
 
     start: the initial ln e.  With the products [x, x^2, 1] of the rows, -|e (x - v)|^2 / 2 is one matrix product, and so are the sums over
-    rows that the gradient needs; what is left are an exponential and a product for each row and vector.  O(n m D).
+    rows that the gradient needs.  Only an exponential and a product remain for each row and vector.  O(n m D).
     """
     pull = PULL if pull is None else pull
     v, weights, d = found.vectors, found.weights, rows.x.shape[1]
@@ -182,7 +182,7 @@ def objective(
     value = 0.5 * ridge * float(np.square(weights).sum()) + 0.5 * pull * float(np.square(away).sum())
     sums, by_weights, by_bias = np.zeros(by_products.T.shape), ridge * weights, np.zeros(weights.shape[1])
     for some, products, room in rows.blocks:
-        if len(v) not in room:  # new arrays at each call would take longer than what is computed in them
+        if len(v) not in room:  # new arrays at each call would take longer than the computation
             room[len(v)] = np.empty((2, len(some), len(v)))
         k, w = room[len(v)]
         np.matmul(products, by_products, out=k)
@@ -208,7 +208,7 @@ def objective(
 def k_means(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
     """m centres of rows of x, or all rows if there are fewer, (m, D), from rows drawn at random.  O(ROUNDS n m D)."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a centre to which no row is nearest: it stays where it is
+        warnings.simplefilter("ignore")  # a centre to which no row is nearest stays where it is
         return np.asarray(kmeans2(x, x[rng.permutation(len(x))[:m]], iter=ROUNDS, minit="matrix")[0])
 
 
@@ -311,7 +311,7 @@ COMPARED = 2000
 """Number of rows on which candidates are compared.  Only the last search uses all rows."""
 FOLDS = 5
 GIVEN_UP = 1.5
-"""A candidate is dropped if its risk on the folds so far is more than this factor above the best candidate's risk."""
+"""A candidate is dropped if its risk on the folds so far is more than this many times the best candidate's risk."""
 MANY = 50_000
 """Most rows of the last search; of more rows, this many are drawn."""
 LAST_ASIDE = 0.1
@@ -413,7 +413,7 @@ class Job:
         scaled = self.scaled(rows, candidate.units)
         look = None if aside is None else self.look(aside, candidate.units)
         begun = self.begun(scaled, candidate, number)
-        # a step of the line search may go so far that numbers overflow; its risk is no number, and it is taken back
+        # a step of the line search may go so far that numbers overflow; its risk is then NaN, and it is taken back
         with np.errstate(over="ignore", invalid="ignore"):
             return search(self.loss, candidate.ridge, begun, scaled, look, steps, tell, self.pull)
 
@@ -449,7 +449,7 @@ class Job:
         return replace(found, vectors=found.vectors * unit + middle, log_scale=found.log_scale - np.log(unit))
 
 
-@one_thread  # so that the bits do not depend on how many there are
+@one_thread  # so that the bits do not depend on the number of threads
 def train(
     rows: Rows,
     m: int,
@@ -521,8 +521,8 @@ def train(
 
 
 def _so_far(paths: dict[Candidate, list[Path]]) -> tuple[Candidate, tuple[Candidate, ...], float]:
-    """What ``_compared`` says of the candidates that were searched, each on the folds that all have.  Raises KeyboardInterrupt if there
-    is none.
+    """The result of ``_compared`` for the searched candidates, on the folds that all of them have.  Raises KeyboardInterrupt if there
+    are none.
     """
     here = [each for each, found in paths.items() if found]
     if not here:

@@ -34,7 +34,7 @@ def test_the_rearrangement_is_as_measured():
     rows = basis_pages.chosen(tables.load(DATA / "swaps.csv"), set="digits", method="sgma", vectors="60", rounds="2")
     after, before = (np.mean([float(row[key]) for row in rows]) for key in ("error", "greedy"))
     assert after < before
-    assert f"60 vectors of SGMA leave {after:.3f} of the digits' trace, before {before:.3f}" in TEXT
+    assert f"60 vectors of SGMA leave out {after:.3f} of the digits' trace, instead of {before:.3f}" in TEXT
 
 
 def test_the_results_are_complete():

@@ -1,9 +1,9 @@
-"""Coordinates of a sample in the span of a few others' feature vectors, and how that span grows and shrinks.
+"""Coordinates of a sample in the span of the basis vectors in feature space, and how the basis grows and shrinks.
 
-K_SS = L L' is the Gram matrix of the basis; z(x) = L^-1 k_S(x) are coordinates of phi(x)'s projection on the span, in an
-orthonormal system that a new vector only appends to (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for
+K_SS = L L' is the Gram matrix of the basis.  z(x) = L^-1 k_S(x) are the coordinates of phi(x)'s projection onto the span, in
+an orthonormal system to which a new vector adds one coordinate (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for
 machine learning, 2000; the rows of the Nystroem matrix's partial Cholesky factor).  k(x, x) - |z|^2 is the squared
-length of what the basis leaves over of x (G. Baudat, F. Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C.
+length of the residual, the part of x that the basis cannot express (G. Baudat, F. Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C.
 Talbot, Efficient formation of a basis in a kernel induced feature space, 2002).
 """
 
@@ -33,20 +33,20 @@ from pykernel.dialect import (
 )
 
 SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
-"""Residuals up to this are none: the reciprocal of their root is far from overflow."""
+"""Residuals up to this are treated as zero.  The reciprocal of a larger one's square root is far from overflow."""
 
 
 class Method(IntEnum):
     """Where a basis comes from."""
 
     GIVEN = 0  # it is constant
-    STREAM = 1  # samples are taken by the probability of their residuals, and displace those that are missed least
-    EFVS = 2  # chosen from the reservoir: the largest gain in relative residual among some candidates, at some points
-    SGMA = 3  # chosen from the reservoir: the largest gain in the residual's trace among some candidates
+    STREAM = 1  # a sample is added with probability residual / k(x, x), and replaces the least important vector
+    EFVS = 2  # chosen from the reservoir: of some candidates, the one that reduces relative residuals at some points most
+    SGMA = 3  # chosen from the reservoir: of some candidates, the one that reduces the residual's trace most
 
 
 class NystromStatus(IntEnum):
-    """What only models that choose a basis return."""
+    """Status codes that only models that choose a basis return."""
 
     ADDED = 1  # the sample was added to the basis; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important basis vector
@@ -71,11 +71,11 @@ class NystromWork(Struct):
     a: Real[N_MAX]  # K_SS^-1 k_S of the sample
     spread: Real[N_MAX]  # the diagonal of K_SS^-1
     loss: Real[N_MAX]  # loss of the reservoir's rows without each basis vector
-    rest: Real[M_MAX]  # rest of each row: the part that the basis cannot express
+    rest: Real[M_MAX]  # residual of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain
     order: Index[M_MAX]  # rows that may become basis vectors
     points: Index[M_MAX]  # rows where candidates are compared
-    kappa: Real  # rest of the sample, which the basis cannot express: k(x, x) - |z|^2
+    kappa: Real  # residual of the sample, which the basis cannot express: k(x, x) - |z|^2
     own: Real  # k(x, x)
 
 
@@ -85,17 +85,17 @@ class NystromConfig(Config):
     method: Method
     bounded: bool  # whether predictions are kept between low and high
     varies: bool  # whether the variance of a prediction is known
-    weighs: bool  # whether predictions are weighted sums of coordinates; or the coordinates themselves
+    weighs: bool  # whether predictions are weighted sums of the coordinates, not the coordinates themselves
     forgets: bool  # whether forgetting < 1
     caches: bool  # whether the reservoir keeps its rows' coordinates
     vectors: Real[N_MAX, DIM]  # scaled basis vectors
     factor_rows: Real[PACKED]  # L, where L L' = K_SS; rows end at the diagonal, with its reciprocal
     weights: Real[N_MAX, OUTPUTS]  # weights of each coordinate in each function
     bias: Real[OUTPUTS]  # constant of each function
-    prior_variance: Real  # variance of the function's value where k(x, x) = 1, before anything was known
+    prior_variance: Real  # prior variance of the function's value where k(x, x) = 1
     label_variance: Real  # variance of a label around the function's value
-    ald_threshold: Real  # a sample is no candidate if its rest is at most this part of it
-    tau: Real  # choosing ends when the mean rest of the reservoir's rows is at most this part
+    ald_threshold: Real  # a sample is no candidate if its relative residual is at most this
+    tau: Real  # choosing ends when the mean relative residual of the reservoir's rows is at most this
     candidates: Index  # rho: number of rows that are compared in each step
     sampled: Index  # v: number of rows where EFVS compares candidates
     horizon: Index  # number of latest samples that the reservoir represents
@@ -111,9 +111,9 @@ class NystromConfig(Config):
     scaled_limit: Real  # limit above every scaled input
     coordinate_limit: Real  # limit above every coordinate, which is at most sqrt(k(x, x))
     turned_limit: Real  # limit above every rotated coordinate
-    reciprocal_limit: Real  # above the reciprocal of any residual's root
+    reciprocal_limit: Real  # limit above the reciprocal of any residual's square root
     solved_limit: Real  # limit above every element of K_SS^-1 k
-    label_max_abs: Real  # what the functions have to learn is within this
+    label_max_abs: Real  # largest |value| that the functions have to learn
     least_value: Real  # smallest prediction
     largest_value: Real  # largest prediction
 
@@ -137,17 +137,17 @@ class BasisModel(GivenModel):
 
 @kernel
 def left_over(m: GivenModel, x: Real[DIM], n: Index) -> None:
-    """k(x, x) and what the first n coordinates leave over of it."""
+    """Compute k(x, x), and the residual that the first n coordinates leave."""
     own = self_value(m, x)
     rest = minus_product(own, m.z, m.z, n)
     m.own[0] = own
-    # rounding may leave less than nothing
+    # rounding may make the residual negative
     m.kappa[0] = rest if rest > real(0) else real(0)
 
 
 @kernel
 def project_given(m: GivenModel, x: Real[DIM]) -> None:
-    """Compute the coordinates of a scaled input in a constant basis, and its rest.  O(N^2 / 2 + N D)."""
+    """Compute the coordinates of a scaled input in a constant basis, and its residual.  O(N^2 / 2 + N D)."""
     for i in range(len(m.z)):
         m.z[i] = kernel_value(m, m.vectors[i], x)
     substitute_forward(m.factor_rows, m.z, len(m.z), m.coordinate_limit)
@@ -156,7 +156,7 @@ def project_given(m: GivenModel, x: Real[DIM]) -> None:
 
 @kernel
 def project(m: BasisModel, x: Real[DIM]) -> None:
-    """Compute the coordinates of a scaled input, and its rest.  O(N^2 / 2 + N D)."""
+    """Compute the coordinates of a scaled input, and its residual.  O(N^2 / 2 + N D)."""
     if m.method == Method.GIVEN:
         project_given(m, x)
     else:
@@ -171,7 +171,7 @@ def project(m: BasisModel, x: Real[DIM]) -> None:
 
 @kernel
 def append(m: BasisModel, x: Real[DIM]) -> None:
-    """Append a scaled input, whose coordinates and rest are in w, to the basis.  O(N + D)."""
+    """Append a scaled input, whose coordinates and residual are in m.z and m.kappa, to the basis.  O(N + D)."""
     n = m.n[0]
     row = row_of(n)
     length = sqrt(m.kappa[0])
@@ -206,7 +206,7 @@ def invert_diagonal(m: BasisModel) -> None:
 
 @kernel
 def rotate_pair(z: Real[...], k: Index, cosine: Real, sine: Real) -> None:
-    """Coordinates k and k + 1 after the plane they span was turned."""
+    """Rotate coordinates k and k + 1 in the plane that they span."""
     old = z[k]
     z[k] = cosine * old + sine * z[k + 1]
     z[k + 1] = cosine * z[k + 1] - sine * old

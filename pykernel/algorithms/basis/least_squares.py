@@ -1,10 +1,11 @@
-"""Least squares on coordinates, sample by sample, that goes along when the coordinates turn, come and go.
+"""Recursive least squares on coordinates that may be rotated, added and removed.
 
-min sum_s forgetting^(t - s) |y_s - f(z_s)|^2 + ridge |coefficients|^2 for f(z) = coefficients' z: kept is R, R'R = ridge I
-+ sum z z' (faded), upper triangular and packed, which takes up each sample by Givens rotations; coefficients follow the
-error of their own prediction by the gain (R'R)^-1 z (S. Haykin, Adaptive Filter Theory, square-root RLS).  So rounding
-errors do not add up: where R has become so large that samples no longer change it, the gain stays, small.  Coordinates
-are orthonormal: where they turn, R's columns do; without the last coordinate, R has neither its last row nor column.
+It minimises sum_s forgetting^(t - s) |y_s - f(z_s)|^2 + ridge |coefficients|^2 for f(z) = coefficients' z.  The state is the
+upper triangular, packed factor R with R'R = ridge I + sum z z' (faded).  Givens rotations add each sample to R, and the
+coefficients change by the prediction error times the gain (R'R)^-1 z (S. Haykin, Adaptive Filter Theory, square-root RLS).
+Rounding errors do not add up: when R is so large that samples no longer change it, the gain is small, but still correct.
+The coordinates are orthonormal, so a rotation of coordinates rotates R's columns, and removing the last coordinate removes
+R's last row and column.
 """
 
 from pykernel.algorithms.basis.coordinates import BasisModel
@@ -31,7 +32,7 @@ class RegressionModel(BasisModel):
 
 @kernel
 def clear_coordinate(m: RegressionModel, i: Index) -> None:
-    """Nothing is known of coordinate i, behind all that are in use.  O(N)."""
+    """Clear coordinate i, which follows those in use.  O(N)."""
     row = 0
     for k in range(i):
         m.r[row + i - k] = real(0)
@@ -43,7 +44,7 @@ def clear_coordinate(m: RegressionModel, i: Index) -> None:
 
 @kernel
 def begin_coordinate(m: RegressionModel, i: Index) -> None:
-    """Coordinate i, behind all that are in use, is in use: nothing is known of it but the ridge.  O(N)."""
+    """Start to use coordinate i, the first unused one: its row of R has only the ridge.  O(N)."""
     m.r[upper_row_of(i, len(m.coefficients))] = m.root_ridge
 
 
@@ -57,7 +58,7 @@ def turn_coordinates(m: RegressionModel, k: Index, cosine: Real, sine: Real) -> 
         m.r[at] = cosine * old + sine * m.r[at + 1]
         m.r[at + 1] = cosine * m.r[at + 1] - sine * old
         row = row + len(m.coefficients) - i
-    # row: of coordinate k + 1; the one above: of k
+    # row: where row k + 1 of R begins; above: where row k begins
     above = row - (len(m.coefficients) - k)
     filled = sine * m.r[row]
     m.r[row] = cosine * m.r[row]
@@ -83,7 +84,7 @@ def turn_coordinates(m: RegressionModel, k: Index, cosine: Real, sine: Real) -> 
 def drop_coordinate(m: RegressionModel, last: Index) -> None:
     """Drop the last coordinate in use: the result is least squares on the other coordinates.  O(N^2 / 2).
 
-    R_rest c_rest + r_last c_last, R's right side, does not change.
+    R_rest c_new = R_rest c_rest + r_last c_last: the right-hand side does not change.
     """
     at = 0
     for i in range(last):
@@ -113,7 +114,7 @@ def move_coefficients(m: RegressionModel, gain: Real[...], n: Index) -> None:
 
 @kernel
 def take_row(m: RegressionModel, z: Real[...], gain: Real[...], row: Real[...], n: Index, least: Real) -> None:
-    """Add the row z to R, then change the coefficients.  gain, row: memory.  least: of R's diagonal.  O(n^2)."""
+    """Add the row z to R, then change the coefficients.  gain, row: working memory.  least: smallest diagonal element.  O(n^2)."""
     for i in range(n):
         gain[i] = z[i]
         row[i] = z[i]
@@ -152,7 +153,7 @@ def learn_coordinates(m: RegressionModel, n: Index) -> None:
 
 @kernel
 def valid_regression(m: RegressionModel, n: Index) -> Bool:
-    """Whether R and the coefficients are zero beyond those in use, and R can be divided by."""
+    """Whether unused places of R and the coefficients are zero, and R's diagonal is large enough to divide by."""
     row = 0
     for i in range(len(m.coefficients)):
         for j in range(len(m.coefficients) - i):

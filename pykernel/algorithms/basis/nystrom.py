@@ -44,7 +44,7 @@ def combine(m: GivenModel, y: Real[OUTPUTS]) -> None:
 
 @placeholder
 def locate(m: LocatedModel, x: Real[DIM]) -> None:
-    """The coordinates of an input as it comes, and its rest."""
+    """Compute the coordinates and the residual of an unscaled input."""
     if m.rescales:
         rescale(m, x, m.x)
     else:
@@ -54,7 +54,7 @@ def locate(m: LocatedModel, x: Real[DIM]) -> None:
 
 @placeholder
 def size(m: LocatedModel) -> Index:
-    """Basis vectors in use."""
+    """Number of basis vectors in use."""
     return len(m.vectors)
 
 
@@ -101,7 +101,7 @@ def residual(m: LocatedModel, x: Real[DIM], part: Real[1]) -> Index:
 def variance(m: GivenModel, x: Real[DIM], y: Real[1]) -> Index:
     """Write to y the variance of the label around f(x), in the label's unit squared.  O(N^2 / 2 + N D).
 
-    A Gaussian process's: p (k(x, x) - |z|^2) + v, p = prior_variance, v = label_variance.
+    As for a Gaussian process, p (k(x, x) - |z|^2) + v with p = prior_variance and v = label_variance.
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     refused = refusal(m, x)

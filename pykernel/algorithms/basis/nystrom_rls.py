@@ -1,8 +1,8 @@
 """Least squares in the span of a few feature vectors, both learned from the stream in fixed memory.
 
-A sample becomes a basis vector with the probability of what the basis leaves over of it: randomly pivoted Cholesky
-(Y. Chen, E. N. Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) of a stream.  Beyond the budget it
-displaces the vector that a reservoir of the stream misses least.  Or the basis is chosen from the reservoir on demand.
+A sample becomes a basis vector with a probability equal to its relative residual: randomly pivoted Cholesky (Y. Chen, E. N.
+Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) on a stream.  When the budget is full, it replaces the
+vector that a reservoir of the stream misses least.  Alternatively, the basis is chosen from the reservoir on demand.
 """
 
 from pykernel.algorithms import frame
@@ -56,7 +56,7 @@ class NystromModel(Framed, RegressionModel, ReservoirModel):
 
 @kernel
 def size(m: NystromModel) -> Index:
-    """Basis vectors in use."""
+    """Number of basis vectors in use."""
     if m.method == Method.GIVEN:
         return len(m.vectors)
     return m.n[0]
@@ -64,7 +64,7 @@ def size(m: NystromModel) -> Index:
 
 @kernel
 def intact(m: NystromModel) -> Bool:
-    """Whether no loop over basis vectors or the reservoir's rows leaves the memory, whatever lies in it."""
+    """Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory."""
     if m.forgets and (m.turn[0] < 0 or m.turn[0] >= len(m.coefficients)):
         return False
     if m.method == Method.GIVEN:
@@ -96,7 +96,7 @@ def give(m: NystromModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def locate(m: NystromModel, x: Real[DIM]) -> None:
-    """The coordinates of an input as it comes, and its rest."""
+    """Compute the coordinates and the residual of an unscaled input."""
     see(m, x)
     project(m, m.x)
 
@@ -118,19 +118,19 @@ def reduce(m: NystromModel, r: Index) -> None:
     """Remove basis vector r: rotate the coordinates until only the last one needs r.  O(N^2 + N M).
 
     L without row r is made triangular again by Givens rotations (G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5),
-    which turn the coordinates of everything that is known in them.  Of the sample, more is left over.
+    which also rotate all stored coordinates.  The residual of the sample grows.
     """
     last = m.n[0] - 1
     row = row_of(r)
     for k in range(r, last):
         row = row + k + 1
-        # row k + 1, of which the diagonal is a reciprocal
+        # row k + 1, whose diagonal element is stored as a reciprocal
         diagonal = real(1) / m.l[row + k + 1]
         length = sqrt(m.l[row + k] * m.l[row + k] + diagonal * diagonal)
         inverse = real(1) / length
         cosine = m.l[row + k] * inverse
         sine = diagonal * inverse
-        # the row is to be row k, and this its diagonal; limits, for a restored L may be one of no matrix at all
+        # this row becomes row k with this diagonal; clipped, because a restored L may be the factor of no matrix
         m.l[row + k] = clipped(inverse, real(1) / m.coordinate_limit, m.reciprocal_limit)
         later = row
         for i in range(k + 2, last + 1):
@@ -161,7 +161,7 @@ def widen(m: NystromModel) -> None:
 
 @kernel
 def adapt(m: NystromModel) -> Index:
-    """Add the sample to the basis, or not.  The choice depends on its rest and on what the reservoir would miss."""
+    """Decide whether to add the sample to the basis, by its residual and by what the reservoir would lose."""
     chance = draw(m.seeds)
     n = m.n[0]
     if not (m.kappa[0] > m.ald_threshold * m.own[0] and m.kappa[0] > SMALLEST_RESIDUAL):
@@ -183,7 +183,7 @@ def adapt(m: NystromModel) -> Index:
 
 @kernel
 def keep_row(m: NystromModel) -> None:
-    """Perhaps add the sample to the reservoir.  O(N + D)."""
+    """Add the sample to the reservoir, or skip it at random.  O(N + D)."""
     slot = m.count[0]
     if m.seen[0] < MOST_SEEN:
         m.seen[0] += 1
@@ -248,7 +248,7 @@ def select(m: NystromModel) -> Index:
     for t in range(m.count[0]):
         copy(m.coordinates[t], m.z, n)
         copy(m.labels[t], m.y, len(m.y))
-        # all weigh alike: slots are in no order of time
+        # all rows weigh the same, because slots are not in order of time
         learn_coordinates(m, n)
     return Status.DONE
 
@@ -288,7 +288,7 @@ def forget_samples(m: NystromModel) -> None:
 
 @kernel
 def valid_basis(m: NystromModel) -> Bool:
-    """Whether L is within its limits, and all is zero beyond the vectors in use."""
+    """Whether L is within its limits, and unused places are zero."""
     n = m.n[0]
     row = 0
     for i in range(len(m.v)):
@@ -300,14 +300,14 @@ def valid_basis(m: NystromModel) -> Bool:
             if i >= n and m.l[row + j] != real(0):
                 return False
         if i < n:
-            # a reciprocal: of a root above that of the smallest residual
+            # the reciprocal of a square root, which is above that of the smallest residual
             if not (m.l[row + i] >= real(1) / m.coordinate_limit and m.l[row + i] <= m.reciprocal_limit):
                 return False
         elif m.l[row + i] != real(0):
             return False
         row = row + i + 1
     for i in range(len(m.seeds)):
-        # all begin together
+        # all are set at the same time
         if (m.seeds[0] == 0 and m.seeds[i] != 0) or (m.seeds[0] != 0 and m.seeds[i] == 0):
             return False
     return m.seeds[0] < 30269 and m.seeds[1] < 30307
@@ -327,7 +327,7 @@ def valid_rows(m: NystromModel) -> Bool:
         if m.method != Method.STREAM and t >= count and not all_zero(m.labels[t], len(m.labels[0])):
             return False
         if m.caches:
-            # basis changes turn rows
+            # rotations may move a row's whole length into one coordinate
             if not (
                 plus_product(real(0), m.coordinates[t], m.coordinates[t], len(m.v))
                 <= real(0.75) * m.turned_limit * m.turned_limit
@@ -346,7 +346,7 @@ def keeps(m: NystromModel) -> Bool:
         if m.r[0] == real(0):
             return valid_regression(m, 0)
         return valid_regression(m, len(m.coefficients))
-    # what R knows is of the samples that were seen
+    # R is a sum over the samples seen, whose number limits its columns
     known = m.coordinate_limit * m.coordinate_limit * real(m.seen[0]) + real(2) * m.root_ridge * m.root_ridge
     if m.seen[0] < MOST_SEEN and not columns_within(m.r, len(m.coefficients), known):
         return False

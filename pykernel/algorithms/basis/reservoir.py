@@ -1,6 +1,6 @@
-"""A random sample of the stream, in fixed memory, and what it says of a basis: what it loses, what would be gained.
+"""A random sample of the stream, in fixed memory, which shows what a basis would lose or gain by a change.
 
-Rows come and go so that each sample of the past, or of the last ``horizon``, is there with the same probability
+Each past sample, or each of the last ``horizon`` samples, is in the reservoir with the same probability
 (J. S. Vitter, Random sampling with a reservoir, 1985).
 """
 
@@ -20,7 +20,7 @@ from pykernel.algorithms.vectors import copy, minus_product, plus_product, zero
 from pykernel.dialect import DIM, OUTPUTS, Index, Real, Struct, between, kernel, real, sqrt
 
 MOST_SEEN = 4_194_304
-"""Samples that are counted: positions are drawn with 23 bits."""
+"""Counting of samples stops here: positions are drawn with 23 bits."""
 
 
 class Reservoir(Struct):
@@ -55,7 +55,7 @@ def row_coordinates(m: ReservoirModel, t: Index) -> None:
 def least_missed(m: ReservoirModel) -> Index:
     """The basis vector whose removal the reservoir would miss least; n is the sample.  O(N^3 / 6 + M (N^2 + N D)).
 
-    Without vector j of n + 1, the rows lose sum_t (P_j. k_t)^2 / P_jj, where P inverts the Gram matrix of all.
+    Without vector j, the rows lose sum_t (P_j. k_t)^2 / P_jj, where P is the inverse Gram matrix of all n + 1 vectors.
     """
     n = m.n[0]
     inverse = real(1) / m.kappa[0]
@@ -65,7 +65,7 @@ def least_missed(m: ReservoirModel) -> Index:
     zero(m.loss, n)
     for t in range(m.count[0]):
         row_coordinates(m, t)
-        # what the basis leaves over of the row, in the direction of the sample
+        # the row's residual, in the direction of the sample
         over = minus_product(kernel_value(m, m.x, m.rows[t]), m.t, m.z, n)
         newest += over * over
         over = over * inverse
@@ -78,7 +78,7 @@ def least_missed(m: ReservoirModel) -> Index:
     for s in range(n):
         i = n - 1 - s
         loss = m.loss[i] * (real(1) / (m.spread[i] + m.a[i] * m.a[i] * inverse))
-        # of equals the first
+        # among equal losses, the first vector is chosen
         if loss <= least:
             least = loss
             best = i
@@ -90,7 +90,7 @@ def least_missed(m: ReservoirModel) -> Index:
 
 @kernel
 def survivors(m: ReservoirModel, alive: Index) -> Index:
-    """Keep in m.order the rows whose rest is above ald_threshold, and return their number.  O(M)."""
+    """Keep in m.order the rows whose relative residual is above ald_threshold, and return their number.  O(M)."""
     kept = 0
     for s in range(alive):
         t = m.order[s]
@@ -102,13 +102,13 @@ def survivors(m: ReservoirModel, alive: Index) -> Index:
 
 @kernel
 def mean_left_over(m: ReservoirModel) -> Real:
-    """Mean of delta over the reservoir: 1 - J of Cawley and Talbot.  O(M)."""
+    """Mean relative residual over the reservoir: 1 - J of Cawley and Talbot.  O(M)."""
     return plus_product(real(0), m.rest, m.share, m.count[0]) * (real(1) / real(m.count[0]))
 
 
 @kernel
 def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> None:
-    """Draw so many of the first count entries to the front, without replacement (R. A. Fisher, F. Yates).  O(drawn)."""
+    """Move a random choice of the first count entries to the front, without replacement (R. A. Fisher, F. Yates).  O(drawn)."""
     for i in range(drawn):
         further = position(seeds, count - i)
         other = order[i + further]
@@ -118,9 +118,9 @@ def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> N
 
 @kernel
 def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
-    """What row r as a basis vector takes off the residuals of so many points.  O(points (N + D)).
+    """By how much row r as a basis vector would reduce the residuals of the points.  O(points (N + D)).
 
-    EFVS: sum_t R_tr^2 / (k_tt R_rr), the gain in relative residual; SGMA: sum_t R_tr^2 / R_rr, that in its trace.
+    EFVS: sum_t R_tr^2 / (k_tt R_rr), for relative residuals.  SGMA: sum_t R_tr^2 / R_rr, for the residual's trace.
     """
     total = real(0)
     for s in range(points):
@@ -166,7 +166,7 @@ def best_candidate(m: ReservoirModel, alive: Index) -> Index:
 
 @kernel
 def enlarge(m: ReservoirModel, x: Real[DIM]) -> None:
-    """Append a basis vector whose coordinates and rest are in w.  Each row gets a new coordinate.  O(M (N + D)).
+    """Append a basis vector whose coordinates and residual are in m.z and m.kappa.  Each row gets a coordinate.  O(M (N + D)).
 
     No other coordinate changes.
     """
@@ -201,5 +201,5 @@ def choose_basis(m: ReservoirModel) -> None:
         copy(m.coordinates[r], m.z, m.n[0])
         m.kappa[0] = m.rest[r]
         enlarge(m, m.rows[r])
-        # rounding may have left something of it
+        # rounding may have left a small residual
         m.rest[r] = real(0)

@@ -1,12 +1,12 @@
-"""The kernel Fisher discriminant on a basis, trained where it is used, in memory that does not grow with the samples.
+"""The kernel Fisher discriminant on a basis, trained on the device, in memory that does not grow with the samples.
 
-z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v; targets are N/N_c for a class's N_c samples of N and -N/(N - N_c) for
-the others, and alpha minimises |y - Z alpha - b|^2 + ridge |alpha|^2, which is Fisher's discriminant (S. Mika et al.,
-Fisher Discriminant Analysis with Kernels, 1999; with targets: J. Xu, X. Zhang, Y. Li, Kernel MSE algorithm, 2001).  Kept
-are the classes' means of z and R, R'R = scatter of z + ridge I, upper triangular and packed, which takes up each sample
-by Givens rotations: in float32 this reaches ridges that normal equations, with the square of R's condition, do not.
-Leave-one-out errors come from a second pass over the samples (G. C. Cawley, N. L. C. Talbot 2003, where the basis is
-fixed, with targets for the counts that are left).
+z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v.  The target of a class is N/N_c for its N_c of the N samples, and
+-N/(N - N_c) for the others.  The alpha that minimises |y - Z alpha - b|^2 + ridge |alpha|^2 is Fisher's discriminant (S. Mika
+et al., Fisher Discriminant Analysis with Kernels, 1999; with targets: J. Xu, X. Zhang, Y. Li, Kernel MSE algorithm, 2001).
+The state is the mean of z in each class and the upper triangular, packed factor R with R'R = scatter of z + ridge I.  Givens
+rotations add each sample to R: in float32 this allows smaller ridges than normal equations, which square R's condition
+number.  Leave-one-out errors come from a second pass over the samples (G. C. Cawley, N. L. C. Talbot 2003, with a fixed basis,
+and with targets for the class counts without the sample).
 """
 
 from enum import IntEnum
@@ -41,11 +41,11 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 
 class FisherStatus(IntEnum):
-    """What only discriminants return."""
+    """Status codes that only discriminants return."""
 
     TOO_FEW = -4  # there are fewer than two samples, or a class has no sample
     ILL_CONDITIONED = -5  # the ridge is too small for these samples and this precision
-    NOT_TRAINED = -6  # there is no model of all samples: call train after the last update
+    NOT_TRAINED = -6  # the model was not trained on all samples: call train after the last update
     FULL = -7  # too many samples were collected for the precision of R: call restart
     REFUSED_LEVERAGE = -8  # the model depends on this sample alone, or was trained without it
 
@@ -86,7 +86,7 @@ class FisherConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.batch``."""
 
     single: bool  # whether there is one function, positive for the second of two classes
-    assesses: bool  # whether samples come one by one, so that assess can take them again
+    assesses: bool  # whether the caller has the samples, and can pass them to assess again
     basis: Real[P_MAX, DIM]  # scaled vectors of the basis
     ridge: Real  # mu: weight of |alpha|^2
     root_ridge: Real  # square root of the ridge
@@ -108,7 +108,7 @@ class FisherModel(Model):
 
 @kernel
 def correlate(m: FisherModel, x: Real[DIM]) -> None:
-    """z: kernel values of an input with the basis.  O(P D)."""
+    """Write the kernel values of an input with the basis to m.z.  O(P D)."""
     if m.rescales:
         rescale(m, x, m.x)
         for i in range(len(m.z)):
@@ -131,7 +131,7 @@ def respond(m: FisherModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def count_all(m: FisherModel) -> Index:
-    """Samples taken since the start."""
+    """Number of samples collected since the start."""
     n = 0
     for k in range(len(m.counts)):
         n = n + m.counts[k]
@@ -140,7 +140,7 @@ def count_all(m: FisherModel) -> Index:
 
 @kernel
 def countable(m: FisherModel) -> Bool:
-    """Whether samples can be counted, whatever lies in the memory."""
+    """Whether all counts are within their ranges, even in overwritten memory."""
     for k in range(len(m.counts)):
         if m.counts[k] < 0 or m.counts[k] > m.most:
             return False
@@ -178,7 +178,7 @@ def begin(m: FisherModel) -> None:
 
 @kernel
 def acceptable_class(m: FisherModel, label: Index) -> Bool:
-    """Whether there is a class of this number."""
+    """Whether there is a class with this number."""
     return label >= 0 and label < len(m.counts)
 
 
@@ -186,7 +186,7 @@ def acceptable_class(m: FisherModel, label: Index) -> Bool:
 def collect(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     """Collect the sample x of class number label.  O(P (P + D)).  Returns DONE, or FULL with nothing changed."""
     n = count_all(m)
-    # the second is never true alone; it keeps each count within its range, also for who sees no sum
+    # the second never holds without the first; it bounds each count for static analysis, which does not see the sum
     if n >= m.most or m.counts[label] >= m.most:
         return FisherStatus.FULL
     if n == 0:
@@ -226,7 +226,7 @@ def forget_samples(m: FisherModel) -> Index:
 
 @kernel
 def forward(m: FisherModel) -> None:
-    """R'^-1 d in place of d.  O(P^2 / 2)."""
+    """Replace d by R'^-1 d.  O(P^2 / 2)."""
     solve_lower(m.r, m.d, len(m.d), len(m.d))
 
 
@@ -238,7 +238,7 @@ def class_of(m: FisherModel, o: Index) -> Index:
 
 @kernel
 def solve(m: FisherModel, o: Index, n: Index) -> Bool:
-    """alpha = N^2 / (N - N_c) (R'R)^-1 (mean of the class - mean), b = -alpha' mean; False if beyond its limit."""
+    """alpha = N^2 / (N - N_c) (R'R)^-1 (mean of the class - mean), b = -alpha' mean; False if one is beyond its limit."""
     k = class_of(m, o)
     scale = real(n) * (real(n) / real(n - m.counts[k]))
     for i in range(len(m.d)):
@@ -257,7 +257,7 @@ def solve(m: FisherModel, o: Index, n: Index) -> Bool:
 
 @kernel
 def train(m: FisherModel) -> Index:
-    """Train: make a model of the collected samples.  More samples can be collected later.  O(P^2) for each function.
+    """Train: make a model from the collected samples.  More samples can be collected later.  O(P^2) for each function.
 
     Returns DONE; or TOO_FEW or ILL_CONDITIONED with the model unchanged.
     """
@@ -279,7 +279,7 @@ def train(m: FisherModel) -> Index:
     copy(m.y, m.bias, len(m.y))
     for o in range(len(m.y)):
         copy(m.solved[o], m.alpha[o], len(m.z))
-    # the second is always true; it keeps the number within its range, also for who sees no sum
+    # the second always holds; it bounds the number for static analysis, which does not see the sum
     if m.assesses and n <= m.most:
         m.trained[0] = n
     m.assessed[0] = 0
@@ -293,10 +293,10 @@ def train(m: FisherModel) -> Index:
 
 @kernel
 def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> Real:
-    """A function's value at a sample that it was not trained with, and with targets for the counts that are left.
+    """A function's leave-one-out value at a sample, with targets for the class counts without it.
 
-    fitted: what the function of the indicator target, 1 in the class and 0 elsewhere, gives with the sample.  A class
-    that the sample was the only one of leaves the constant target of the others.
+    fitted: value of the function that is trained, with the sample, on the indicator target: 1 in the class, 0 elsewhere.
+    If the sample is the only one of its class, or of all others, the target without it is constant.
     """
     one = real(1) if positive else real(0)
     left = own - 1 if positive else own
@@ -311,7 +311,7 @@ def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> R
 
 @kernel
 def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
-    """Add a sample's leave-one-out error to the results.  The sample must be one of the training.  O(P (P + D)).
+    """Add a sample's leave-one-out error to the results.  The model must have been trained on it.  O(P (P + D)).
 
     Returns DONE; or REFUSED_INPUT, REFUSED_LABEL, NOT_TRAINED, FULL or REFUSED_LEVERAGE with nothing changed.
     """
@@ -334,7 +334,7 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
         own = real(m.counts[k])
         others = real(n - m.counts[k])
         value = plus_product(real(0), m.alpha[o], m.d, len(m.d))
-        # of the indicator target
+        # the value for the indicator target
         m.y[o] = own / real(n) + value * (own / real(n)) * (others / real(n))
     forward(m)
     free = minus_product(real(1) - real(1) / real(n), m.d, m.d, len(m.d))
@@ -349,7 +349,7 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     if not (m.press[0] + squares <= m.press_limit):
         return FisherStatus.REFUSED_LEVERAGE
     m.press[0] += squares
-    # the second is always true; it keeps the count within its range, also for who sees one call only
+    # the second always holds; it bounds the count for static analysis, which sees one call only
     if winner(m.y) != label and m.mistakes[0] <= m.assessed[0]:
         m.mistakes[0] += 1
     m.assessed[0] += 1
@@ -374,7 +374,7 @@ def leave_one_out(m: FisherModel, out: Real[2]) -> Index:
 
 @kernel
 def valid_scatter(m: FisherModel, n: Index) -> Bool:
-    """Whether R and the means are zero before the first sample, and R can be divided by."""
+    """Whether R and the means are zero before the first sample, and R's diagonal is large enough to divide by."""
     row = 0
     for j in range(len(m.mean)):
         for k in range(len(m.counts)):
@@ -385,17 +385,17 @@ def valid_scatter(m: FisherModel, n: Index) -> Bool:
         if n > 0 and not (m.r[row] >= real(0.5) * m.root_ridge):
             return False
         row = row + len(m.mean) - j
-    # the length of what a sample takes off the mean is 2 z_limit at most
+    # a sample's deviation from the mean is at most 2 z_limit in each element
     known = real(4) * m.z_limit * m.z_limit * real(n) + real(2) * m.root_ridge * m.root_ridge
     return columns_within(m.r, len(m.mean), known) and (n > 0 or all_zero(m.r, len(m.r)))
 
 
 @kernel
 def valid(m: FisherModel) -> Bool:
-    """Whether gathering and training could have led to this state: beyond what the fields' ranges say.  O(P^2)."""
+    """Whether collecting and training could have led to this state, beyond what the fields' ranges say.  O(P^2)."""
     n = 0
     for k in range(len(m.counts)):
-        # storage that gives another number at its second reading makes no sum overflow
+        # read once: even if the storage changes between two reads, the sum does not overflow
         more = m.counts[k]
         if more < 0 or more > m.most - n:
             return False

@@ -1,10 +1,9 @@
-"""Kernel ridge regression and least squares support vector machines, trained where they are used.
+"""Kernel ridge regression and least squares support vector machines, trained on the device.
 
-Samples are gathered in a ring; train solves (K + ridge I) alpha = y, with a free bias for LS-SVM (J. A. K. Suykens,
-J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999), by a Cholesky factor in packed storage that is
-inverted in place.  With its inverse, the error of leaving each sample out costs nothing (G. C. Cawley, N. L. C. Talbot,
-Efficient leave-one-out cross-validation of kernel Fisher discriminant classifiers, 2003): what would have been
-predicted without sample i is y_i - alpha_i / P_ii.
+Samples are collected in a ring buffer.  train solves (K + ridge I) alpha = y, with a free bias for LS-SVM (J. A. K. Suykens,
+J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999), by a packed Cholesky factor that is inverted in
+place.  The inverse P gives leave-one-out errors at almost no cost (G. C. Cawley, N. L. C. Talbot, Efficient leave-one-out
+cross-validation of kernel Fisher discriminant classifiers, 2003): the prediction without sample i is y_i - alpha_i / P_ii.
 """
 
 from enum import IntEnum
@@ -40,7 +39,7 @@ MASS_LEAST = Constant(2.0**-90)
 
 
 class BatchStatus(IntEnum):
-    """What only models return that are trained on the device."""
+    """Status codes that only models trained on the device return."""
 
     REPLACED = 2  # the memory for samples was full: the sample replaced the oldest one
     TOO_FEW = -4  # there are fewer than two samples, or a class has no sample
@@ -67,7 +66,7 @@ class Trained(Struct):
     alpha: between(Real[L_MAX, OUTPUTS], "-alpha_limit", "alpha_limit")  # multipliers
     bias: between(Real[OUTPUTS], "-alpha_limit", "alpha_limit")
     press: between(Real, 0, "press_limit")  # mean squared leave-one-out residual of the training
-    # leave-one-out error rate: part of the samples that are classified wrongly when left out
+    # leave-one-out error rate: share of the samples that are classified wrongly when left out
     mistaken: between(Real, 0, 1)
     n: between(Index, 0, L_MAX)  # number of expansion vectors in use; all later places are zero
 
@@ -289,7 +288,7 @@ def invert(m: BatchModel, n: Index) -> None:
     for i in range(n):
         other = 0
         for j in range(i):
-            # row i of the factor from column j on is still there
+            # row i still has the factor from column j on
             total = real(0)
             start = other
             for k in range(j, i):
@@ -333,12 +332,12 @@ def spread_out(m: BatchModel, n: Index) -> Bool:
 
 @kernel
 def solve(m: BatchModel, o: Index) -> Bool:
-    """Compute multipliers and bias of one function.  False: one is beyond its limit.  O(L^2)."""
+    """Compute multipliers and bias of one function.  False if one is beyond its limit.  O(L^2)."""
     n = m.count[0]
     mean = real(0)
     rest = real(0)
     if m.biased:
-        # in two parts, so that the common part of all labels costs the multipliers no digits
+        # in two parts, so that the multipliers lose no digits to the labels' mean
         for i in range(n):
             mean += target(m, i, o)
         mean = mean * (real(1) / real(n))
@@ -365,7 +364,7 @@ def solve(m: BatchModel, o: Index) -> Bool:
 
 @kernel
 def leave_out(m: BatchModel) -> Bool:
-    """Compute the leave-one-out residuals: each sample is predicted without itself.  False: one overflows.  O(L)."""
+    """Compute the leave-one-out residuals: each sample is predicted without itself.  False if one overflows.  O(L)."""
     n = m.count[0]
     m.squares[0] = real(0)
     m.mistakes[0] = 0
@@ -478,7 +477,7 @@ def valid_trained(m: BatchModel) -> Bool:
 
 @kernel
 def valid(m: BatchModel) -> Bool:
-    """Whether learning could have led to this state: beyond what the fields' ranges say.  O(L D)."""
+    """Whether learning could have led to this state, beyond what the fields' ranges say.  O(L D)."""
     return valid_samples(m) and valid_trained(m)
 
 
@@ -493,7 +492,7 @@ COLLECTS = {
     "Two classes share one function, which should be at least 1 for the second class.": ""
     "The model does not change before train is called.",
 }
-"""What the frame's functions say of themselves, where samples are gathered and trained later."""
+"""Docstrings of the frame's functions for models that collect samples, and train later."""
 STAND_INS = standing(
     BatchModel,
     {

@@ -1,6 +1,6 @@
-"""Arithmetic of whole numbers: limits, parts, powers of two and roots; and 64 bits, as two words.
+"""Integer arithmetic: clipping, fractions, powers of two and roots, and 64-bit numbers as two words.
 
-Sums of squares need 64 bits; a type of so many is slow on small processors.
+Sums of squares need 64 bits, and 64-bit types are slow on small processors.
 """
 
 from pykernel.dialect import Index, Int, Word, floor_shift, index, kernel, multiply_high, word
@@ -8,7 +8,7 @@ from pykernel.dialect import Index, Int, Word, floor_shift, index, kernel, multi
 
 @kernel
 def clip(a: Int, low: Int, high: Int) -> Int:
-    """The number, kept within limits."""
+    """a, clipped to low and high."""
     return low if a < low else (high if a > high else a)
 
 
@@ -32,7 +32,7 @@ def size(a: Int) -> Int:
 
 @kernel
 def nearest_shift(a: Int, k: Index) -> Int:
-    """a / 2^k, to the nearest whole number, k from 0 to 31: what is rounded down in each sample would add up."""
+    """a / 2^k, rounded to the nearest integer, for k from 0 to 31.  Rounding down would add up over many samples."""
     return floor_shift(floor_shift(a, k - 1) + 1, 1) if k > 0 else a
 
 
@@ -69,7 +69,7 @@ def product_high(a: Word, b: Word) -> Word:
 
 @kernel
 def whole_root(t: Word) -> Index:
-    """sqrt(t), to the nearest whole number, but at most 65535.  16 turns, one for each bit."""
+    """sqrt(t), rounded to the nearest integer, at most 65535.  16 iterations, one for each bit."""
     rest = t
     found = word(0)
     bit = word(1073741824)
@@ -80,7 +80,7 @@ def whole_root(t: Word) -> Index:
             rest = rest - tried
             found = found + bit
         bit = bit >> 2
-    # what is left says on which side of the middle t is
+    # the remainder says whether to round up
     if rest > found:
         found = found + 1
     return index(found) if found < 65536 else 65535

@@ -1,12 +1,12 @@
-"""A covariance P in whole numbers that a Kalman filter updates: P <- lambda (P - t g') + (1 - lambda) P0, g = P h and t = g / s.
+"""A covariance P of integers, updated by a Kalman filter: P <- lambda (P - t g') + (1 - lambda) P0, g = P h and t = g / s.
 
-P lies between (1 - lambda) P0 and P0, so 32 bits hold it.  Every product is of 16 x 16 bits: h, P and g are divided by a power of two
-each, one for all their numbers, so that these are as large as can be.  lambda is 1 - 2^-k.  A sample divides once.
+P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product is of 16 x 16 bits: h, P and g each have one power of
+two as a scale, which makes their elements as large as possible.  lambda is 1 - 2^-k.  Each sample needs one division.
 
-No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest of the diagonal, here below 2^14, so that |g_i|
-is below 2^30; and |h'g| is below 2^16 2^15.  Rounding moves P by less than what lambda gives back in each sample, or, where lambda
-is nearly 1, by less than what is left of P (measured: ``pykernel.spec.families.int16_linear``); where a damaged memory has
-another P, sums are modulo 2^32, and the filter begins anew as soon as a number of the diagonal is out of its bounds.
+No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest diagonal element, here below 2^14, so |g_i|
+is below 2^30, and |h'g| is below 2^16 2^15.  Rounding changes P by less than lambda restores with each sample or, if lambda is
+nearly 1, by less than what is left of P (measured: ``pykernel.spec.families.int16_linear``).  If the memory is damaged, sums
+are modulo 2^32, and the filter starts again as soon as a diagonal element is out of its bounds.
 """
 
 from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
@@ -34,15 +34,15 @@ from pykernel.dialect import (
 KNOWN = 27
 """P is in units of 2^-KNOWN: a prior of 1 is 2^KNOWN, and t g is always divided by a power of two."""
 MANTISSA = 32767
-"""Largest number of 16 bits that is the part of a product."""
+"""Largest 16-bit factor of a product."""
 WIDE_MOST = 524288
-"""Largest number of h, in 32 bits."""
+"""Largest element of h, in 32 bits."""
 NOISE = 20
 """R is in units of 2^-NOISE."""
 
 
 class Int16Covariance(Struct):
-    """How well the numbers that are learned are known."""
+    """Uncertainty of the numbers that are learned."""
 
     # P of each block, row by row up to the diagonal
     covariance: Int[GROUPS, PACKED]
@@ -60,7 +60,7 @@ class Int16CovarianceConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     prior: Int[GROUP_SIZE]  # diagonal of P0
-    refines: bool  # whether 16 bits of P are too few: where it has numbers of all sizes, for the model looks far back
+    refines: bool  # whether 16 bits of P are too few, because its elements differ much in size: long memory
     forgets: Index  # lambda is 1 - 2 to minus this power, for an output's share of a sample
 
     tunable = frozenset({"forgets"})
@@ -72,7 +72,7 @@ class Int16CovarianceModel(Model):
 
 @kernel
 def renew(m: Int16CovarianceModel) -> None:
-    """P is the prior.  O(N B)."""
+    """Reset P to the prior.  O(N B)."""
     for block in range(len(m.covariance)):
         for p in range(len(m.covariance[0])):
             m.covariance[block, p] = 0
@@ -84,7 +84,7 @@ def renew(m: Int16CovarianceModel) -> None:
 
 @kernel
 def condense(m: Int16CovarianceModel) -> Index:
-    """m.h = m.wide / 2^k.  Returns k, with which the sum of |h_i| is below 2^16.  O(B)."""
+    """m.h = m.wide / 2^k.  Returns k, for which the sum of |h_i| is below 2^16.  O(B)."""
     total = 0
     most = 0
     for block in range(len(m.h)):
@@ -94,7 +94,7 @@ def condense(m: Int16CovarianceModel) -> Index:
             most = large if large > most else most
     # rounding adds less than a 32nd
     total += floor_shift(total, 5)
-    # and the largest has 15 bits
+    # the largest element is to have 15 bits
     reach = total if total > 2 * most else 2 * most
     coarse = clip(places(word(reach)) - 15, 0, 15)
     for block in range(len(m.h)):
@@ -106,14 +106,14 @@ def condense(m: Int16CovarianceModel) -> Index:
 
 @kernel
 def product_of(m: Int16CovarianceModel, p: Int, h: Int) -> Word:
-    """p h / 2^16; of p the upper 16 bits alone, if these are enough."""
+    """p h / 2^16, from the upper 16 bits of p alone if these are enough."""
     product = word(floor_shift(p, 16) * h)
     return product + word(floor_shift(index((word(p) & 65535) >> 1) * h, 15)) if m.refines else product
 
 
 @kernel
 def spread(m: Int16CovarianceModel) -> Index:
-    """m.wide = P h, in units of 2^-(11 + k) those of h.  Returns k: the largest of P's diagonal has 14 bits if multiplied by 2^(k - 16).  O(N B)."""
+    """m.wide = P h, in units of 2^-(11 + k) times those of h.  Returns k: P's largest diagonal element, times 2^(k - 16), has 14 bits.  O(N B)."""
     most = 1
     for block in range(len(m.covariance)):
         at = 0
@@ -122,7 +122,7 @@ def spread(m: Int16CovarianceModel) -> Index:
             at += i + 2
     lift = clip(29 - places(word(most)), 0, 16)
     for block in range(len(m.covariance)):
-        # P's upper bits are rounded down, by a half in the mean
+        # P's upper bits are rounded down, by 1/2 on average
         rounded = 0
         for i in range(len(m.prior)):
             rounded += m.h[block, i]
@@ -143,7 +143,7 @@ def spread(m: Int16CovarianceModel) -> Index:
 
 @kernel
 def shorten(m: Int16CovarianceModel) -> Index:
-    """m.g = m.wide / 2^k, so that its largest number has 15 bits.  Returns k.  O(N)."""
+    """m.g = m.wide / 2^k, so that its largest element has 15 bits.  Returns k.  O(N)."""
     most = 0
     for block in range(len(m.g)):
         for i in range(len(m.prior)):
@@ -166,7 +166,7 @@ def make_gain(m: Int16CovarianceModel, known: Index, fine: Index, noise: Index) 
         for i in range(len(m.prior)):
             total += word(m.h[block, i] * m.g[block, i])
     more = clip(as_signed(total), 0, INDEX_MAX)
-    # R in the unit of h'g, or both in a coarser one, so that their sum has 32 bits
+    # R in the unit of h'g, or both in a coarser one, so that their sum fits in 32 bits
     finer = known + fine - NOISE
     lift = clip(finer, 0, clip(29 - places(word(noise)), 0, 31))
     whole = word(floor_shift(more, clip(finer - lift, 0, 31))) + ((word(noise) << lift) >> clip(-finer, 0, 31))
@@ -185,7 +185,7 @@ def make_gain(m: Int16CovarianceModel, known: Index, fine: Index, noise: Index) 
 def downdate(m: Int16CovarianceModel, shift: Index) -> None:
     """P <- lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
 
-    A diagonal below half of what the prior gives each time, or above the prior, is none: the filter begins anew.
+    If a diagonal element is below half of the prior's share in each sample, or above 1.5 priors, the filter starts again.
     """
     half = index((word(1) << shift) >> 1)
     rest = index((word(1) << m.forgets) >> 1)
@@ -209,7 +209,7 @@ def downdate(m: Int16CovarianceModel, shift: Index) -> None:
 
 @kernel
 def keeps_covariance(m: Int16CovarianceModel, begun: Bool) -> Bool:
-    """Whether learning could have led to P: its diagonal is within its bounds, and no other number is beyond it.  O(N B)."""
+    """Whether learning could have led to P: all elements are within their bounds.  O(N B)."""
     for block in range(len(m.covariance)):
         row = 0
         for k in range(len(m.prior)):

@@ -1,8 +1,8 @@
-"""Trained expansions that go on learning, in whole numbers: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
+"""Trained expansions that continue to learn, in integers: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
 
-The model and the rules of ``pykernel.algorithms.expansion``; f_0 is that of ``pykernel.algorithms.int16.frozen``, to the bit.  Labels
-and answers are in the unit of f_0.  What is learned is in a coarser one, 2^coarser times as large, and so are the stages and their
-labels.  Weights are in a finer one, so that no sum of them leaves 32 bits and small steps are not lost.  Kernel values have 15 bits as features.
+The model and the rules are those of ``pykernel.algorithms.expansion``, and f_0 is that of ``pykernel.algorithms.int16.frozen``, bit
+for bit.  Labels and answers are in the unit of f_0.  The learned part, the stages and their labels are in a unit that is 2^coarser
+times as large.  Weights are in a finer unit: no sum of them leaves 32 bits, and small steps are not lost.  Features have 15 bits.
 
 Weights learn as in ``pykernel.algorithms.int16.weights``.
 """
@@ -58,7 +58,7 @@ from pykernel.dialect import (
 )
 
 FAR = 536870912
-"""Functions of classes count up to this."""
+"""Functions of classes are clipped to this."""
 HALF_MOST = 1073741822
 """Largest half of an answer."""
 
@@ -78,13 +78,13 @@ class Int16ExpansionConfig(Config):
     unit_lift: Index  # features of hidden units are multiplied by 2 to this power
     feature_unit: Index  # a feature of 1 is 2 to this power
     constant: Index  # the constant's feature
-    sum_places: Index  # what weights give is divided by 2 to this power
-    sure: Index  # softmax: a larger logarithm of odds makes no difference; it is 32
-    octave_lift: Index  # softmax: such a logarithm is multiplied by 2 to this power, to be octaves,
+    sum_places: Index  # a weighted feature is divided by 2 to this power
+    sure: Index  # softmax: log-odds are clipped to this, which stands for 32
+    octave_lift: Index  # softmax: log-odds are multiplied by 2 to this power, to be octaves,
     octave_drop: Index  # ... or divided
-    error_lift: Index  # softmax: 4 times a probability in the unit of what is learned, is multiplied,
+    error_lift: Index  # softmax: 4 times a probability is multiplied so, to be in the unit of the learned part,
     error_drop: Index  # ... or divided
-    coarser: Index  # the unit of what is learned is 2 to this power
+    coarser: Index  # the unit of the learned part is 2 to this power
 
 
 class Int16ExpansionModel(Int16WeightsModel):
@@ -96,7 +96,7 @@ class Int16ExpansionModel(Int16WeightsModel):
 
 @kernel
 def keep_value(m: Int16ExpansionModel, i: Index, k: Int, n: Index) -> None:
-    """Add vector i's part to f_0, and keep its value, k divided by 2 to the power of n - weight_shift, as a feature: the largest has 15 bits."""
+    """Add vector i's part to f_0, and keep its kernel value, k / 2^(n - weight_shift), as a feature of at most 15 bits."""
     for o in range(len(m.f)):
         add_part(m, o, i, o, k, n)
     m.wide[0, i] = floor_shift(floor_shift(k, clip(n - m.weight_shift - m.unit_lift, 0, 31)), 1)
@@ -104,15 +104,15 @@ def keep_value(m: Int16ExpansionModel, i: Index, k: Int, n: Index) -> None:
 
 @kernel
 def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """y: what was learned, at the converted inputs m.x.  m.wide: the features, m.f: the trained functions.  O(N D + N) for each output."""
+    """Write the learned part at the converted inputs m.x to y, features to m.wide, trained functions to m.f.  O(N D + N) for each output."""
     if m.hidden:
-        # one that is zero adds no part
+        # a unit whose value is zero may be skipped
         for i in range(len(m.vectors)):
             m.wide[0, i] = 0
     sum_all(m)
     m.wide[0, len(m.vectors)] = m.constant
     for o in range(len(y)):
-        # modulo 2^32: whatever lies in memory that is no model, adding it up is defined
+        # modulo 2^32: the sum is defined even if memory was overwritten
         total = word(0)
         for i in range(len(m.prior)):
             w = clip(m.learned[o, i], -m.weight_most, m.weight_most)
@@ -122,12 +122,12 @@ def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """y = f(x), with what the stages of labels do.  m.x is the input."""
+    """y = f(x), after the stages of labels.  m.x is the input."""
     answer(m, m.x, m.error)
     for o in range(len(y)):
         rest = staged(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
         rest = clip(rest, -floor_shift(INDEX_MAX, m.coarser), floor_shift(INDEX_MAX, m.coarser))
-        # by halves: a sum of both may leave 32 bits
+        # half of each: the sum of both may leave 32 bits
         half = floor_shift(as_signed(m.f[o]), 1) + floor_shift(as_signed(word(rest) << m.coarser), 1)
         value = 2 * clip(half, -HALF_MOST, HALF_MOST) + index(m.f[o] & 1)
         y[o] = clip(value, m.low, m.high) if m.clamps else value
@@ -135,7 +135,7 @@ def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def chances(m: Int16ExpansionModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """p: the probability of each class at x.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
+    """p: the probability of each class at x, normalised if there are several.  J. Platt, Probabilities for SV Machines, 1999."""
     respond(m, x, m.y)
     for o in range(len(m.f)):
         m.f[o] = word(m.y[o])
@@ -153,7 +153,7 @@ def acceptable_label(m: Int16ExpansionModel, y: Int) -> Bool:
 
 @kernel
 def take_off(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
-    """In place of the warm-up: take f_0 off the labels, which are in the unit of what is learned from here on."""
+    """Instead of the warm-up, subtract f_0 from the labels, which are then in the unit of the learned part."""
     answer(m, m.x, m.error)
     if not m.separates:
         for o in range(len(m.y)):
@@ -164,7 +164,7 @@ def take_off(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
 
 @kernel
 def learn(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
-    """Learn that f(x) should be m.y; the features, and m.error with what was learned, are those of take_off().  Returns DONE."""
+    """Learn that f(x) should be m.y.  take_off() has written the features, and the learned part to m.error.  Returns DONE."""
     if m.separates:
         for o in range(len(m.y)):
             m.error[o] = clip(m.error[o], -VALUE_MOST, VALUE_MOST) + nearest_shift(as_signed(m.f[o]), m.coarser)
@@ -178,14 +178,14 @@ def learn(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def octaves_of(m: Int16ExpansionModel, f: Int) -> Index:
-    """The octaves of e^f, in units of 2^-16, for f in the unit of what is learned; at most those of SURE."""
+    """log2(e^f) in units of 2^-16, for f in the unit of the learned part, clipped to m.sure."""
     part = part_of(clip(f, -m.sure, m.sure), STEEP)
     return floor_shift(as_signed(word(part) << m.octave_lift), m.octave_drop)
 
 
 @kernel
 def soften(m: Int16ExpansionModel, y: Int[OUTPUTS]) -> None:
-    """m.p: the softmax of functions of classes, in units of 1 / CERTAIN; of two classes the probability of the second."""
+    """m.p: the softmax of the classes' functions, in units of 1 / CERTAIN; for two classes, the probability of the second."""
     if m.single:
         m.p[0] = logistic(octaves_of(m, y[0]))
     else:
@@ -255,7 +255,7 @@ RULE = Rule(
         "[not filters] O(N D) for N vectors.  [filters] O(N^2 + N D) for N vectors",
     ),
     calibrated=lambda config: bool(config.calibrated),
-    # numbers of an answer have 32 bits, which m.y has and m.error has not
+    # an answer needs all 32 bits: it goes to m.y, because the range of m.error is smaller
     stand_ins={key: value for key, value in INT16.items() if key is not frame.most_likely},
 )
 INT16_EXPANSION = programs(RULE)

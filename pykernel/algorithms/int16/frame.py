@@ -1,4 +1,4 @@
-"""The frame of rules in whole numbers: ``pykernel.algorithms.frame`` with other types, and with these kernels.
+"""The frame of rules in integers: ``pykernel.algorithms.frame`` with other types, and with these kernels.
 
 An input is converted where it is checked, so the rule always sees a copy.  There are no statistics of inputs.
 """
@@ -71,9 +71,9 @@ class Int16Sample(Struct):
     """The sample that is learned.  Every call computes it anew; zeros are always valid."""
 
     y: between(Int[OUTPUTS], "-label_room", "label_room")  # what f(x) should be
-    label: between(Int[OUTPUTS], "-label_room", "label_room")  # the label before the stages took their part off
+    label: between(Int[OUTPUTS], "-label_room", "label_room")  # the label before the stages subtract their part
     value: between(Int[OUTPUTS], -VALUE_MOST, VALUE_MOST)  # f(x) before the sample was learned
-    error: between(Int[OUTPUTS], -ERROR_MOST, ERROR_MOST)  # f(x); once the rule has heard the label, y - f(x)
+    error: between(Int[OUTPUTS], -ERROR_MOST, ERROR_MOST)  # f(x); after hear(), y - f(x)
     x: between(Int16[DIM], "-reach", "reach")  # the converted input
 
 
@@ -99,18 +99,18 @@ def ignore(m: Int16Framed) -> None:
 
 @kernel
 def ignore_input(m: Int16Framed, x: Int16[DIM]) -> None:
-    """There are no statistics of inputs, which were converted where they were checked; and neither expert nor interval."""
+    """There are no statistics of inputs, no expert and no interval."""
 
 
 @kernel
 def always(m: Int16Framed) -> Bool:
-    """It learns from the first sample on, and what is not there is valid."""
+    """Always true: the model learns from the first sample on, and parts that it lacks are valid."""
     return True
 
 
 @kernel
 def respond(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """y = f(x), with what the stages of labels do.  m.x is the input."""
+    """y = f(x), after the stages of labels.  m.x is the input."""
     answer(m, m.x, m.error)
     for o in range(len(y)):
         y[o] = finished(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
@@ -118,7 +118,7 @@ def respond(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def most_likely(m: Int16Framed, x: Int16[DIM]) -> Index:
-    """The most likely class of x; below 0: why the input was refused."""
+    """The most likely class of x, or a negative status if the input was refused."""
     refused = predict(m, x, m.error)
     if refused < 0:
         return refused
@@ -141,7 +141,7 @@ def winner(y: Int[OUTPUTS]) -> Index:
 
 @kernel
 def hear(m: Int16Framed) -> None:
-    """m.error is f(x): make it y - f(x)."""
+    """Replace f(x) in m.error by y - f(x)."""
     for o in range(len(m.y)):
         value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
         rest = clip(m.y[o], -m.rest_most, m.rest_most) if m.finer else m.y[o]
@@ -161,7 +161,7 @@ def acceptable_label(m: Int16Framed, y: Int) -> Bool:
 
 @kernel
 def taught(m: Int16Framed, own: Bool) -> Int:
-    """What a function should be: for inputs of its class, or for others."""
+    """The target of a function, for inputs of its class or of others."""
     return m.one if own else -m.one
 
 
@@ -173,7 +173,7 @@ def warm_up(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
 
 @kernel
 def valid_stages(m: Int16Framed, blank: Bool) -> Bool:
-    """Every number of the stages within its declared range is one that learning can give."""
+    """Always true: learning can give all numbers within the declared ranges of the stages."""
     return True
 
 
@@ -195,7 +195,7 @@ def consult(m: Int16Framed, x: Int16[DIM], asked: Bool) -> None:
 
 @kernel
 def marked(m: Int16Framed, x: Int16[DIM]) -> Int:
-    """A number by which a sample is known again: a sum over its inputs.  O(D)."""
+    """A hash of the inputs, by which a sample is recognised.  O(D)."""
     total = word(0)
     for j in range(len(x)):
         total = total * word(MARK_FACTOR) + word(x[j])
@@ -204,7 +204,7 @@ def marked(m: Int16Framed, x: Int16[DIM]) -> Int:
 
 @kernel
 def keep_answer(m: Int16Framed, x: Int16[DIM]) -> None:
-    """Keep what the rule answers, until the label of x comes.  O(answer)."""
+    """Keep the rule's answer until the label of x arrives.  O(answer)."""
     begin_waiting(m, x)
     answer(m, m.x, m.given_value)
     for o in range(len(m.y)):
@@ -270,4 +270,4 @@ INT16: dict[Any, Any] = {
     stages.conclude: conclude,
     stages.valid_stages: valid_stages,
 }
-"""What is other than in the frame of reals."""
+"""What differs from the frame in reals."""

@@ -1,4 +1,4 @@
-"""Models that were trained elsewhere, in whole numbers: no call computes with reals, or divides but for probabilities.
+"""Models that were trained elsewhere, in integers: no call computes with reals, and only probabilities need divisions.
 
 The functions are f_o(x) = sum_i weights_io k(v_i, x) + bias_o, as in ``pykernel.algorithms.frozen``.
 """
@@ -58,7 +58,7 @@ class Int16Work(Struct):
 
     f: Word[FUNCTIONS]  # values of the functions, modulo 2^32: a sum may leave int32 on its way
     votes: Word[CLASSES]  # votes for each class
-    clear: Word[CLASSES]  # how clear they were: the sum of the class's functions, in 64ths, modulo 2^32
+    clear: Word[CLASSES]  # how clear the votes were: the sum of the class's functions, divided by 64, modulo 2^32
     p: between(Int[CLASSES], 0, CERTAIN)  # probabilities, before they are divided by their sum
     x: between(Int16[DIM], "-reach", "reach")  # the converted inputs
 
@@ -121,7 +121,7 @@ def sum_single(m: Int16FrozenModel) -> None:
             total += floor_shift(m.weights[i, 0] * value_at(m, u), m.weight_shift)
         else:
             n = index(u >> 16)
-            # two shifts in turn: a sum of both could be above 31
+            # two shifts, because their sum could be above 31
             total += floor_shift(floor_shift(m.weights[i, 0] * power(u), n if n < 31 else 31), m.weight_shift)
     m.f[0] = word(total)
 
@@ -138,7 +138,7 @@ def logistic(t: Index) -> Index:
 
 @kernel
 def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
-    """Add the part of a unit that is at most 1, at s = a'b + offset."""
+    """Add the part of a tanh or logistic unit, whose value is at most 1, at s = a'b + offset."""
     k = 2 * logistic(floor_shift(part_of(s, STEEP), m.octave_shift))
     if m.function == Int16Function.TANH:
         k = 2 * k - ONE
@@ -147,7 +147,7 @@ def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
 
 @kernel
 def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
-    """Add vector i's part to the functions of a polynomial kernel, or of a hidden unit that has no limit, at s = a'b + coef0.
+    """Add vector i's part to the functions of a polynomial kernel, or of an unbounded hidden unit, at s = a'b + coef0.
 
     Its value is k / 2^16 times a power of two, from the first 16 bits of s.  Relative error: degree + 1 bits of 2^-15.
     """
@@ -208,7 +208,7 @@ def evaluate(m: Int16FrozenModel, x: Int16[DIM]) -> None:
 
 @kernel
 def best_function(m: Int16FrozenModel, x: Int16[DIM]) -> Index:
-    """The class with the largest function at x; below 0: why the input was refused.
+    """The class with the largest function at x, or a negative status if the input was refused.
 
     Two classes share one function: a positive value means the second class.
     """
@@ -248,7 +248,7 @@ def count_votes(m: Int16FrozenModel) -> None:
 
 @kernel
 def most_voted(m: Int16FrozenModel) -> Index:
-    """The class that wins against most others; of classes that win as often, the first one or the clearest."""
+    """The class that wins against most others; in a tie, the first one or the clearest."""
     best = 0
     for a in range(1, len(m.votes)):
         if m.votes[a] > m.votes[best] or (
@@ -260,7 +260,7 @@ def most_voted(m: Int16FrozenModel) -> Index:
 
 @kernel
 def decide(m: Int16FrozenModel, y: Int[OUTPUTS]) -> None:
-    """Write the predicted values: the functions, within their limits."""
+    """Write the predicted values: the functions, clipped to their limits."""
     for o in range(len(y)):
         f = as_signed(m.f[o])
         y[o] = clip(f, m.low, m.high) if m.clamps else f
@@ -286,7 +286,7 @@ def calibrate(m: Int16FrozenModel, p: Int[CLASSES]) -> None:
 
 @kernel
 def chances(m: Int16FrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """p: the probability of each class.  J. Platt, Probabilities for SV Machines, 1999.  Of several classes, normalised."""
+    """p: the probability of each class, normalised if there are several.  J. Platt, Probabilities for SV Machines, 1999."""
     evaluate(m, x)
     calibrate(m, p)
 

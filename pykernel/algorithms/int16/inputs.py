@@ -1,4 +1,4 @@
-"""Inputs in whole numbers: from the sensor's counts to the kernel's own unit."""
+"""Integer inputs: conversion from the sensor's counts to the kernel's unit."""
 
 from pykernel.algorithms.extents import SCALES
 from pykernel.dialect import DIM, Bool, Config, Index, Int, Int16, Uint8, floor_shift, kernel
@@ -11,7 +11,7 @@ class Int16InputConfig(Config):
     center: Int16[SCALES]  # counts that are subtracted from the inputs
     most: Int16[SCALES]  # largest |x - center| that is accepted, in counts
     factor: Int16[SCALES]  # one count in the kernel's unit, times 2^shift
-    rounding: Int[SCALES]  # 2^shift / 2, and what center lost when it became a count
+    rounding: Int[SCALES]  # 2^shift / 2, plus the rounding error of center
     shift: Uint8[SCALES]
     reach: Index  # largest magnitude of a converted input
 
@@ -20,7 +20,7 @@ class Int16InputConfig(Config):
 def converted(q: Int16InputConfig, x: Int16[DIM], z: Int16[DIM]) -> Bool:
     """z = (x - center) factor / 2^shift, rounded.  O(D).
 
-    Returns whether every input is within its limit; otherwise z is of no use.
+    Returns whether every input is within its limit.  If not, z must not be used.
     """
     for j in range(len(x)):
         e = x[j] - q.center[j if q.each else 0]

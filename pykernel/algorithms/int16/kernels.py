@@ -1,6 +1,6 @@
-"""Kernel values in whole numbers.
+"""Kernel values in integers.
 
-Inputs are scaled so that the distance of two of them is a base-2 logarithm already, for the whole number d:
+Inputs are scaled so that their squared distance, the integer d, is already a base-2 logarithm:
 exp(-gamma |a - b|^2) = 2^-(d / 2^(16 + FINE)).
 """
 
@@ -31,14 +31,14 @@ from pykernel.dialect import (
 STEPS = 64
 ONE = 65535
 """A kernel value of 1."""
-# the line between two numbers lies above the function, by 4e-6 in the mean, and what is taken off is rounded down
+# linear interpolation lies above the function, by 4e-6 on average, and the part subtracted is rounded down
 POWERS = Constant(
     tuple(round(ONE * (2 ** (-i / STEPS) - (i > 0) * 4e-6) - (i > 0) * 0.5) for i in range(STEPS)), scalar=Uint16
 )
 """2^(-i / 64), in units of 1 / ONE."""
 FALL = 706
 """1 - 2^(-1 / 64), in units of 2^-16."""
-# the line lies below the function, by up to 3e-5, and what is found is rounded down
+# linear interpolation lies below the function, by up to 3e-5, and its result is rounded down
 ROOTS = Constant(
     tuple(min(65535, round(32768 * math.sqrt(1 + i / 32) + 0.5 + 0.5 / (1 + i / 32) ** 1.5)) for i in range(97)),
     scalar=Uint16,
@@ -56,7 +56,7 @@ class Int16Function(IntEnum):
     """k(a, b)."""
 
     GAUSSIAN = 0  # exp(-gamma |a - b|^2)
-    LINEAR = 1  # a'b: the sum over the vectors is done when the model is made
+    LINEAR = 1  # a'b: the sum over the vectors is computed when the model is generated
     LAPLACIAN = 2  # exp(-gamma |a - b|_1)
     MATERN12 = 3  # e^-r, r = gamma |a - b|
     MATERN32 = 4  # (1 + r) e^-r
@@ -73,13 +73,13 @@ class Int16KernelConfig(Config):
 
     function: Int16Function
     narrow: bool  # whether no difference of two inputs, or of an input and a vector, leaves 16 bits
-    rooted: bool  # whether the kernel is of |a - b|, not of its square: Matern
+    rooted: bool  # whether the kernel depends on |a - b|, not on its square: Matern
     rises: bool  # whether e^-r has a factor of 1 + r or more: Matern 3/2 and 5/2
     fine: Index  # a squared distance of 2^(16 + fine) halves the kernel value
     stretch: Index  # Laplacian: distances are multiplied by this first
     lift: Index  # Matern: a distance of 2^(16 - lift) halves e^-r
-    multiplies: bool  # whether the kernel is of a'b
-    hidden: bool  # ... and of an offset of each vector
+    multiplies: bool  # whether the kernel depends on a'b
+    hidden: bool  # ... and on an offset of each vector
     coef0: Index  # polynomial, in the unit of a'b
     degree: Index  # polynomial
     odd: bool  # ... whether it is odd
@@ -144,9 +144,9 @@ def absolute_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
 
 @kernel
 def power(u: Word) -> Index:
-    """2^-(the part of u / 2^16 behind the point), in units of 1 / ONE: from 1/2 to 1.  Error: 4e-5.
+    """2^-(fractional part of u / 2^16), in units of 1 / ONE: from 1/2 to 1.  Error: 4e-5.
 
-    Between two numbers of the table, the function is taken to be a line.
+    The numbers of a table are interpolated linearly.
     """
     first = POWERS[index((u >> 10) & 63)]
     part = floor_shift(first * index(u & 1023), 10)
@@ -157,7 +157,7 @@ def power(u: Word) -> Index:
 def root(d: Word, lift: Index) -> Word:
     """sqrt(d) 2^lift.  Relative error: 5e-5.
 
-    d is multiplied by 4 until it fills the word; a table gives the root of its upper bits, and a line the rest.
+    d is multiplied by 4 until it fills the word.  A table gives the root of its upper bits, linear interpolation the rest.
     """
     half = floor_shift(31 - places(d), 1)
     u = d << (half * 2)
@@ -170,7 +170,7 @@ def root(d: Word, lift: Index) -> Word:
 
 @kernel
 def distance(q: Int16KernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
-    """What the kernel value depends on: |a - b|^2, or |a - b|_1 of a Laplacian kernel.  O(D)."""
+    """The distance that the kernel depends on: |a - b|^2, or |a - b|_1 for a Laplacian kernel.  O(D)."""
     if q.function == Int16Function.LAPLACIAN:
         return absolute_distance(a, b) * word(q.stretch)
     if q.narrow:
@@ -180,7 +180,7 @@ def distance(q: Int16KernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
 
 @kernel
 def octaves(q: Int16KernelConfig, d: Word) -> Word:
-    """By which power of two a distance divides e^-r, in units of 2^-16."""
+    """The n for which e^-r is 2^-n at a distance, in units of 2^-16."""
     return root(d, q.lift) if q.rooted else d >> q.fine
 
 
@@ -197,7 +197,7 @@ def rise(q: Int16KernelConfig, u: Word, first: Int) -> Int:
 
 @kernel
 def value_at(q: Int16KernelConfig, u: Word) -> Index:
-    """The kernel value at so many octaves, in units of 1 / ONE, rounded down."""
+    """The kernel value at u / 2^16 octaves, in units of 1 / ONE, rounded down."""
     n = index(u >> 16)
     if n >= (24 if q.rises else 16):
         return 0

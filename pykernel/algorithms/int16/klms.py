@@ -1,7 +1,7 @@
-"""KLMS and QKLMS in whole numbers, under a budget and without a matrix.
+"""KLMS and QKLMS in integers, under a budget and without a matrix.
 
-The same rules, removals and orders as in ``pykernel.algorithms.online`` for the techniques nt, at, fklms and fmklms.  No
-call divides, but one division when a vector is replaced and its part is shared out.  Multipliers saturate: their range
+The rules, the removals and their order are those of ``pykernel.algorithms.online`` for the techniques nt, at, fklms and
+fmklms.  The only division is one when a vector is replaced and its part is distributed.  Multipliers saturate.  Their range
 is so much larger than that of the labels that only a diverging model comes near its ends.
 """
 
@@ -77,7 +77,7 @@ class Int16Learning(Struct):
 class Int16OnlineConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_online``."""
 
-    quantises: bool  # QKLMS: whether the nearest vector gets all of a multiplier, not as much as it is like the sample
+    quantises: bool  # QKLMS: whether the nearest vector gets all of a multiplier, not k(v, x) times that
     metric: Metric
     projection: Projection
     tie: Tie
@@ -149,7 +149,7 @@ def weighted_isolation(m: Int16OnlineModel, i: Index, coarse: Index) -> Int:
 
 @kernel
 def coarseness(m: Int16OnlineModel) -> Index:
-    """By which power of two multipliers are divided, so that their squares fit."""
+    """The power of two by which multipliers are divided, so that their squares fit."""
     largest = 0
     count = m.n[0] + 1
     for i in range(count):
@@ -162,7 +162,7 @@ def coarseness(m: Int16OnlineModel) -> Index:
 
 @kernel
 def survey(m: Int16OnlineModel) -> Index:
-    """Compute the candidates' costs, where they need numbers; what multipliers were divided by.  O(N)."""
+    """Compute the candidates' costs for fmklms.  Returns the power of two that multipliers were divided by.  O(N)."""
     if m.metric != Metric.FMKLMS:
         return 0
     coarse = coarseness(m)
@@ -235,7 +235,7 @@ def choose(m: Int16OnlineModel) -> Index:
 
 @kernel
 def measure_row(m: Int16OnlineModel, r: Index) -> None:
-    """Kernel values between stored vector r and the others; those whose nearest it was lose it.  O(N D)."""
+    """Kernel values between stored vector r and the others; vectors whose nearest is r lose it.  O(N D)."""
     for i in range(m.n[0]):
         d = distance(m, m.v[i], m.v[r])
         if m.projection != Projection.NONE:
@@ -246,7 +246,7 @@ def measure_row(m: Int16OnlineModel, r: Index) -> None:
 
 @kernel
 def project(m: Int16OnlineModel, r: Index) -> None:
-    """Share candidate r's multiplier out: alpha_i + k_ir alpha_r, as if the other vectors were orthogonal.  O(N).
+    """Distribute candidate r's multiplier: alpha_i + k_ir alpha_r, as if the other vectors were orthogonal.  O(N).
 
     Mitchinson et al. 2003, eq. 16.  "bounded": k_ir is divided by their sum if that is above 1.
     """
@@ -306,7 +306,7 @@ def grow_older(m: Int16OnlineModel) -> None:
 
 @kernel
 def present(m: Int16OnlineModel) -> Int:
-    """f(x) where there is one output; distances and kernel values for the update that follows.  O(N D)."""
+    """f(x), in m.f if there are several outputs; distances and kernel values for the update that follows.  O(N D)."""
     nearest = 0
     nearest_distance = FAR
     total = word(0)
@@ -334,7 +334,7 @@ def present(m: Int16OnlineModel) -> Int:
 
 @kernel
 def value_of(m: Int16OnlineModel, total: Int, o: Index) -> Int:
-    """f(x), within the limit that it has: multipliers cannot add up to more."""
+    """f(x), clipped to its limit: multipliers of a valid model cannot add up to more."""
     return clip(total if m.single else as_signed(m.f[o]), -VALUE_MOST, VALUE_MOST)
 
 
@@ -402,7 +402,7 @@ def learn(m: Int16OnlineModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def evaluate(m: Int16OnlineModel) -> Int:
-    """The kernel part of f(x); where there are several outputs, in m.f.  O(N D)."""
+    """f(x), in m.f if there are several outputs.  O(N D)."""
     total = word(0)
     if not m.single:
         for o in range(len(m.f)):
@@ -449,7 +449,7 @@ def novelty(
 
 @kernel
 def keeps(m: Int16OnlineModel) -> Bool:
-    """Whether learning could have led to this state, beyond the declared ranges: what is not in use is zero."""
+    """Whether learning could have led to this state, beyond the declared ranges: unused places are zero."""
     n = m.n[0]
     for i in range(len(m.v)):
         for j in range(len(m.v[0])):

@@ -1,8 +1,8 @@
-"""Linear models that learn in whole numbers: f(x) = w'z of the converted inputs z and a constant, which is one unit.
+"""Linear models that learn in integers: f(x) = w'z for the converted inputs z and a constant of one unit.
 
 nlms: normalised LMS, whose normaliser is rounded down to a power of two (J. Nagumo, A. Noda, A learning method for system
-identification, 1967).  rls: recursive least squares, as in ``pykernel.algorithms.int16.weights``.  Its weights wander, by q for each
-sample, where those of reals are forgotten exponentially: the gain is then sqrt(q / R), to which 1 - forgetting is set.
+identification, 1967).  rls: recursive least squares, as in ``pykernel.algorithms.int16.weights``.  Instead of
+exponential forgetting, as in reals, it adds q to the variance of the weights with each sample: sqrt(q / R) = 1 - forgetting.
 """
 
 from pykernel.algorithms import frame
@@ -30,11 +30,11 @@ LINE_MOST = 536870912
 class Int16LineConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_linear``."""
 
-    octave: Index  # what 1 is in the converted inputs is 2 to this power
+    octave: Index  # an input of 1, converted, is 2 to this power
     unit: Index  # ... which is this
     line_step: Index  # largest change of a slope for an input of one unit
     eta: Index  # learning rate, times 2^16 and a power of two
-    eta_shift: Index  # ... which, and what factors are measured in, takes this many places
+    eta_shift: Index  # ... the places that this power and the factors' unit take
 
     tunable = frozenset("eta line_step".split())
 
@@ -47,7 +47,7 @@ class Int16LinearModel(Int16WeightsModel):
 def answer(m: Int16LinearModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     """y = f(x).  O(D)."""
     for o in range(len(y)):
-        # limits, for memory may have been overwritten
+        # clipped, because memory may have been overwritten
         constant = part_of(clip(m.learned[o, len(x)], -m.weight_most, m.weight_most), m.unit)
         y[o] = clip(constant + weighted_sum(m.learned[o], x, m.weight_most), -LINE_MOST, LINE_MOST)
 

@@ -1,10 +1,10 @@
-"""A sparse spectrum whose frequencies learn, in whole numbers: f(x) = sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma).
+"""A sparse spectrum with learned frequencies, in integers: f(x) = sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma).
 
-The model and the normalised gradient of ``spectrum-nlms`` in ``pykernel.algorithms.spectrum``.  An angle is a Word of which 2^32
-are a turn: whole turns vanish by themselves, and a table of a quarter has the sines.  Frequencies have 16 bits, weights 32.
+The model and the normalised gradient are those of ``spectrum-nlms`` in ``pykernel.algorithms.spectrum``.  An angle is a Word in
+units of 2^-32 turns: whole turns wrap around.  A table has the sines of a quarter turn.  Frequencies have 16 bits, weights 32.
 
-The unit u of an output is a power of two near the mean of |y|.  Steps for frequencies are in this unit; weights are in the
-label's, so that they stay when u changes.  A sample divides once for each output.
+The unit u of an output is a power of two near the mean of |y|.  Steps for frequencies are in this unit.  Weights are in the
+label's unit, so that they do not change when u does.  Each sample needs one division for each output.
 """
 
 import math
@@ -42,7 +42,7 @@ from pykernel.dialect import (
 
 ONE = 32767
 """A cosine of 1."""
-# a line between two numbers lies below the sine, by up to 7.5e-5 of it: the table lies a third of that above
+# linear interpolation lies below the sine, by up to 7.5e-5 of it, so the table lies a third of that above
 SINES = Constant(
     tuple(min(65535, round(65535 * math.sin(math.pi * i / 128) * (1 + 2.5e-5))) for i in range(65)), scalar=Uint16
 )
@@ -67,8 +67,8 @@ class Int16Waves(Struct):
     a: between(Int[OUTPUTS, FEATURES], "-weight_most", "weight_most")
     b: between(Int[OUTPUTS, FEATURES], "-weight_most", "weight_most")
     level: between(Int[OUTPUTS], 0, "level_most")  # running mean of |y|, times level_factor
-    counted: between(Index, 0, COUNTED)  # number of labels behind that mean, at most its horizon
-    # w: what the angle turns by where a converted input is 1, in units of 2^(turn_places - 32) turns
+    counted: between(Index, 0, COUNTED)  # number of labels in that mean, at most its horizon
+    # w: change of the angle for a converted input of 1, in units of 2^(turn_places - 32) turns
     frequencies: between(Int16[FEATURES, DIM], -FREQUENCY_MOST, FREQUENCY_MOST)
 
 
@@ -106,8 +106,8 @@ class Int16GradientConfig(Config):
     bend_most: Index  # largest |x / sigma|^2 times the sum of squared slopes, in units of 2^-8
     eta: Index  # learning rate, in units of 2^-(24 + eta_shift)
     eta_shift: Index  # a step for weights is in units of 2^-eta_shift
-    turn_factor: Index  # what a step and a slope turn into a change of frequencies, times 2^16 and a power of two
-    turn_shift: Index  # ... which
+    turn_factor: Index  # factor from a step and a slope to a change of frequencies, times 2^16 and a power of two
+    turn_shift: Index  # ... with this exponent
 
     tunable = frozenset("eta eta_shift".split())
 
@@ -121,7 +121,7 @@ class Int16GradientModel(Int16WavesModel):
 
 @kernel
 def sine(angle: Word) -> Int:
-    """The sine of an angle of which 2^32 are a turn, in units of 1 / ONE.  Error: 7e-5."""
+    """The sine of an angle in units of 2^-32 turns; in units of 1 / ONE.  Error: 7e-5."""
     rest = angle & 1073741823
     if (angle >> 30) & 1 == 1:
         rest = word(1073741823) - rest
@@ -146,14 +146,14 @@ def turn(m: Int16GradientModel, x: Int16[DIM]) -> None:
 
 @kernel
 def sound(m: Int16WavesModel, a: Int) -> Int:
-    """A weight from memory, which may be overwritten."""
+    """A weight, clipped to its limit: memory may have been overwritten."""
     return clip(a, -m.weight_most, m.weight_most)
 
 
 @kernel
 def sum_of(m: Int16WavesModel, o: Index) -> Int:
     """The sum of the waves, after turn().  O(N)."""
-    # modulo 2^32: whatever lies in memory that is no model, adding it up is defined
+    # modulo 2^32: the sum is defined even if memory was overwritten
     total = word(0)
     for i in range(len(m.c)):
         total += word(times(sound(m, m.a[o, i]), 2 * m.c[i])) + word(times(sound(m, m.b[o, i]), 2 * m.s[i]))
@@ -173,7 +173,7 @@ def answer(m: Int16GradientModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def begin(m: Int16GradientModel) -> None:
-    """The first sample: the frequencies are the random ones.  O(N D)."""
+    """Before the first sample, set the frequencies to random ones.  O(N D)."""
     for i in range(len(m.frequencies)):
         for j in range(len(m.frequencies[0])):
             m.frequencies[i, j] = m.start[i, j]
@@ -191,7 +191,7 @@ def unit_of(m: Int16WavesModel, o: Index) -> Index:
 
 @kernel
 def slope(m: Int16WavesModel, o: Index, i: Index, unit: Index) -> Int:
-    """The derivative of f / u for the angle of wave i, in units of 2^-BEND."""
+    """The derivative of f / u with respect to the angle of wave i, in units of 2^-BEND."""
     bend = times(sound(m, m.b[o, i]), 2 * m.c[i]) - times(sound(m, m.a[o, i]), 2 * m.s[i])
     return clip(nearest_shift(bend, unit - BEND), -BEND_MOST, BEND_MOST)
 

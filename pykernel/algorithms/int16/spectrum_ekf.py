@@ -1,11 +1,11 @@
-"""A sparse spectrum whose frequencies learn by an extended Kalman filter, in whole numbers.
+"""A sparse spectrum whose frequencies are learned by an extended Kalman filter, in integers.
 
-The model and the filter of ``spectrum-ekf`` in ``pykernel.algorithms.spectrum``; angles, weights and the unit u are those of
-``pykernel.algorithms.int16.spectrum``.  With the derivatives h of f / u, g = P h, s = R + h'g and t = g / s,
+The model and the filter are those of ``spectrum-ekf`` in ``pykernel.algorithms.spectrum``.  Angles, weights and the unit u are
+those of ``pykernel.algorithms.int16.spectrum``.  With the derivatives h of f / u, g = P h, s = R + h'g and t = g / s,
 
     (a, b, w) <- (mu a, mu b, w + t e / u),    P <- lambda (P - t g') + (1 - lambda) P0.
 
-P is that of ``pykernel.algorithms.int16.covariance``.  A sample divides once for each output.
+P is that of ``pykernel.algorithms.int16.covariance``.  Each sample needs one division for each output.
 """
 
 from pykernel.algorithms import frame
@@ -61,11 +61,11 @@ from pykernel.dialect import (
 )
 
 TRUSTED = 20
-"""The noise is the first guess for so many labels: fewer would be chance."""
+"""Number of labels before the noise is estimated: an estimate from fewer would be chance."""
 
 
 class Int16Filter(Struct):
-    """Frequencies have 32 bits here.  A block of P is one of units: a unit has a row for a, one for b, and one for each input."""
+    """Frequencies have 32 bits here.  A block of P covers some units, each with a row for a, one for b, and one for each input."""
 
     tuned: between(Int[FEATURES, DIM], "-tuned_most", "tuned_most")  # w, in units of 2^-(32 + fine) turns
     left: between(Int[OUTPUTS], 0, "level_most")  # running mean of |y - f(x)|, times level_factor
@@ -79,14 +79,14 @@ class Int16FilterConfig(Config):
     tuned_most: Index  # largest frequency
     octave: Index  # a converted input of 2 to this power is sigma
     group: Index  # units in a block
-    shrinks: Index  # a sample takes 2 to minus this power of the weights away
+    shrinks: Index  # each sample reduces the weights by 2 to minus this power of them
     estimates: bool  # whether the noise is estimated
-    noise: Index  # R, if it is not, or as long as it is not
+    noise: Index  # R, if or as long as it is not estimated
     noise_least: Index
     noise_most: Index
     share: Index  # 1 / outputs, times 2^16
     turned: Index  # a frequency of 1 / sigma, divided by a power of two; an output's share of it
-    turned_places: Index  # ... which, and 16
+    turned_places: Index  # ... with this exponent, less 16
 
     tunable = frozenset("noise noise_least noise_most shrinks".split())
 
@@ -122,7 +122,7 @@ def answer(m: Int16FilterModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def begin(m: Int16FilterModel) -> None:
-    """The first sample: the frequencies are those of the start, and nothing is known of them.  O(N B)."""
+    """Before the first sample, set the frequencies to those of the start, and P to the prior.  O(N B)."""
     for i in range(len(m.tuned)):
         for j in range(len(m.tuned[0])):
             m.tuned[i, j] = m.first[i, j]
@@ -131,10 +131,10 @@ def begin(m: Int16FilterModel) -> None:
 
 @kernel
 def noise_of(m: Int16FilterModel, o: Index) -> Index:
-    """R: the labels' noise in parts of the variance of what can be learned, u / (1 - u) for u = E|y - f|^2 / E|y|^2."""
+    """R: the labels' noise relative to the variance that can be learned, u / (1 - u) for u = E|y - f|^2 / E|y|^2."""
     if not m.estimates or m.counted[0] < TRUSTED:
         return m.noise
-    # both means by the same power of two, so that their squares have 30 bits
+    # divide both means by the same power of two, so that their squares have 30 bits
     level = clip(m.level[o], 0, m.level_most)
     shift = clip(places(word(level)) - 14, 0, 31)
     whole = clip(floor_shift(level, shift), 0, MANTISSA) + 1
@@ -148,7 +148,7 @@ def noise_of(m: Int16FilterModel, o: Index) -> Index:
 
 @kernel
 def derive(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
-    """m.h: the derivatives of f / u, in units of 2^-(12 - k).  Returns k, with which the sum of |h_i| is below 2^16.  O(N D)."""
+    """m.h: the derivatives of f / u, in units of 2^-(12 - k).  Returns k, for which the sum of |h_i| is below 2^16.  O(N D)."""
     for block in range(len(m.h)):
         at = 0
         for k in range(m.group):
@@ -164,7 +164,7 @@ def derive(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
 
 @kernel
 def move(m: Int16FilterModel, a: Int, t: Int, step: Int, shift: Index) -> Int:
-    """A weight after a step; a little of it is taken away."""
+    """A weight after a step and a little shrinkage."""
     before = sound(m, a)
     return clip(
         before - nearest_shift(before, m.shrinks) + nearest_shift(t * step, shift), -m.weight_most, m.weight_most
@@ -174,7 +174,7 @@ def move(m: Int16FilterModel, a: Int, t: Int, step: Int, shift: Index) -> Int:
 @kernel
 def advance(m: Int16FilterModel, o: Index, unit: Index, scale: Index) -> None:
     """Move weights and frequencies by t e, for t in units of 2^-scale.  O(N D)."""
-    # an outlying error counts as one of 4 u
+    # errors are clipped to 4 u
     most = index(word(4) << clip(unit, 0, 28))
     error = clip(m.error[o], -most, most)
     coarse = clip(places(word(size(error))) - 14, 0, 31)
@@ -224,7 +224,7 @@ def follow_error(m: Int16FilterModel, o: Index) -> None:
 @kernel
 def learn(m: Int16FilterModel, x: Int16[DIM]) -> Index:
     """Learn that f(x) should be m.y.  Returns DONE."""
-    # the first label is the mean that is taken off: the size of others is not known
+    # the first label becomes the mean that is subtracted: the size of the rest is not known yet
     waits = m.centers and m.count[0] == 0
     if m.counted[0] == 0 and not waits:
         begin(m)
@@ -248,7 +248,7 @@ def learn(m: Int16FilterModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def keeps(m: Int16FilterModel) -> Bool:
-    """Whether learning could have led to this state: before the first sample nothing is known.  O(N B)."""
+    """Whether learning could have led to this state: before the first sample, weights and levels are zero.  O(N B)."""
     for o in range(len(m.level)):
         for i in range(len(m.c)):
             if m.counted[0] == 0 and (m.level[o] != 0 or m.a[o, i] != 0 or m.b[o, i] != 0):

@@ -1,6 +1,6 @@
-"""Stages around a model that learns in whole numbers: the label's mean, a linear part, and the gain of the model.
+"""Stages around a model that learns in integers: the label's mean, a linear part, and the gain of the model.
 
-As ``pykernel.algorithms.stages``, with horizons and normalisers that are powers of two.
+Like ``pykernel.algorithms.stages``, but with horizons and normalisers that are powers of two.
 """
 
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places, times
@@ -27,29 +27,29 @@ from pykernel.dialect import (
 COUNTED = 65536
 """The number of samples is counted up to this."""
 GAIN_FIRST = 20
-"""So many samples, the model counts in full."""
+"""For this number of samples, the gain is 1."""
 GAIN_PACE = 8
 """The gain's means reach back 2^8 samples."""
 GAIN_SIZE = 16383
-"""What an error and a value are limited to, in the units of the gain's means."""
+"""Errors and values are clipped to this, in the units of the gain's means."""
 GAIN_MOST = GAIN_SIZE * GAIN_SIZE
 
 
 class Int16Stages(Struct):
-    """What the stages have learned.  Numbers are limited where they are read, too: memory may have been overwritten."""
+    """What the stages have learned.  Numbers are also clipped when they are read, because memory may have been overwritten."""
 
     mean: between(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
     slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # the linear part, in units of 2^-16
-    agreement: between(Int[OUTPUTS], -GAIN_MOST, GAIN_MOST)  # running mean of (what was left) (what the model said)
-    square: between(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of (what the model said)^2
+    agreement: between(Int[OUTPUTS], -GAIN_MOST, GAIN_MOST)  # running mean of (residual label) (model's answer)
+    square: between(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of (model's answer)^2
     gain: between(Int[OUTPUTS], 0, ONE)  # what the model's answer is multiplied by, in units of 1 / ONE
-    count: between(Index, 0, COUNTED)  # samples that were learned
+    count: between(Index, 0, COUNTED)  # number of samples learned
     pace: between(Index, 0, 16)  # the label's mean moves by 2^-pace of the difference
     frozen: between(Uint8, 0, 1)  # 1: learning is switched off
 
 
 class Int16Pending(Struct):
-    """An answer whose label has not come; see ``pykernel.algorithms.pending``."""
+    """An answer whose label has not arrived; see ``pykernel.algorithms.pending``."""
 
     longest_wait: between(Index, 0, LONGEST)
     waited: between(Index, 0, LONGEST)
@@ -62,32 +62,32 @@ class Int16Pending(Struct):
 class Int16StageConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_online``."""
 
-    centers: bool  # whether the label's mean is taken off
+    centers: bool  # whether the label's mean is subtracted
     leads: bool  # whether there is a linear part
     gains: bool  # whether there is a gain
-    expects: bool  # always so then: answers are judged by labels
+    expects: bool  # always true then: answers are judged by labels
     clamps: bool  # whether predictions are kept between low and high
-    follows: bool  # whether any of the first three is so: labels pass stages
+    follows: bool  # whether any of the first three is true: labels pass through stages
     holds: bool  # whether outlying inputs may be held: never
     mixes: bool  # whether there is a linear expert: never
     covers: bool  # whether there are intervals: never
-    votes: bool  # whether it is one for classes: never
-    scales: bool  # always so: inputs are converted
+    votes: bool  # whether the expert is one for classes: never
+    scales: bool  # always true: inputs are converted
     mean_factor: Index  # the mean is kept in units of 1 / this
     mean_shift: Index  # ... which is 2 to this power
     mean_most: Index
     mean_pace: Index  # the mean reaches back 2^mean_pace samples
     slope_most: Index
     slope_eta: Index  # learning rate of the linear part, times 2^16 and a power of two
-    slope_shift: Index  # ... which, and what slopes are measured in, takes this many places
-    slope_unit: Index  # the square of an input of 1, beside which inputs are normalised
+    slope_shift: Index  # ... the places that this power and the slopes' unit take
+    slope_unit: Index  # the square of an input of 1, which is added to |x|^2 to normalise
     slope_step: Index  # largest change of a slope for an input of one unit
     gain_shift: Index  # errors and values are divided by 2 to this power for the gain's means
     label_most: Index  # largest |y| that is accepted
     rest_most: Index  # largest |y| that is left for the model
-    label_room: Index  # largest |y| on its way from the label
-    finer: bool  # whether labels come in a finer unit than what is left of them
-    one: Index  # what a function is taught for its class
+    label_room: Index  # largest |y| before and between the stages
+    finer: bool  # whether labels are in a finer unit than their residuals
+    one: Index  # target of a function for its class
     low: Index  # smallest prediction
     high: Index  # largest prediction
 
@@ -95,14 +95,14 @@ class Int16StageConfig(Config):
 
 
 class Int16Staged(Model):
-    """A model of whole numbers with stages around its rule."""
+    """A model in integers with stages around its rule."""
 
     parts = Int16Stages, Int16StageConfig, Int16Pending, PendingWork
 
 
 @kernel
 def weighted_sum(w: Int[...], x: Int16[DIM], most: Index) -> Int:
-    """w'x / 2^16, for weights within a limit: memory may have been overwritten.  O(D)."""
+    """w'x / 2^16, with weights clipped to a limit: memory may have been overwritten.  O(D)."""
     total = 0
     for j in range(len(x)):
         total += times(clip(w[j], -most, most), x[j])
@@ -111,7 +111,7 @@ def weighted_sum(w: Int[...], x: Int16[DIM], most: Index) -> Int:
 
 @kernel
 def move_weights(w: Int[...], x: Int16[DIM], step: Int, most: Index) -> None:
-    """w + step x, within a limit.  O(D)."""
+    """w + step x, clipped to a limit.  O(D)."""
     for j in range(len(x)):
         moved = as_signed(word(w[j]) + word(step * x[j]))
         w[j] = clip(moved, -most, most)
@@ -142,7 +142,7 @@ def lead(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
 
 @kernel
 def staged(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
-    """What the model's answer leads to, without limits."""
+    """The prediction that the model's answer leads to, before clipping."""
     y = value
     if m.gains and m.count[0] >= GAIN_FIRST:
         y = part_of(value, clip(m.gain[o], 0, ONE))
@@ -185,7 +185,7 @@ def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
     square += floor_shift(said * said - square, GAIN_PACE)
     m.agreement[o] = clip(agreement, -GAIN_MOST, GAIN_MOST)
     m.square[o] = clip(square, 0, GAIN_MOST)
-    # both by the same power of two, so that their quotient can be computed
+    # divide both by the same power of two, so that their quotient can be computed
     bits = places(word(m.square[o]))
     shift = bits - 14 if bits > 14 else 0
     over = floor_shift(m.agreement[o] if m.agreement[o] > 0 else 0, shift)
@@ -198,7 +198,7 @@ def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
 
 @kernel
 def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
-    """What of the labels is left for the rule to learn."""
+    """Write to r what is left of the labels y for the rule to learn."""
     for o in range(len(y)):
         rest = clip(y[o], -m.label_most, m.label_most)
         rest = rest - lead(m, x, o)
@@ -212,7 +212,7 @@ def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> N
 
 @kernel
 def conclude(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
-    """Let the stages learn from a sample's labels, what was left of them, and what the rule said."""
+    """Let the stages learn from a sample's labels y, their residuals r, and the rule's answers k."""
     for o in range(len(y)):
         if m.gains and m.verdict[0] <= GIVEN:
             if m.verdict[0] == GIVEN:

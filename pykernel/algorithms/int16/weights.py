@@ -1,7 +1,7 @@
-"""Weights of features in whole numbers, which learn by recursive or normalised least squares.
+"""Integer weights of features, learned by recursive least squares or normalised least mean squares.
 
-With features h, and P of ``pykernel.algorithms.int16.covariance`` for the prior 1: w + t e, t = P h / (R + h'P h), R = 1 / prior_variance.
-Normalised least mean squares is the same with P = 1, R = 0 and a learning rate.  So a sample divides once.
+The update is w + t e with t = P h / (R + h'P h), for features h, P of ``pykernel.algorithms.int16.covariance`` with prior 1, and
+R = 1 / prior_variance.  Normalised least mean squares is the same with P = 1, R = 0 and a learning rate.  Each sample needs one division.
 """
 
 from pykernel.algorithms.extents import FEATURES
@@ -23,7 +23,7 @@ from pykernel.dialect import OUTPUTS, Bool, Config, Index, Int, Struct, between,
 
 
 class Int16Learned(Struct):
-    """What is learned of the features."""
+    """The learned weights of the features."""
 
     learned: between(Int[OUTPUTS, FEATURES], "-weight_most", "weight_most")  # w
 
@@ -32,9 +32,9 @@ class Int16WeightsConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     filters: bool  # recursive least squares, with P
-    weight_places: Index  # weights are in a unit that is finer by 2 to this power than what they give
+    weight_places: Index  # the weights' unit is finer than that of the result by 2 to this power
     weight_most: Index  # largest |w|
-    rate: Index  # learning rate, times 2^15; of least squares 1
+    rate: Index  # learning rate, times 2^15; 1 for recursive least squares
     noise: Index  # R
 
     tunable = frozenset("rate noise".split())
@@ -57,7 +57,7 @@ def advance(m: Int16WeightsModel, o: Index, scale: Index) -> None:
 
 @kernel
 def learn_weights(m: Int16WeightsModel, unit: Index) -> None:
-    """Learn the errors m.error of the features m.wide, of which 1 is 2^unit.  O(N) for each output.  [filters] And O(N^2) once."""
+    """Learn the errors m.error from the features m.wide, in units of 2^-unit.  O(N) for each output.  [filters] And O(N^2) once."""
     errs = False
     for o in range(len(m.y)):
         errs = errs or m.error[o] != 0
@@ -65,7 +65,7 @@ def learn_weights(m: Int16WeightsModel, unit: Index) -> None:
     if m.separates and not errs:
         return
     coarse = condense(m)
-    # without P, what m.g becomes is the features themselves
+    # without P, m.g becomes the features themselves
     known = unit
     if m.filters:
         if m.covariance[0, 0] == 0:

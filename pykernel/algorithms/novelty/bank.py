@@ -1,10 +1,10 @@
-"""A bank of Gaussians, one for each regime of a machine, that are born and merged as rows come.
+"""A bank of Gaussians, one for each regime of a machine, which are created and merged as rows arrive.
 
-Each is a mean and a root R, an upper triangle with R'R the covariance; roots are only ever added to, so no covariance loses its
-definiteness.  The Gaussian that explains a row best learns the row.  Rows that none explains go to a candidate, which becomes a
-regime when it has enough rows (P. M. Engel, M. R. Heinen, Incremental learning of multivariate Gaussian mixture models, 2010).
-If there is no room, those two regimes become one whose merging loses least (A. R. Runnalls, Kullback-Leibler approach to Gaussian
-mixture reduction, 2007).
+Each Gaussian has a mean and a root R, an upper triangle with covariance R'R.  Updates change roots by rotations, so every covariance
+stays positive definite.  The Gaussian that explains a row best learns it.  Rows that no Gaussian explains go to a candidate, which
+becomes a regime when it has enough rows (P. M. Engel, M. R. Heinen, Incremental learning of multivariate Gaussian mixture models,
+2010).  If the bank is full, the two regimes whose merging loses least become one (A. R. Runnalls, Kullback-Leibler approach to
+Gaussian mixture reduction, 2007).
 """
 
 from pykernel.algorithms.elementary import log2_of, log2_one_plus
@@ -27,26 +27,26 @@ from pykernel.dialect import (
 )
 
 LEAST_OWN = Constant(0.03)
-"""Least part of a sensor's deviation that the sensors before it do not explain."""
+"""Smallest part of a sensor's standard deviation that the sensors before it do not explain."""
 GRAIN = Constant(2.0**-20)
-"""Least deviation of a sensor, in parts of its mean: below, there is rounding."""
+"""Smallest standard deviation of a sensor, relative to its mean: anything smaller is rounding."""
 DEVIATION_LEAST = Constant(2.0**-62)
 STEP = Constant(0.28867513459481288)
-"""Least deviation of a sensor, in parts of its smallest step: that of rounding to a whole number, 1 / sqrt(12)."""
+"""Smallest standard deviation of a sensor, relative to its smallest step: that of rounding to an integer, 1 / sqrt(12)."""
 FIRST = Constant(2.0**-10)
-"""Deviation of a sensor after the first row, in parts of its value."""
+"""Standard deviation of a sensor after the first row, relative to its value."""
 CANDIDATE = Constant(0.3)
-"""Deviations of a candidate's first row, in parts of those of the nearest regime."""
+"""Standard deviations of a candidate after its first row, relative to those of the nearest regime."""
 BARRED_REACH = Constant(4.0)
-"""A rejected regime reaches twice as far as a row is strange: it learns nothing more, and stays as rough as it was rejected."""
+"""A rejected regime reaches to twice the distance from which rows are strange: it learns nothing more, so its shape stays rough."""
 FAR = 40
-"""A product above 2^FAR, or below 2^-FAR, hands its power of two to a count."""
+"""The power of two of a product above 2^FAR, or below 2^-FAR, is moved to a counter."""
 GIVEN_UP = 3
-"""A candidate is given up after so many rows of known regimes for each of its own."""
+"""A candidate is dropped after this many rows of known regimes for each of its own rows."""
 KEPT = Constant(1 - 1 / 5000)
-"""What a row leaves of the weights,"""
+"""Each row multiplies the weights by this."""
 WEIGHT_LEAST = Constant(2.0**-10)
-"""down to this."""
+"""Weights fade down to this."""
 
 
 @kernel
@@ -67,7 +67,7 @@ def log_volume(r: Real[...], first: Index, n: Index) -> Real:
 
 @kernel
 def deviations(m: GmmModel, k: Index, x: Real[DIM], z: Real[...]) -> None:
-    """z: what x is away from a Gaussian's mean, whitened.  O(D^2 / 2)."""
+    """z: the deviation of x from a Gaussian's mean, whitened.  O(D^2 / 2)."""
     for j in range(len(x)):
         z[j] = x[j] - m.means[k, j]
     whiten(m.roots[k], z, 0, len(x), WHITE_MOST)
@@ -75,13 +75,13 @@ def deviations(m: GmmModel, k: Index, x: Real[DIM], z: Real[...]) -> None:
 
 @kernel
 def lengthened(m: GmmModel, square: Real) -> Real:
-    """(nu + D) log2(1 + d^2 / nu): twice the surprise of a t-distribution, but for constants."""
+    """(nu + D) log2(1 + d^2 / nu): twice the surprise of a t-distribution, up to constants."""
     return (m.tail_of_rows + real(len(m.own))) * log2_one_plus(square * (real(1) / m.tail_of_rows))
 
 
 @kernel
 def is_strange(m: GmmModel) -> Bool:
-    """Whether the row is too far even from the nearest Gaussian, which has seen enough to tell."""
+    """Whether the row is too far even from the nearest Gaussian, and that has enough rows to judge it."""
     return m.distance[0] > m.outlying and m.counts[m.nearest[0]] > m.fresh
 
 
@@ -117,7 +117,7 @@ def look_around(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def keep_wide(m: GmmModel, r: Real[...], middle: Real[DIM], n: Index) -> None:
-    """Keep every deviation in a triangle above rounding, and above that of a converter's step.  O(n)."""
+    """Keep every deviation in a triangle above rounding errors, and above those of a converter.  O(n)."""
     row = 0
     for i in range(n):
         j = i if i < len(middle) else i - len(middle)
@@ -131,7 +131,7 @@ def keep_wide(m: GmmModel, r: Real[...], middle: Real[DIM], n: Index) -> None:
 
 @kernel
 def begin_root(m: GmmModel, r: Real[...], x: Real[DIM], n: Index) -> None:
-    """The root of what is known after one row, in place of zeros: sensors that have nothing to do with each other.  O(n)."""
+    """Replace zeros by the root after one row, in which sensors are uncorrelated.  O(n)."""
     row = 0
     for i in range(n):
         r[row] = FIRST * absolute(x[i if i < len(x) else i - len(x)])
@@ -141,7 +141,7 @@ def begin_root(m: GmmModel, r: Real[...], x: Real[DIM], n: Index) -> None:
 
 @kernel
 def learn_root(m: GmmModel, r: Real[...], z: Real[...], middle: Real[DIM], rate: Real, n: Index) -> None:
-    """Let a triangle learn deviations z, which are lost.  O(n^2)."""
+    """Let a triangle learn deviations z, which are overwritten.  O(n^2)."""
     blend(r, z, m.norms, sqrt(real(1) - rate), LEAST_OWN, n)
     keep_wide(m, r, middle, n)
 
@@ -154,7 +154,7 @@ def volume(m: GmmModel, k: Index) -> Real:
 
 @kernel
 def absorb(m: GmmModel, k: Index, x: Real[DIM]) -> None:
-    """Let a Gaussian learn a row: mean and covariance move by one of its count.  O(D^2)."""
+    """Let a Gaussian learn a row: mean and covariance move by 1 / count.  O(D^2)."""
     if m.counts[k] < m.horizon:
         m.counts[k] += 1
     rate = real(1) / real(m.counts[k])
@@ -176,7 +176,7 @@ def vacate(m: GmmModel, k: Index) -> None:
 
 @kernel
 def copy_to(m: GmmModel, k: Index, to: Index) -> None:
-    """Write a Gaussian to another one's place.  O(D^2)."""
+    """Copy a Gaussian to another place.  O(D^2)."""
     copy(m.means[k], m.means[to], len(m.means[0]))
     copy(m.roots[k], m.roots[to], len(m.roots[0]))
     m.counts[to] = m.counts[k]
@@ -184,7 +184,7 @@ def copy_to(m: GmmModel, k: Index, to: Index) -> None:
 
 @kernel
 def start_at(m: GmmModel, k: Index, x: Real[DIM]) -> None:
-    """A Gaussian around the first row.  O(D^2)."""
+    """Start a Gaussian around its first row.  O(D^2)."""
     copy(x, m.means[k], len(x))
     begin_root(m, m.roots[k], x, len(x))
     m.counts[k] = 1
@@ -195,7 +195,7 @@ def start_at(m: GmmModel, k: Index, x: Real[DIM]) -> None:
 
 @kernel
 def begin_search(m: GmmModel) -> None:
-    """No pair was compared."""
+    """Start the search for a pair to merge again."""
     m.sought[0] = 0
     m.merge_first[0] = 0
     m.merge_second[0] = 0
@@ -210,13 +210,13 @@ def heavy(m: GmmModel, k: Index) -> Real:
 
 @kernel
 def part_of_both(m: GmmModel, i: Index, j: Index) -> Real:
-    """What the first of two regimes weighs of both."""
+    """The first regime's share of the weight of two."""
     return heavy(m, i) / (heavy(m, i) + heavy(m, j))
 
 
 @kernel
 def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
-    """Write to m.merged the root of the Gaussian with the moments of two.  O(D^3 / 3)."""
+    """Write to m.merged the root of the Gaussian with the joint moments of two.  O(D^3 / 3)."""
     part = part_of_both(m, i, j)
     rest = real(1) - part
     here = sqrt(part)
@@ -238,7 +238,7 @@ def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
 
 @kernel
 def loss_of_merging(m: GmmModel, i: Index, j: Index) -> Real:
-    """What is lost of the likelihood of all rows if two Gaussians become one.  O(D^3 / 3)."""
+    """Loss of log-likelihood over all rows if two Gaussians become one.  O(D^3 / 3)."""
     merge_roots(m, i, j)
     both = log_volume(m.merged, 0, len(m.own))
     return heavy(m, i) * (both - volume(m, i)) + heavy(m, j) * (both - volume(m, j))
@@ -265,7 +265,7 @@ def compare_next(m: GmmModel) -> None:
 
 @kernel
 def compare_all(m: GmmModel) -> None:
-    """Compare all pairs of regimes that are left, if the bank is full.  O(K^2 D^3 / 6)."""
+    """Compare all remaining pairs of regimes, if the bank is full.  O(K^2 D^3 / 6)."""
     if m.known[0] == len(m.weights):
         for i in range(len(m.weights)):
             for j in range(i):
@@ -274,7 +274,7 @@ def compare_all(m: GmmModel) -> None:
 
 @kernel
 def merge_nearest(m: GmmModel) -> Index:
-    """Merge the two regimes that were found; the place that is free then.  O(D^3 / 3)."""
+    """Merge the two regimes that were found.  Returns the place that becomes free.  O(D^3 / 3)."""
     first = m.merge_first[0]
     second = m.merge_second[0]
     merge_roots(m, first, second)
@@ -308,7 +308,7 @@ def gather(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def compare_some(m: GmmModel) -> None:
-    """The bank is full, and a candidate gathers rows: compare the next pairs of regimes.  Its first row compares none."""
+    """If the bank is full and the candidate has more than one row, compare the next pairs of regimes."""
     if m.known[0] == len(m.weights) and m.counts[len(m.weights)] > 1:
         for pair in range(m.pairs_a_row):
             compare_next(m)
@@ -316,8 +316,7 @@ def compare_some(m: GmmModel) -> None:
 
 @kernel
 def compares_early(m: GmmModel) -> Bool:
-    """Whether all pairs are compared before the row that makes the candidate a regime: that row need not compare any, and so costs
-    less."""
+    """Whether all pairs are compared before the row that makes the candidate a regime, so that this row costs less."""
     rows = m.patience if m.patience < m.relearn_soon else m.relearn_soon
     return m.pairs_a_row * (rows - 2) >= floor_shift(len(m.weights) * (len(m.weights) - 1), 1)
 
@@ -345,7 +344,7 @@ def renew(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def fade(m: GmmModel) -> None:
-    """Let the weights of regimes fade that are not rejected."""
+    """Let the weights fade, except those of rejected regimes."""
     for k in range(m.known[0]):
         if m.rejected[k] == 0 and m.weights[k] > WEIGHT_LEAST:
             m.weights[k] = KEPT * m.weights[k]
@@ -369,7 +368,7 @@ def has_room(m: GmmModel) -> Bool:
 
 @kernel
 def lend_shape(m: GmmModel) -> None:
-    """A candidate of few rows does not know its own shape: it gets that of the regime that explains it best.  O(K D^2 / 2)."""
+    """Give a candidate of few rows the shape of the regime that explains it best.  O(K D^2 / 2)."""
     last = len(m.weights)
     if m.counts[last] <= m.fresh:
         look_around(m, m.means[last])
@@ -378,7 +377,7 @@ def lend_shape(m: GmmModel) -> None:
 
 @kernel
 def mean_weight(m: GmmModel) -> Real:
-    """What the regimes weigh in the mean."""
+    """Mean weight of the regimes."""
     total = real(0)
     for k in range(m.known[0]):
         total += m.weights[k]
@@ -387,7 +386,7 @@ def mean_weight(m: GmmModel) -> Real:
 
 @kernel
 def admit(m: GmmModel, rejected: Index, least: Real) -> None:
-    """Make the candidate a regime, of at least so much weight.  O(D^3 / 3) if the bank is full."""
+    """Make the candidate a regime with at least this weight.  O(D^3 / 3) if the bank is full."""
     k = m.known[0]
     if k < len(m.weights):
         m.known[0] = k + 1

@@ -1,9 +1,9 @@
 """Which sensor an alarm is about, and what is wrong with it.
 
-A sensor explains by how much a row's squared distance would shrink if it said what the others let expect, z'z - min over
-x_j = (P d)_j^2 / P_jj with P the inverse covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution, 2009).  What
-counts is by how much the row's surprise would shrink, as the course sees it or as the bank does, whichever is more: so a row
-that a sensor explains in part tells little.  The sensor's steps and the alarm's first row tell the kind.
+A sensor's part of a row's squared distance is the reduction if the sensor read what the others predict, z'z - min over
+x_j = (P d)_j^2 / P_jj with P the inverse covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution, 2009).  Its
+share of the alarm is the reduction of the row's surprise, by the course or by the bank, whichever is larger: a row that the
+sensor explains only in part adds little.  The kind of fault follows from the sensor's steps and the alarm's first row.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
@@ -17,29 +17,29 @@ from pykernel.dialect import DIM, Bool, Constant, Index, Real, absolute, kernel,
 WHITE_FACTOR_MOST = Constant(2.0**60)
 SOME = Constant(2.0**-40)
 LATEST = Constant(0.05)
-"""Shares are means of the alarm's rows, of about the latest 20."""
+"""Shares are means over about the latest 20 rows of the alarm."""
 REPEATED = Constant(0.25)
-"""What repeats add to what their sensor explains, in parts of their surprise."""
+"""The part of their surprise that repeats add to what their sensor explains."""
 ROUGH = Constant(25.0)
-"""Noise: the sensor's steps are five times the usual ones, in the mean of their squares."""
+"""Noise: the mean square of the sensor's steps is above 25 times the usual one."""
 LEAP = Constant(6.0)
-"""A jump: in the first row the sensor was so many deviations away from what follows from the row before and the others,"""
+"""Jump: in the alarm's first row, the sensor is this many standard deviations from what the row before and the others predict,"""
 HALF = Constant(0.5)
-"""moved, and alone explains more than this part of that row: in a new regime, others moved, too."""
+"""has moved, and alone explains more than this part of the row: in a new regime, others have moved, too."""
 MOVED = Constant(0.1)
-"""Stuck: more than half of the sensor's steps are below this part of its usual one."""
+"""Stuck: more than half of the sensor's steps are below this part of its usual step."""
 SHARED = Constant(1.6)
-"""More than one sensor: without the culprit, the squared distance would be above so much for each sensor."""
+"""More than one sensor: without the culprit, the squared distance is still above this per sensor."""
 MOSTLY = Constant(0.7)
-"""One sensor with several inputs: they have more than this part of the alarm."""
+"""One sensor with several inputs: its inputs have more than this part of the alarm."""
 FAR_OFF = Constant(16.0)
-"""Where it is above so much, the others leapt, too: no jump of one sensor."""
+"""If that distance is above this per sensor, others jumped, too: not a jump of one sensor."""
 
 
 @kernel
 def explain(m: GmmModel, r: Real[...], z: Real[...], parts: Real[DIM], first: Index, n: Index) -> None:
-    """parts: by how much each sensor alone would make z'z shrink, the whitened deviations of a triangle of n rows; the sensors' own
-    begin with row ``first``.  O(D^3 / 6)."""
+    """parts: by how much each sensor alone would reduce z'z, for whitened deviations z by a triangle of n rows.  Sensors begin at
+    row ``first``.  O(D^3 / 6)."""
     for j in range(first, n):
         zero(m.partner, n)
         m.partner[j] = real(1)
@@ -55,13 +55,13 @@ def explain(m: GmmModel, r: Real[...], z: Real[...], parts: Real[DIM], first: In
 
 @kernel
 def left_of(square: Real, part: Real) -> Real:
-    """What a sensor leaves of a squared distance."""
+    """A squared distance without a sensor's part."""
     return clipped(square - part, real(0), WHITE_MOST * WHITE_MOST)
 
 
 @kernel
 def begin_story(m: GmmModel) -> None:
-    """Nothing is known of the culprit yet."""
+    """Reset what is known of the culprit."""
     m.told[0] = 0
     m.calm[0] = real(0)
     m.rough[0] = real(0)
@@ -85,7 +85,7 @@ def usual_step(m: GmmModel, j: Index) -> Real:
 
 @kernel
 def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
-    """Take the culprit's next step, and what it leaves to the others.  O(D)."""
+    """Update the means of the culprit's steps, and of the distance without it.  O(D)."""
     step = bounded((x[j] - m.before[j]) / sqrt(usual_step(m, j)), WHITE_MOST)
     if m.told[0] > 0:
         m.rough[0] = m.rough[0] + (step * step - m.rough[0]) / real(m.told[0])
@@ -99,7 +99,7 @@ def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
 
 @kernel
 def accuse(m: GmmModel, x: Real[DIM]) -> None:
-    """A row is in alarm: find the sensors that it is about.  O(D^3 / 3)."""
+    """Find the sensors that a row in alarm is about.  O(D^3 / 3)."""
     n = len(m.own)
     explain(m, m.joint, m.pair, m.turned, n, len(m.pair))
     explain(m, m.roots[m.nearest[0]], m.own, m.parts, 0, n)
@@ -138,7 +138,7 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def alone(m: GmmModel) -> Bool:
-    """Whether the inputs of one sensor have most of the alarm.  O(D)."""
+    """Whether the inputs of the culprit's sensor have most of the alarm.  O(D)."""
     own = real(0)
     for j in range(len(m.shares)):
         if m.sensors[j] == m.sensors[m.culprit[0]]:
@@ -158,7 +158,7 @@ def shared(m: GmmModel) -> Bool:
 
 @kernel
 def kind_of(m: GmmModel) -> Index:
-    """What is wrong, as far as the alarm's rows tell: what comes slowly from one sensor, or at once from several, has a name."""
+    """The kind of fault, as far as the alarm's rows show: DRIFT if one sensor changes slowly, REGIME if several change at once."""
     if m.told[0] < 2:
         return GmmStatus.UNKNOWN
     if m.rough[0] > ROUGH:

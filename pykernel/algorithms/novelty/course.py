@@ -1,7 +1,7 @@
 """How a row follows from the row before, and which sensors repeat their values.
 
-A row follows from the row before by a linear model, a vector autoregression of order 1, which the root of their joint covariance
-holds; what does not follow is the *innovation*.  A change between known regimes is no surprise: the row counts by the bank then.
+A vector autoregression of order 1, stored as the root of the joint covariance of two rows, predicts a row from the row before.  The
+prediction error is the *innovation*.  A change between known regimes is no surprise: then the bank judges the row.
 """
 
 from pykernel.algorithms.elementary import log2_of
@@ -12,9 +12,9 @@ from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, Constant, Real, absolute, kernel, real, sqrt
 
 RARE = Constant(0.1)
-"""Repeats count only of sensors that repeat themselves in a smaller part of the rows."""
+"""Repeats count only for sensors that repeat their values in a smaller part of the rows."""
 TOO_FAR = Constant(9.0)
-"""An innovation of more than so many times its usual square counts as that."""
+"""An innovation whose square is more than this many times the usual one is learned with less weight."""
 NATURAL = Constant(0.69314718055994530942)
 """ln 2"""
 HALF_ROW = Constant(0.5)
@@ -22,7 +22,7 @@ HALF_ROW = Constant(0.5)
 
 @kernel
 def innovate(m: GmmModel, x: Real[DIM]) -> None:
-    """m.pair: the row and the row before, whitened, and m.innovation: the square of what does not follow.  O(2 D^2)."""
+    """Write the row before and the row, whitened, to m.pair, and the square of the innovation to m.innovation.  O(2 D^2)."""
     n = len(x)
     for j in range(n):
         m.pair[j] = m.before[j] - m.middle[j]
@@ -36,7 +36,7 @@ def innovate(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def surprise_by_course(m: GmmModel) -> None:
-    """m.surprise of the course: the innovation's, or if the bank explains the row better, the bank's."""
+    """m.surprise[0], by the course: that of the innovation, or that of the bank if it explains the row better."""
     own = lengthened(m, m.innovation[0]) + real(2) * log_volume(m.joint, len(m.own), len(m.pair))
     m.surprise[0] = own if own < m.surprise[1] else m.surprise[1]
 
@@ -63,7 +63,7 @@ def learn_course(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def start_course(m: GmmModel, x: Real[DIM]) -> None:
-    """Nothing is known of what follows from what.  O(D^2)."""
+    """Start the course at the first row.  O(D^2)."""
     copy(x, m.middle, len(x))
     copy(x, m.before, len(x))
     begin_root(m, m.joint, x, len(m.pair))
@@ -93,8 +93,8 @@ def surprise_of_repeats(m: GmmModel, x: Real[DIM]) -> Real:
 
 @kernel
 def pass_on(m: GmmModel, x: Real[DIM], rate: Real) -> None:
-    """The row becomes the row before: count how long each sensor has had its value, and unless rate is 0, learn how often it repeats
-    itself, and the smallest step that it makes.  O(D)."""
+    """Keep the row as the row before, and count how long each sensor has had its value.  Unless rate is 0, also learn how often each
+    sensor repeats its value, and its smallest step.  O(D)."""
     for j in range(len(x)):
         step = absolute(x[j] - m.before[j])
         same = real(0)

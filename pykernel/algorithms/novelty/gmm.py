@@ -1,9 +1,9 @@
-"""A monitor that learns what is normal for a machine, row by row, and says what is not, where, and of which kind.
+"""A monitor that learns row by row what is normal for a machine, and reports what is not, where, and of which kind.
 
-Three surprises make the level: that the row does not follow from the row before (``course``), that no regime has such rows
-(``bank``), and that a sensor repeats itself.  The first two count in their usual spreads.  The level, which follows the largest,
-is compared with a threshold that keeps a rate in rows (``threshold``).  While there is an alarm nothing learns but the candidate for
-a new regime; a change that lasts becomes normal.
+A row can be surprising in three ways: it does not follow from the row before (``course``), no regime has such rows (``bank``), or a
+sensor repeats its value.  The first two are measured in their usual spreads.  The level follows the largest surprise, and is
+compared with a threshold that keeps an alarm rate (``threshold``).  During an alarm, only the candidate for a new regime learns.  A
+change that lasts becomes normal.
 """
 
 from pykernel.algorithms import frame
@@ -70,22 +70,22 @@ from pykernel.dialect import DIM, Bool, Constant, Index, Real, kernel, real, sqr
 from pykernel.dialect.program import Entry
 
 REPEATS_SHARE = Constant(0.5)
-"""Weight of the surprise of repeats, in nats, beside the two others, in usual spreads."""
+"""Weight of the surprise of repeats, in nats, relative to the other two, in usual spreads."""
 LEAST_WEIGHT = Constant(2.0**-12)
 LEAST_WIDTH = Constant(2.0**-64)
 LOSS_MOST = Constant(2.0**51)
-"""Bounds of a sound state, below what learning leaves."""
+"""Bounds of a valid state, wider than those that learning keeps."""
 LEAST_SPREAD = Constant(1e-6)
 JUDGED = 20
-"""After so many rows it is known what surprises are usual."""
+"""Number of rows after which the usual surprises are known."""
 USUALLY = 100
-"""After so many rows, a surprise counts at most SPREADS_MOST spreads when its usual value is learned."""
+"""After this many rows, surprises are clipped to SPREADS_MOST spreads above the usual one when it is learned."""
 SPREADS_MOST = Constant(4.0)
-"""So that no fault becomes usual.  Of normally distributed surprises one in 30,000 lies beyond."""
+"""This keeps faults from becoming usual.  One in 30,000 normally distributed surprises lies beyond."""
 AGAIN_FOLLOWED = 100
 AGAIN_JUDGED = 100
 AGAIN_TAUGHT = 300
-"""After a new regime, course, usual surprises and threshold learn as fast as after so many rows."""
+"""After a new regime, course, usual surprises and threshold learn as fast as after this many rows."""
 
 
 # ------------------------------------------------------------------------------------------------------ questions
@@ -93,7 +93,7 @@ AGAIN_TAUGHT = 300
 
 @kernel
 def judge_row(m: GmmModel, x: Real[DIM]) -> Real:
-    """See how surprising a row is: write its parts to m.loud; returns the largest one.  O(K D^2)."""
+    """Write the three surprises of a row to m.loud.  Returns the largest one.  O(K D^2)."""
     look_around(m, x)
     innovate(m, x)
     surprise_by_course(m)
@@ -129,7 +129,7 @@ def novelty(
 
 @kernel
 def intact(m: GmmModel) -> Bool:
-    """Whether the counts that lead to places are within their ranges."""
+    """Whether the counts that are used as indices are within their ranges."""
     if m.known[0] > len(m.weights) or m.newest[0] > m.known[0] or m.culprit[0] >= len(m.shares):
         return False
     if m.merge_first[0] >= len(m.weights) or m.merge_second[0] >= len(m.weights):
@@ -139,7 +139,7 @@ def intact(m: GmmModel) -> Bool:
 
 @kernel
 def alarm(m: GmmModel, state: Real[3]) -> Index:
-    """Write to state the level, its threshold, and the number of rows since the alarm began that the latest row is in, 0 if it is in none.
+    """Write to state the level, its threshold, and the number of rows since the alarm of the latest row began; 0 if it is in none.
 
     Returns DONE, or REFUSED_STATE with state unchanged.
     """
@@ -189,7 +189,7 @@ def regimes(m: GmmModel, shares: Real[COMPONENTS]) -> Index:
 
 @kernel
 def quicken(m: GmmModel) -> None:
-    """The machine runs otherwise from here on: learn the rest faster, and go on learning."""
+    """End the alarm and learn faster for a while, because the machine runs differently from here on."""
     if m.followed[0] > AGAIN_FOLLOWED:
         m.followed[0] = AGAIN_FOLLOWED
     if m.surprised[0] > AGAIN_JUDGED:
@@ -204,7 +204,7 @@ def quicken(m: GmmModel) -> None:
 
 @kernel
 def learn_usual(m: GmmModel) -> None:
-    """Learn what surprises are usual: at first, that of one row, and spreads of 1.  O(1)."""
+    """Learn which surprises are usual, beginning with that of the first row and spreads of 1.  O(1)."""
     if m.surprised[0] < m.horizon:
         m.surprised[0] += 1
     rate = real(1) / real(m.surprised[0])
@@ -222,7 +222,7 @@ def learn_usual(m: GmmModel) -> None:
 
 @kernel
 def start(m: GmmModel, x: Real[DIM]) -> None:
-    """The first row: a regime around it.  O(D^2)."""
+    """Start a regime around the first row.  O(D^2)."""
     start_at(m, 0, x)
     start_course(m, x)
     m.known[0] = 1
@@ -234,18 +234,18 @@ def start(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def warming(m: GmmModel) -> Bool:
-    """Whether there are no alarms yet.  Before it is known what surprises are usual, levels say nothing."""
+    """Whether there are no alarms yet.  Levels mean nothing before the usual surprises are known."""
     return m.watched[0] < m.warmup or m.surprised[0] < JUDGED
 
 
 @kernel
 def notice(m: GmmModel, x: Real[DIM], warm: Bool) -> Bool:
-    """Judge a row; returns whether it is in alarm.  warm: there are no alarms yet.  O(K D^2), in an alarm O(D^3)."""
+    """Judge a row.  Returns whether it is in alarm.  warm: there are no alarms yet.  O(K D^2), in an alarm O(D^3)."""
     score = judge_row(m, x)
     m.missed[0] = 0
     raise_level(m, score, m.surprised[0] < JUDGED)
     alarmed = m.forbidden[0] != 0
-    # a regime of few rows cannot tell yet
+    # a regime of few rows cannot judge yet
     if not warm and m.level[0] > threshold_of(m) and m.counts[m.nearest[0]] > m.fresh:
         alarmed = True
     follow_episode(m, alarmed)
@@ -256,7 +256,7 @@ def notice(m: GmmModel, x: Real[DIM], warm: Bool) -> Bool:
 
 @kernel
 def miss_sample(m: GmmModel, refused: Index) -> Index:
-    """A sample was refused: count it.  Many in a row are an alarm."""
+    """Count a refused sample.  Many in a row are an alarm."""
     if refused != Status.REFUSED_STATE:
         if m.missed[0] >= m.absent_after:
             return GmmStatus.ABSENT
@@ -266,7 +266,7 @@ def miss_sample(m: GmmModel, refused: Index) -> Index:
 
 @kernel
 def stay_awake(m: GmmModel, x: Real[DIM]) -> Index:
-    """Learning is off: judge a row.  O(K D^2), in an alarm O(D^3)."""
+    """Judge a row while learning is off.  O(K D^2), in an alarm O(D^3)."""
     if m.watched[0] == 0:
         return TakenStatus.FROZEN
     warm = warming(m)
@@ -285,11 +285,11 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
     warm = warming(m)
     alarmed = notice(m, x, warm)
     armed = is_armed(m)
-    # the candidate of the alarm before is kept until here, for ``acknowledge``
+    # the candidate of the previous alarm is kept until here, for ``acknowledge``
     if armed and alarmed and m.episode[0] == 1:
         drop_candidate(m)
     strange = is_strange(m)
-    # in the warm-up there are no alarms: strange rows are of regimes that are not known yet
+    # in the warm-up there are no alarms: strange rows belong to regimes that are not known yet
     if judged and settles(m.watched[0], m.warmup) and not (warm and strange):
         teach(m, alarmed, not warm, m.settling[0] > 0)
     held = (alarmed or (armed and m.episode[0] > 0)) and (m.settling[0] == 0 or m.forbidden[0] != 0)
@@ -306,9 +306,9 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         enough = m.patience
         if not warm:
             enough = m.relearn_soon if shared(m) and (not armed or m.settling[0] > 0) else m.relearn_after
-        # of an alarm that just began, most of the candidate's rows are older: false alarms
+        # when an alarm has just begun, most of the candidate's rows are older: false alarms
         begun = m.episode[0] > 0 and m.episode[0] < m.relearn_soon
-        # more rows than a candidate counts are those of an alarm
+        # if this is more than a candidate counts, the alarm's rows are counted
         gathered = m.episode[0] if enough > m.horizon else m.counts[len(m.weights)]
         if status == GmmStatus.STRANGE and not begun and gathered >= enough and has_room(m):
             if not compares_early(m):
@@ -327,7 +327,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         if not strange:
             learn_course(m, x)
         rate = real(1) / real(m.followed[0])
-        # of strange rows no surprise is usual, or many regimes would make the monitor blind
+        # surprises of strange rows are not usual: otherwise, many regimes would make the monitor blind
         if m.watched[0] > m.loud_first and (lasting or not strange):
             learn_usual(m)
     pass_on(m, x, rate)
@@ -349,7 +349,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
 
 @kernel
 def settle(m: GmmModel, rejected: Index) -> Index:
-    """The candidate becomes a regime at once, a normal or a rejected one.  O(K^2 D^3)."""
+    """Make the candidate a regime at once, a normal or a rejected one.  O(K^2 D^3)."""
     if not intact(m):
         return Status.REFUSED_STATE
     if m.counts[len(m.weights)] == 0:
@@ -372,27 +372,27 @@ def settle(m: GmmModel, rejected: Index) -> Index:
 
 @kernel
 def acknowledge(m: GmmModel) -> Index:
-    """This is normal from now on: the rows of the alarm, which wait as a candidate, become a regime at once.  If there
-    are none, and the latest row is in alarm because its regime was rejected, that regime is a normal one again.  O(K^2 D^3).
+    """Accept the alarm as normal: its rows, which were gathered as a candidate, become a regime at once.  If there are
+    none, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2 D^3).
 
-    Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones, or REFUSED_STATE.
+    Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected, or REFUSED_STATE.
     """
     return settle(m, 0)
 
 
 @kernel
 def reject(m: GmmModel) -> Index:
-    """This never may be normal: rows like those of the alarm are always in alarm, and nothing learns them.  O(K^2 D^3).
+    """Never accept the alarm as normal: rows like those of the alarm are always in alarm, and are not learned.  O(K^2 D^3).
 
-    Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones already, or REFUSED_STATE.
+    Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected already, or REFUSED_STATE.
     """
     return settle(m, 1)
 
 
 @kernel
 def unlearn(m: GmmModel) -> Index:
-    """Take back the newest regime, if it came after the warm-up: one that an alarm taught, or that was acknowledged or rejected.
-    Where it took the place of one of two that were merged, these stay merged.  O(D^2).
+    """Remove the newest regime, if it came after the warm-up: it was learned in an alarm, acknowledged or rejected.
+    If two regimes were merged to make room for it, they stay merged.  O(D^2).
 
     Returns DONE, NOTHING_NEW, NO_ROOM if no normal regime would be left, or REFUSED_STATE.
     """
@@ -447,7 +447,7 @@ def blank(m: GmmModel) -> Bool:
 
 @kernel
 def wide(r: Real[...], n: Index) -> Bool:
-    """Whether a triangle can be divided by its diagonal.  O(n)."""
+    """Whether a triangle's diagonal is large enough to divide by.  O(n)."""
     row = 0
     for i in range(n):
         if not (r[row] > LEAST_WIDTH):

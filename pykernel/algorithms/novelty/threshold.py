@@ -1,22 +1,22 @@
-"""When there is an alarm: the level of novelty is above a threshold that keeps a rate in rows.
+"""The alarm threshold of the level of novelty, which keeps a wanted rate of rows in alarm.
 
 The threshold is q + e (c + s).  q is the level that the part p of the rows exceeds, a stochastic approximation of the quantile
-(H. Robbins, S. Monro, 1951).  e is the mean of what they exceed it by, and c e is how far beyond q the wanted part ``alarm_rate``
-begins in a generalised Pareto distribution with this mean (J. Pickands, 1975).  s corrects both: each row in alarm raises it, each
-other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under distribution shift, 2021).  So ``alarm_rate`` is the part
-of the rows without faults that are in alarm.
+(H. Robbins, S. Monro, 1951).  e is their mean excess over q, and c e is how far above q the wanted part ``alarm_rate`` begins in a
+generalised Pareto distribution with this mean (J. Pickands, 1975).  s corrects both: each row in alarm raises it, every other row
+lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under distribution shift, 2021).  So ``alarm_rate`` is the false-alarm
+rate: the part of the rows without faults that are in alarm.
 
-An *episode* is an alarm with its gaps of a few quiet rows.  Only its first rows teach the threshold: a fault that lasts must not
-become usual.  It is one event, so its first row teaches e as fast as any row, and each other one as slowly as in a threshold that has
-learned for long: the threshold of a young monitor must not climb past a fault.  Where a long alarm is the new normal, the monitor
-begins a new episode.
+An *episode* is an alarm, including gaps of a few quiet rows.  The threshold learns only from its first rows: a lasting fault must
+not become usual.  An episode is one event, so e learns from its first row as fast as from any row, but from the others as slowly as
+after a long time: the threshold of a young monitor must not climb past a fault.  When a long alarm has become normal, the monitor
+ends the episode.
 
-A monitor that *arms* takes alarms beyond the promised rate for faults once it is commissioned, so that faults that repeat do not raise
-the threshold.  Rows in alarm teach it within a budget of tokens, e follows the median of the excess in place of its mean, and e and s
-are bounded.
+A monitor that *arms* treats alarms beyond the promised rate as faults once it is commissioned, so that repeated faults do not raise
+the threshold.  Then the threshold learns from rows in alarm within a budget of tokens, e follows the median of the excess instead
+of its mean, and e and s are bounded.
 
-A surprise in the first rows would put q far too high, and q sinks slowly.  So in the warm-up, where there are no alarms, the threshold
-begins anew when no level was above q for long (``UNEXCEEDED``).
+A surprise in the first rows would put q far too high, and q falls slowly.  So in the warm-up, when there are no alarms, the
+threshold starts again if no level has been above q for long (``UNEXCEEDED``).
 """
 
 from pykernel.algorithms.elementary import LN_2, bounded, clipped
@@ -39,17 +39,17 @@ from pykernel.dialect import (
 LEVEL_MOST = Constant(64.0)
 """Largest |level|."""
 WHITE_MOST = Constant(2.0**20)
-"""A whitened number, in standard deviations, is at most so large."""
+"""Largest magnitude of a whitened number, in standard deviations."""
 SCORE_MOST = Constant(2.0**24)
 """Largest surprise."""
 SHIFT_MOST = Constant(64.0)
 EXCESS_MOST = Constant(128.0)
 """Bounds of s and e, before the monitor is armed."""
 UNEXCEEDED = 60
-"""In the warm-up: if so many rows in turn were not above q, q is too high, and the threshold begins anew.  By chance that is
-0.9^60, two in a thousand."""
+"""In the warm-up, if this many rows in a row were not above q, q is too high, and the threshold starts again.  The probability of
+this by chance is 0.9^60, two in a thousand."""
 TAUGHT = 10
-"""Rows of an episode that teach the threshold."""
+"""Number of first rows of an episode from which the threshold learns."""
 TAUGHT_ARMED = 20
 """The same once the monitor is armed."""
 GAP = 5
@@ -58,7 +58,7 @@ LONG = 16_777_216
 """Counting of rows stops here.  A float32 holds this number exactly."""
 STEP_FIRST = Constant(4.0)
 STEP_LEAST = Constant(0.01)
-"""Steps of q, in parts of e: STEP_FIRST / (n + STEP_FIRST), but at least STEP_LEAST."""
+"""Steps of q, relative to e: STEP_FIRST / (n + STEP_FIRST), but at least STEP_LEAST."""
 
 
 class Threshold(Struct):
@@ -66,37 +66,37 @@ class Threshold(Struct):
 
     level: between(Real, -LEVEL_MOST, LEVEL_MOST)  # the smoothed novelty
     quantile: between(Real, -LEVEL_MOST, LEVEL_MOST)  # q: what the part ``upper`` of the usual rows exceeds
-    excess: between(Real, 0, EXCESS_MOST)  # e: by how much, in the mean
+    excess: between(Real, 0, EXCESS_MOST)  # e: mean excess over q
     shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the rate
-    taught: between(Uint16, 0, "threshold_horizon")  # number of rows behind them, at most the horizon
-    below: between(Uint8, 0, UNEXCEEDED)  # number of latest rows that taught and were not above q
+    taught: between(Uint16, 0, "threshold_horizon")  # number of rows that q and e have learned, at most the horizon
+    below: between(Uint8, 0, UNEXCEEDED)  # number of latest learned rows that were not above q
     episode: between(Index, 0, LONG)  # number of rows since the present alarm began; 0: there is none
     quiet: between(Uint8, 0, GAP)  # number of latest rows of the episode that were quiet
     age: between(
         Index, 0, "commissioning"
-    )  # rows that could have been in alarm, at most those until the monitor is armed
-    tokens: between(Real, 0, "tokens_most")  # rows in alarm that may still teach
+    )  # number of rows after the warm-up; counting stops when the monitor is armed
+    tokens: between(Real, 0, "tokens_most")  # number of rows in alarm from which the threshold may still learn
 
 
 class ThresholdConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.novelty``."""
 
-    alarm_rate: Real  # wanted part of the usual rows in alarm
-    upper: Real  # p, a larger part
-    tail: Real  # how many e the part ``alarm_rate`` exceeds q by
+    alarm_rate: Real  # wanted part of the rows without faults that are in alarm
+    upper: Real  # p: part of the rows that exceeds q, larger than alarm_rate
+    tail: Real  # c: how many e above q the part ``alarm_rate`` begins
     level_end: Real  # largest level
     inside: Real  # 1 - alarm_rate / p
     correction: Real  # how many e a row in alarm raises the threshold by
     smoothing: Real  # weight of a new score in the level; 1: the level is the score
     excess_first: Real  # e before the first row
-    excess_least: Real  # e is at least this: what is less is rounding, or nothing
+    excess_least: Real  # e is at least this: anything less is rounding
     excess_limit: Real  # once armed, e is at most this
-    shift_limit: Real  # and s
+    shift_limit: Real  # once armed, s is at most this
     arms: bool  # whether the monitor is armed after its commissioning
-    fixed: bool  # whether the threshold learns nothing then
-    commissioning: Index  # rows after the warm-up until then
-    tokens_most: Real  # most rows in alarm that teach one after the other, once it is armed
-    token_rate: Real  # how many more may teach with each row
+    fixed: bool  # whether the threshold learns nothing once armed
+    commissioning: Index  # number of rows after the warm-up until the monitor is armed
+    tokens_most: Real  # once armed, largest number of rows in alarm that are learned in a row
+    token_rate: Real  # increase of that number with each row
     threshold_horizon: Index  # number of latest rows that q and e describe
 
 
@@ -108,7 +108,7 @@ class ThresholdModel(Model):
 def threshold_of(m: ThresholdModel) -> Real:
     """The level above which there is an alarm."""
     beyond = m.excess[0] * m.tail
-    # no level is above ``level_end``: there, the tail is flat at worst
+    # no level is above ``level_end``: at worst, levels are uniform up to there
     room = m.inside * (m.level_end - m.quantile[0])
     if beyond > room:
         beyond = room
@@ -117,7 +117,7 @@ def threshold_of(m: ThresholdModel) -> Real:
 
 @kernel
 def raise_level(m: ThresholdModel, score: Real, first: Bool) -> None:
-    """Take a score into the level."""
+    """Update the level by a score."""
     before = score if first else m.level[0]
     m.level[0] = bounded(before + m.smoothing * (score - before), LEVEL_MOST)
 
@@ -136,13 +136,13 @@ def follow_episode(m: ThresholdModel, alarm: Bool) -> None:
 
 @kernel
 def settles(rows: Index, warmup: Index) -> Bool:
-    """Whether the threshold learns after so many rows: a quarter of the warm-up is for what makes the levels."""
+    """Whether the threshold learns after this many rows: the first quarter of the warm-up is for what computes the levels."""
     return rows >= floor_shift(warmup + 3, 2)
 
 
 @kernel
 def is_armed(m: ThresholdModel) -> Bool:
-    """Whether the monitor is armed: alarms beyond the promised rate are of faults, and not of a threshold that is too low."""
+    """Whether the monitor is armed: alarms beyond the promised rate then mean faults, not a threshold that is too low."""
     return m.arms and m.age[0] >= m.commissioning
 
 
@@ -155,9 +155,9 @@ def correct(m: ThresholdModel, alarm: Bool, armed: Bool) -> None:
 
 @kernel
 def teach(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
-    """Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1).
+    """Let the threshold learn the level.  From an episode it learns only the first rows, in alarm or quiet.  O(1).
 
-    fast: the first row is not the only one that teaches e as fast as any row.
+    fast: e learns from all rows of an episode as fast as from any row, not only from the first.
     """
     taught = TAUGHT
     armed = False
@@ -187,7 +187,7 @@ def teach(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
 @kernel
 def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> None:
     """Let q and e learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns as fast as
-    after so few rows, or as slowly as after many.  O(1)."""
+    after the rows so far, or as slowly as after many.  O(1)."""
     if m.taught[0] == 0 or (m.below[0] == UNEXCEEDED and not corrects):
         m.quantile[0] = m.level[0]
         m.excess[0] = m.excess_first
@@ -210,10 +210,10 @@ def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> N
     if m.level[0] > m.quantile[0]:
         more = m.level[0] - m.quantile[0]
         if armed:
-            # e follows the median, so that a fault moves it as far as any row: half of an exponential excess is above e ln 2
+            # e follows the median, so that a fault moves it no further than any row: half of exponential excesses are above e ln 2
             more = real(2) * m.excess[0] if more > LN_2 * m.excess[0] else real(0)
         elif corrects:
-            # a row counts at most as far as the threshold was meant to lie, and once more
+            # clipped to the intended distance of the threshold from q, plus e
             most = m.excess[0] * (m.tail + real(1))
             if more > most:
                 more = most
@@ -242,7 +242,7 @@ def forget_threshold(m: ThresholdModel) -> None:
 
 @kernel
 def since_alarm(m: ThresholdModel) -> Real:
-    """Number of rows since the alarm began that the latest row is in; 0 if it is in none."""
+    """Number of rows since the alarm of the latest row began; 0 if it is in none."""
     return real(m.episode[0]) if m.quiet[0] == 0 else real(0)
 
 

@@ -1,10 +1,10 @@
 """ALD-KRLS, recursive least squares on a dictionary that only grows.
 
 Y. Engel, S. Mannor, R. Meir, The kernel recursive least-squares algorithm, 2004: a sample is stored if it is not
-approximately linearly dependent on those before.  C, their P, is the covariance of the labels at the dictionary, in units of
-the noise's.
+approximately linearly dependent on the earlier ones.  C, called P in the paper, is the covariance of the labels at the
+dictionary, in units of the noise variance.
 
-The model keeps a factor of it in the coordinates of posterior.py, T C T' = L L', and the mean.
+The model keeps the mean, and a factor L of C in the coordinates of posterior.py, T C T' = L L'.
 """
 
 from pykernel.algorithms import frame
@@ -34,7 +34,7 @@ from pykernel.dialect import Bool, Index, Real, kernel, real, sqrt
 
 @kernel
 def noise_of(m: FactorModel) -> Real:
-    """The variance of the noise of f(x) / sqrt(k(x, x)): all errors of f count equally."""
+    """The noise variance of f(x) / sqrt(k(x, x)), such that all errors of f have equal weight."""
     if m.unit:
         return real(1)
     return real(1) / (m.norm[0] * m.norm[0])
@@ -59,21 +59,21 @@ def absorb_by_dictionary(m: FactorModel) -> None:
 
 @kernel
 def propose(m: FactorModel) -> None:
-    """Propose f(x) = y, with a vector more.  O(N^2)."""
+    """Propose f(x) = y, with one more vector.  O(N^2)."""
     combination(m, m.n[0])
     propose_interpolation(m)
 
 
 @kernel
 def adapt(m: FactorModel, close: Bool) -> Bool:
-    """The sample depends on the dictionary, or there is no place."""
+    """Propose multipliers for a sample that depends on the dictionary, or for which there is no room."""
     absorb_by_dictionary(m)
     return True
 
 
 @kernel
 def assimilate(m: FactorModel, stored: Bool) -> None:
-    """A sample that is stored begins with a variance of its own; others narrow the dictionary's.  Engel et al. 2004, eq. 3.13."""
+    """Update mean and covariance by a sample that is not stored; enter() adds a stored one.  Engel et al. 2004, eq. 3.13."""
     if not stored:
         learn_mean(m, real(1), real(1) / m.spread[0])
         learn_factor(m, noise_of(m), real(0))
@@ -81,7 +81,7 @@ def assimilate(m: FactorModel, stored: Bool) -> None:
 
 @kernel
 def enter(m: FactorModel, n: Index) -> None:
-    """C gets a row of zeros with a 1 on the diagonal, and the mean what f(x) = y takes.  O(N^2).  Engel et al. 2004, eq. 3.15."""
+    """Add a row of zeros with a 1 on the diagonal to C, and extend the mean so that f(x) = y.  O(N^2).  Engel et al. 2004, eq. 3.15."""
     row = row_of(n)
     scale = real(1) / sqrt(m.kappa[0])
     lower_transposed_times(m.root, m.l, m.loading, 0, n)
@@ -89,7 +89,7 @@ def enter(m: FactorModel, n: Index) -> None:
         m.root[row + j] = bounded(-(m.loading[j] * scale), LARGEST_FACTOR)
     m.root[row + n] = scale if m.unit else bounded(scale / m.norm[0], LARGEST_FACTOR)
     if not m.unit:
-        # of samples that are nearly zero, variances are beyond what a state may hold: they learn more slowly
+        # samples near zero would have variances beyond the limit of a state: they learn more slowly instead
         total = real(0)
         for j in range(n + 1):
             total += m.root[row + j] * m.root[row + j]
@@ -103,7 +103,7 @@ def enter(m: FactorModel, n: Index) -> None:
 
 @kernel
 def outcome(m: FactorModel, close: Bool) -> Index:
-    """A sample that is new was discarded: the dictionary is full."""
+    """The status of a sample that was not stored: DISCARDED if it is new but the dictionary is full."""
     if m.kappa[0] > m.ald_threshold and not close:
         return OnlineStatus.DISCARDED
     return absorbed(m)
@@ -111,7 +111,7 @@ def outcome(m: FactorModel, close: Bool) -> Index:
 
 @kernel
 def vacant(m: FactorModel, at: Index) -> Bool:
-    """L is zero where a place is not in use."""
+    """Whether L is zero in a place that is not in use."""
     return m.root[at] == real(0)
 
 

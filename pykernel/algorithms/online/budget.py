@@ -69,7 +69,7 @@ from pykernel.dialect.program import Budget, Entry, OnHost, Programs
 
 @kernel
 def compare(m: OnlineModel, x: Real[DIM]) -> None:
-    """Compute distances and kernel values to the expansion vectors, and the part that they cannot express."""
+    """Compute distances and kernel values to the expansion vectors, and the part of x that they cannot express."""
     if m.scales:
         see(m, x)
         if m.keeps_diagonal:
@@ -139,7 +139,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     propose(m)
     if not step_bearable(m):
         return OnlineStatus.RESTARTED
-    # the vector to remove; n: the sample itself; n + 1: none
+    # r: the vector to remove; n stands for the sample itself, n + 1 for none
     r = n + 1
     fits = True
     dropped = False
@@ -187,7 +187,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
 
 @kernel
 def exchange(m: OnlineModel, x: Real[DIM], r: Index, close: Bool, spanned: Bool) -> Index:
-    """Take vector r out of a full model, which learns the sample: as a new vector, unless others express it.  O(N^2 + N D)."""
+    """Remove vector r from a full model, and store the sample unless the other vectors express it.  O(N^2 + N D)."""
     n = m.n[0]
     at = r
     commit(m)
@@ -213,7 +213,7 @@ def exchange(m: OnlineModel, x: Real[DIM], r: Index, close: Bool, spanned: Bool)
 
 @kernel
 def renew(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn a sample after a full model has removed a vector: f(x) is that of the reduced model.  O(N^2 + N D).
+    """Learn a sample in a full model: remove a vector first, so that f(x) is that of the reduced model.  O(N^2 + N D).
 
     Mitchinson et al. 2003, section 3.
     """
@@ -247,7 +247,7 @@ def renew(m: OnlineModel, x: Real[DIM]) -> Index:
     close = n > 1 and m.nearest_distance[0] <= m.ald_distance
     spanned = False
     if m.keeps_factor:
-        # express the sample by the vectors that stay
+        # express the sample by the remaining vectors
         express(m, n)
         if not belongs(m):
             return OnlineStatus.RESTARTED
@@ -296,12 +296,12 @@ def begin_anew(m: OnlineModel) -> None:
 
 @kernel
 def learn(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn the sample x with label m.y.  A model that diverges, or cannot have learned what it holds, begins anew: it would go on so."""
+    """Learn the sample x with label m.y.  A model that diverges, or has a state that learning cannot reach, is reset."""
     status = attempt(m, x)
     if m.keeps_complex:
         if m.probe[0] == ASTRAY:
             status = OnlineStatus.RESTARTED
-        # nothing is corrected as long as nothing is stored
+        # Z is only corrected when a sample is stored: check a column here
         i = m.nearest[0]
         if status == OnlineStatus.DISCARDED and i < m.n[0]:
             worst = column_error(m, i)
@@ -315,9 +315,9 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
 
 @kernel
 def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn the sample x with label m.y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule.
+    """Learn the sample x with label m.y, then reduce the expansion.  Mitchinson et al. 2003, eq. 2-6, or another rule.
 
-    Returns RESTARTED, and may have changed some of the model, where the model cannot have learned what it holds.
+    Returns RESTARTED, perhaps with parts of the model changed, if learning cannot have led to its state.
     """
     if m.keeps_diagonal:
         measure(m, x)
@@ -326,7 +326,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
             for o in range(len(m.value)):
                 m.value[o] = real(0)
             return OnlineStatus.DISCARDED
-        # from its label alone, a sample that is nearly zero could need too large a multiplier
+        # a sample near zero could need a multiplier beyond its range, even if f(x) is 0
         if not m.unit and not (m.norm[0] * m.alpha_limit >= real(4) * m.label_limit):
             return OnlineStatus.REFUSED_MULTIPLIER
     if m.before:
@@ -378,9 +378,9 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
 
 @kernel
 def refresh(m: OnlineModel) -> Index:
-    """Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
+    """Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
 
-    O(N^3 + N^2 D).  Predictions change by such errors only; a model that cannot have learned what it holds begins anew.
+    O(N^3 + N^2 D).  Predictions change only by these errors.  A model with a state that learning cannot reach is reset.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -411,9 +411,9 @@ def refresh(m: OnlineModel) -> Index:
 
 @kernel
 def remove_one(m: OnlineModel) -> Index:
-    """Remove the vector of least cost, with no newest sample beside it.  O(N^2 + N D).
+    """Remove the vector of least cost, without a newest sample among the candidates.  O(N^2 + N D).
 
-    Needs rounds and drafts, without newest_only.  The PC calls it, for a state that moves into a smaller budget.
+    Needs rounds and drafts, without newest_only.  The PC calls it to move a state into a smaller budget.
     """
     stand_alone(m)
     r = choose(m)
@@ -444,8 +444,8 @@ def budgeted(
 ) -> Programs:
     """The programs of a rule that learns under a budget.
 
-    hooks: of ``pykernel.algorithms.online.hooks`` and of the frame -> the rule's kernels.  model, memory, questions: with what
-    the rule keeps of its own, and can be asked.
+    hooks: placeholders of ``pykernel.algorithms.online.hooks`` and of the frame -> the rule's kernels.  model, memory,
+    questions: those of the rule.
     """
     alone = {"rounds": True, "drafts": True, "newest_only": False}
     return programs(

@@ -1,8 +1,8 @@
 """LSRIDGE: W = (K^2 + mu I)^-1 through the complex symmetric Z = (K + i sqrt(mu) I)^-1, W = -Im Z / sqrt(mu).
 
-Z is bordered and reduced as P is, and far better conditioned than W's own update: no pivot is below sqrt(mu).
-K has the ridge on its diagonal.  Roundings would add up, and now and then grow to where updates are refused: so each stored sample
-corrects two columns of Z, in turn.
+Z is bordered and reduced like P.  This is far better conditioned than updating W itself: no pivot is below sqrt(mu).  K has the
+ridge on its diagonal.  Rounding errors would accumulate, sometimes until updates are refused, so each stored sample corrects
+the next two columns of Z.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -12,12 +12,12 @@ from pykernel.algorithms.packed import row_of, symmetric_close, symmetric_row, s
 from pykernel.dialect import Constant, Index, Real, absolute, kernel, real
 
 MOST_WRONG = Constant(0.25)
-"""A column that is farther off is none of an inverse: then the model begins anew."""
+"""A column with a larger error cannot belong to an inverse: the model is reset."""
 ASTRAY = -1
-"""In place of the next column: Z is not that of the vectors."""
+"""Stored instead of the number of the next column: Z does not match the vectors."""
 
 LEAST_WRONG = Constant(float32=2.0**-20, float64=2.0**-49)
-"""What is nearer is right but for its last digits, and stays: a vector far from all others ties with a newest sample that is."""
+"""A column with a smaller error is not corrected.  So a vector far from all others ties with a newest sample that is, too."""
 
 DIAGONAL_SQUARE_LEAST = Constant(float32=2.0**-50, float64=2.0**-120)
 """Far below |Z_ii|^2, which is 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2 or more."""
@@ -173,7 +173,7 @@ def project_lsridge(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def column_error(m: OnlineModel, i: Index) -> Real:
-    """t = Z y - e_i for y = (K + i sqrt(mu) I) e_i, whose real part is in row; returns the largest |t_j|.  O(N^2 + N D)."""
+    """Compute t = Z y - e_i for y = (K + i sqrt(mu) I) e_i, with the real part of y in row; return the largest |t_j|.  O(N^2 + N D)."""
     n = m.n[0]
     for j in range(n):
         m.row[j] = alike_stored(m, i, j)
@@ -227,7 +227,7 @@ def correct_complex(m: OnlineModel) -> None:
             part_re = m.t_re[j] * re - m.t_im[j] * im
             part_im = m.t_re[j] * im + m.t_im[j] * re
             if j == i:
-                # what d_i takes off twice, less y'd / y_i
+                # element (i, i): 2 d_i - y'd / y_i, before the division by y_i
                 twice_re = real(2) * m.t_re[i] - (total_re * re - total_im * im)
                 twice_im = real(2) * m.t_im[i] - (total_re * im + total_im * re)
                 part_re = twice_re * re - twice_im * im

@@ -1,7 +1,7 @@
-"""FB-KRLS and SW-KRLS, least squares on the samples that are stored.
+"""FB-KRLS and SW-KRLS, least squares on the stored samples.
 
 S. Van Vaerenbergh, I. Santamaria, W. Liu, J. C. Principe, Fixed-budget kernel recursive least-squares, 2010: f interpolates
-the labels of the vectors, up to a ridge; a sample moves the labels near it.  With the oldest vector removed each time, a
+the labels of the vectors, up to a ridge, and a sample moves the labels near it.  Removing the oldest vector each time gives a
 sliding window: S. Van Vaerenbergh, J. Via, I. Santamaria, A sliding-window kernel RLS algorithm, 2006.
 """
 
@@ -32,7 +32,7 @@ def absorb_as_label(m: OnlineModel) -> None:
 
 @kernel
 def move_labels(m: OnlineModel) -> None:
-    """Move the label of each stored vector by eta k_i e, more where the sample is nearer: alpha + eta e u.  O(N).
+    """Move the label of each stored vector by eta k_i e, which is more for nearer vectors: alpha + eta e u.  O(N).
 
     Van Vaerenbergh et al. 2010 move labels by eta k_i (y - y_i), even where f is right at both places.
     """
@@ -56,7 +56,7 @@ def propose_labels(m: OnlineModel) -> None:
 
 @kernel
 def propose(m: OnlineModel) -> None:
-    """Propose f(x) = y, after the labels near the sample were moved, where they are.  O(N)."""
+    """Propose f(x) = y, after moving the labels near the sample if the rule relabels.  O(N)."""
     if m.relabels:
         propose_labels(m)
     else:

@@ -58,7 +58,7 @@ def give_to_nearest(m: OnlineModel) -> Bool:
 
 @kernel
 def adapt_gradient(m: OnlineModel, close: Bool) -> Bool:
-    """Give the sample's multiplier to the nearest vector, or project the sample on all of them."""
+    """Give the sample's multiplier to the nearest vector, or project the sample onto all of them."""
     propose_gradient(m)
     fits = step_bearable(m)
     if close:

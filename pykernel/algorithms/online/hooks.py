@@ -1,4 +1,4 @@
-"""What a rule brings to learning under a budget; where it brings nothing, what stands here holds."""
+"""The hooks of a rule that learns under a budget.  The bodies below are the defaults."""
 
 from pykernel.algorithms.online.state import OnlineModel, OnlineStatus
 from pykernel.dialect import Bool, Index, Real, kernel, placeholder, real
@@ -16,22 +16,22 @@ def adapt(m: OnlineModel, close: Bool) -> Bool:
 
 @placeholder
 def assimilate(m: OnlineModel, stored: Bool) -> None:
-    """Change what the rule keeps of its own, once the multipliers are certain, and before vectors come and go."""
+    """Update the rule's own memory, once the multipliers are final and before vectors are added or removed."""
 
 
 @placeholder
 def enter(m: OnlineModel, n: Index) -> None:
-    """The sample becomes vector n of matrices."""
+    """Add the sample to the rule's own matrices, as vector n."""
 
 
 @placeholder
 def leave(m: OnlineModel, r: Index, count: Index) -> None:
-    """Vector r of count goes."""
+    """Remove vector r of count from the rule's own matrices."""
 
 
 @kernel
 def absorbed(m: OnlineModel) -> Index:
-    """How a sample was learned without being stored: as a repetition of the nearest vector, or not."""
+    """The status of a sample that was learned but not stored: MERGED if it repeats the nearest vector, else ABSORBED."""
     if m.nearest_distance[0] > real(0):
         return OnlineStatus.ABSORBED
     return OnlineStatus.MERGED
@@ -39,19 +39,19 @@ def absorbed(m: OnlineModel) -> Index:
 
 @placeholder
 def outcome(m: OnlineModel, close: Bool) -> Index:
-    """What has happened to a sample that was not stored."""
+    """The status of a sample that was not stored."""
     return absorbed(m)
 
 
 @placeholder
 def fills(m: OnlineModel) -> Bool:
-    """Whether nothing is removed from a full model."""
+    """Whether a full model keeps all its vectors."""
     return False
 
 
 @placeholder
 def combines(m: OnlineModel) -> Bool:
-    """Whether propose() computes u itself, beside a product of its own."""
+    """Whether propose() computes u itself, together with another product."""
     return False
 
 
@@ -63,46 +63,46 @@ def solves(m: OnlineModel) -> Bool:
 
 @placeholder
 def spreads(m: OnlineModel) -> Bool:
-    """Whether a new sample changes the multipliers of all vectors, which are checked."""
+    """Whether a new sample changes the multipliers of all vectors, so that all are checked."""
     return False
 
 
 @placeholder
 def vacant(m: OnlineModel, at: Index) -> Bool:
-    """Whether the rule's own matrices are zero at a place that is not in use."""
+    """Whether the rule's own matrices are zero in a place that is not in use."""
     return True
 
 
 @placeholder
 def sound(m: OnlineModel) -> Bool:
-    """Whether what the rule keeps of its own is still within its limits after a sample."""
+    """Whether the rule's own memory is still within its limits after a sample."""
     return True
 
 
 @placeholder
 def renewed(m: OnlineModel) -> Bool:
-    """Compute what follows from matrices that were computed again.  False: it is out of range."""
+    """Recompute what depends on recomputed matrices.  False: a result is out of range."""
     return True
 
 
 @placeholder
 def forget_own(m: OnlineModel) -> None:
-    """Forget what the rule keeps of its own."""
+    """Clear the rule's own memory."""
 
 
 @placeholder
 def share_of_nearest(m: OnlineModel) -> Real:
-    """What the nearest vector gets of the multiplier of a sample that is not stored."""
+    """The share of an unstored sample's multiplier that goes to the nearest vector."""
     return real(1)
 
 
 @kernel
 def always(m: OnlineModel) -> Bool:
-    """Of a rule for which a question above is always true."""
+    """For rules whose answer to a question above is always true."""
     return True
 
 
 @kernel
 def never(m: OnlineModel) -> Bool:
-    """Of a rule for which a question above is never true."""
+    """For rules whose answer to a question above is never true."""
     return False

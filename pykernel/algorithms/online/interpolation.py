@@ -8,7 +8,7 @@ from pykernel.dialect import kernel, real
 def propose_interpolation(m: OnlineModel) -> None:
     """Propose f(x) = y with as little other change as possible: [alpha - u e / kappa; e / kappa].  O(N).
 
-    If alpha = P y before, then also afterwards.  Van Vaerenbergh et al. 2010, and Engel et al. 2004, eq. 3.16.
+    If alpha = P y holds before, it also holds afterwards.  Van Vaerenbergh et al. 2010, and Engel et al. 2004, eq. 3.16.
     """
     n = m.n[0]
     for o in range(len(m.error)):

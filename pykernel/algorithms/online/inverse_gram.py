@@ -1,17 +1,17 @@
-"""The inverse Gram matrix and what else is kept of it: bordered by each new vector, reduced by each that goes, O(N^2).
+"""The inverse Gram matrix and matrices derived from it: adding or removing a vector takes O(N^2).
 
-P = (K + ridge I)^-1 is kept as a square root, P = T'T, where T is a lower triangle: row i belongs to vector i, in the order in
-which the vectors came.  A new vector is a new row; one that goes takes one coordinate along, which rotations gather.  So P_ii,
-a sum of squares, cannot turn negative, and rounding changes T by parts of itself.  Roundings do not add up for ever: a row
-is turned only when an earlier vector goes, N - 1 times in its life at most.
+P = (K + ridge I)^-1 is kept as a square root, P = T'T, where T is a lower triangle.  Row i belongs to vector i, in order of
+arrival.  A new vector adds a row.  A removed vector takes one coordinate with it, which Givens rotations collect.  So P_ii is a
+sum of squares and cannot become negative, and rounding errors are relative to T.  They do not accumulate forever: a row is
+rotated only when an earlier vector is removed, at most N - 1 times in its life.
 
-A restored T may be one of no matrix at all.  What is bordered with is therefore kept within its limits, which are true of
-every T, and rotations leave lengths as they are: so no element grows beyond what sums of those give.
+A T restored from a snapshot may not belong to any matrix.  New rows are therefore clipped to limits that hold for every valid
+T.  Rotations preserve lengths, so no element grows beyond what these limits allow.
 
-LS also keeps P itself and LSREG Q = P^2; both are updated with vectors computed from T, so that their rounding errors are not
-fed back.
+LS also keeps P itself, and LSREG keeps Q = P^2.  Both are updated with vectors computed from T, so that their rounding errors
+are not fed back.
 
-A sample that replaces a vector becomes vector n first, of n + 1; then the other one goes.
+A sample that replaces a vector is first added as vector n, of n + 1; then the other vector is removed.
 """
 
 from pykernel.algorithms.elementary import bounded
@@ -37,7 +37,7 @@ from pykernel.algorithms.release import release_vector
 from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
 LEAST_LENGTH = Constant(2.0**-50)
-"""Shorter columns of T, far below any of an inverse, count as zero: their squares would leave the range of float32."""
+"""Shorter columns of T are treated as zero, because their squares would leave the range of float32.  No valid column is that short."""
 
 # --------------------------------------------------------------------------------------------- the square root T
 
@@ -64,7 +64,7 @@ def express(m: OnlineModel, n: Index) -> None:
 
 @kernel
 def belongs(m: OnlineModel) -> Bool:
-    """Whether T can be that of the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N)."""
+    """Whether T can belong to the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N)."""
     known = real(0)
     alone = real(0)
     for i in range(m.n[0]):
@@ -83,7 +83,7 @@ def combination(m: OnlineModel, n: Index) -> None:
 
 @kernel
 def limit_combination(m: OnlineModel, n: Index) -> None:
-    """Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1: they are never reached without an error.  O(N)."""
+    """Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1, so only a wrong T reaches them.  O(N)."""
     for j in range(n):
         m.u[j] = bounded(m.u[j], LARGEST_FACTOR)
 
@@ -117,14 +117,14 @@ def inverse_diagonal(m: OnlineModel) -> None:
 
 @kernel
 def newest_diagonal(m: OnlineModel) -> None:
-    """score_n = P_nn of the newest sample: the square that it would be as a stored vector, or their ties would depend on roundings."""
+    """score_n = P_nn of the newest sample: a square, as for a stored vector, so that ties do not depend on rounding."""
     element = newest_element(m)
     m.score[m.n[0]] = element * element
 
 
 @kernel
 def inverse_column(m: OnlineModel, r: Index) -> None:
-    """p = P_:r, the column r of P.  P_rr is kept above a smallest number.  O(N^2)."""
+    """p = P_:r, the column r of P.  P_rr is at least SMALLEST_DIAGONAL.  O(N^2)."""
     lower_column(m.t, r, m.p, m.n[0])
     if not (m.p[r] > SMALLEST_DIAGONAL):
         m.p[r] = SMALLEST_DIAGONAL
@@ -142,7 +142,7 @@ def include_newest(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def release(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r of count from T; q, score and u get its rotations.  O(N^2)."""
+    """Remove vector r of count from T, and write the rotations to q, score and u.  O(N^2)."""
     release_vector(m.t, m.p, m.q, m.score, m.u, r, count, LEAST_LENGTH)
 
 

@@ -16,7 +16,7 @@ from pykernel.dialect import Real, kernel, real
 
 @kernel
 def similarity(m: OnlineModel) -> Real:
-    """KLMS: the nearest vector gets as much of a sample's multiplier as it is like the sample."""
+    """KLMS: the nearest vector gets a share of the sample's multiplier equal to its similarity to the sample."""
     if m.function != KernelFunction.GAUSSIAN:
         if not m.radial:
             return m.k[m.nearest[0]]
@@ -26,7 +26,7 @@ def similarity(m: OnlineModel) -> Real:
 
 @kernel
 def quantised(m: OnlineModel) -> Real:
-    """QKLMS: the nearest vector gets all of it.  Chen et al. 2012."""
+    """QKLMS: the nearest vector gets the sample's whole multiplier.  Chen et al. 2012."""
     if m.function != KernelFunction.GAUSSIAN:
         if not m.radial:
             return m.k[m.nearest[0]]

@@ -14,7 +14,7 @@ from pykernel.dialect import Bool, Index, Real, kernel, real
 def propose_normalised(m: OnlineModel, own: Real) -> None:
     """Propose alpha + g k with g = eta e / (epsilon + k'k), and g for the sample.  O(N).
 
-    own: k(x, x) if the sample is stored, which makes it a part of k; else 0.
+    own: k(x, x) if the sample is stored, because it is then part of k; else 0.
     Richard, Bermudez and Honeine 2009, KNLMS.
     """
     n = m.n[0]
@@ -31,20 +31,20 @@ def propose_normalised(m: OnlineModel, own: Real) -> None:
 
 @kernel
 def propose(m: OnlineModel) -> None:
-    """The sample becomes a vector, of which k(x, x) = 1."""
+    """Propose multipliers for a sample that is stored, where k(x, x) = 1."""
     propose_normalised(m, real(1))
 
 
 @kernel
 def adapt(m: OnlineModel, close: Bool) -> Bool:
-    """The sample is not coherent enough to be stored, or there is no place."""
+    """Propose multipliers for a sample that is too similar to the dictionary to be stored, or for which there is no room."""
     propose_normalised(m, real(0))
     return True
 
 
 @kernel
 def outcome(m: OnlineModel, close: Bool) -> Index:
-    """A sample that is new was discarded: the dictionary is full."""
+    """The status of a sample that was not stored: DISCARDED if it is new but the dictionary is full."""
     if not close:
         return OnlineStatus.DISCARDED
     return absorbed(m)

@@ -1,15 +1,15 @@
-"""KRLS-T, recursive least squares that forgets towards its prior: a Gaussian process of the samples that were seen.
+"""KRLS-T, recursive least squares that forgets towards its prior: a Gaussian process on the samples seen so far.
 
 S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-squares tracker for time-varying regression,
 2012, algorithm 1.
 
-The function is kept in the coordinates z of posterior.py.  There the prior covariance is I, and the posterior one, S, is
-between 0 and I.  Without forgetting, the model keeps a factor of S.
+The function is kept in the coordinates z of posterior.py.  In these, the prior covariance is I, and the posterior covariance S
+is between 0 and I.  Without forgetting, the model keeps a factor of S.
 
-With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3).  There the model keeps S itself.  The invariant: no
-eigenvalue is below half of the smaller of 1 - lambda and the noise.  For a sample changes one direction only, in which a
-variance q becomes q v / (q + v), where v is the noise or more, and q is 1 - lambda or more; and roundings are far smaller,
-because no element of S is above 1.
+With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3), so the model keeps S itself.  The invariant: no
+eigenvalue is below half of the smaller of 1 - lambda and the noise.  A sample changes only one direction: its variance q, at
+least 1 - lambda, becomes q v / (q + v), where v is at least the noise.  Rounding errors are far smaller, because no element of
+S is above 1.
 """
 
 from pykernel.algorithms import frame
@@ -50,15 +50,15 @@ from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, absolute,
 from pykernel.dialect.program import Entry
 
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
-"""Far above any error, in label limits, from which the function's variance is learned."""
+"""Far above any error, in units of the label limit, from which the function's variance is learned."""
 WEIGHT_HORIZON = Constant(1_000_000.0)
-"""The estimate of the function's variance reaches back so many samples at most."""
+"""The estimate of the function's variance reaches back at most this many samples."""
 COVARIANCE_MOST = Constant(2.0)
-"""Above every element of S: those are 1 at most."""
+"""A limit above every element of S; those are at most 1."""
 
 
 class Posterior(Struct):
-    """What KRLS-T knows of the function beside its mean and, without forgetting, a factor of S."""
+    """What KRLS-T keeps in addition to the mean and, without forgetting, a factor of S."""
 
     # with forgetting: S, packed
     covariance: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -COVARIANCE_MOST, COVARIANCE_MOST)
@@ -98,7 +98,7 @@ def foresee(m: KrlsTModel) -> None:
     else:
         known = foresee_by_factor(m)
         spread += known
-    # only rounding exceeds the prior variance
+    # only rounding can exceed the prior variance
     m.spread[0] = clipped(spread, m.kappa[0], m.ridge_diagonal)
 
 
@@ -157,7 +157,7 @@ def propose(m: KrlsTModel) -> None:
 
 @kernel
 def adapt(m: KrlsTModel, close: Bool) -> Bool:
-    """The posterior mean, with the sample projected on the vectors."""
+    """Propose the posterior mean, with the sample projected onto the vectors."""
     propose(m)
     fits = step_bearable(m)
     project_klms(m, m.n[0])
@@ -166,7 +166,7 @@ def adapt(m: KrlsTModel, close: Bool) -> Bool:
 
 @kernel
 def assimilate(m: KrlsTModel, stored: Bool) -> None:
-    """The covariance learns the sample, whether or not it is stored.  O(N^2)."""
+    """Update mean and covariance, whether or not the sample is stored.  O(N^2)."""
     inverse = real(1) / (noise_at(m) + m.spread[0])
     learn_power(m, inverse)
     learn_mean(m, m.root_forgetting, inverse)
@@ -178,7 +178,7 @@ def assimilate(m: KrlsTModel, stored: Bool) -> None:
 
 @kernel
 def enter(m: KrlsTModel, n: Index) -> None:
-    """The sample's own coordinate becomes part of S and of the mean.  O(N)."""
+    """Add the sample's own coordinate to S and to the mean.  O(N)."""
     row = row_of(n)
     own = sqrt(m.kappa[0])
     scatter = noise_at(m)
@@ -196,7 +196,7 @@ def enter(m: KrlsTModel, n: Index) -> None:
 
 @kernel
 def leave(m: KrlsTModel, r: Index, count: Index) -> None:
-    """The coordinate that vector r takes along leaves S and the mean, given the rotations of release().  O(N^2)."""
+    """Remove the coordinate of vector r from S and the mean, given the rotations of release().  O(N^2)."""
     leave_mean(m, r, count)
     if m.forgets:
         release_coordinate_of(m.covariance, m.p, m.q, m.score, m.u, r, count)
@@ -206,13 +206,13 @@ def leave(m: KrlsTModel, r: Index, count: Index) -> None:
 
 @kernel
 def largest_variance(m: KrlsTModel) -> Real:
-    """The prior's is 1."""
+    """The prior variance, which is 1, with room for rounding."""
     return real(1) + LOOSE
 
 
 @kernel
 def sound(m: KrlsTModel) -> Bool:
-    """Whether variances in S are from zero to the prior's: what is no covariance soon has others.  O(N)."""
+    """Whether the variances in S are between zero and the prior's: an S that is no covariance soon leaves this range.  O(N)."""
     if m.forgets:
         at = 0
         for i in range(len(m.v)):
@@ -234,7 +234,7 @@ def keeps_posterior(m: KrlsTModel) -> Bool:
 
 @kernel
 def vacant(m: KrlsTModel, at: Index) -> Bool:
-    """S, or L, is zero where a place is not in use."""
+    """Whether S, or L, is zero in a place that is not in use."""
     if m.forgets:
         return m.covariance[at] == real(0)
     return m.root[at] == real(0)
@@ -242,7 +242,7 @@ def vacant(m: KrlsTModel, at: Index) -> Bool:
 
 @kernel
 def forget_own(m: KrlsTModel) -> None:
-    """Nothing is known of the function.  O(N^2)."""
+    """Forget the function and its variance.  O(N^2)."""
     m.power[0] = real(0)
     m.weight[0] = real(0)
     if m.forgets:
@@ -255,7 +255,7 @@ def forget_own(m: KrlsTModel) -> None:
 
 @kernel
 def remembered(m: KrlsTModel, value: Real) -> Real:
-    """Forgetting takes the mean towards zero before the sample is learned."""
+    """The mean after forgetting, which moves it towards zero before the sample is learned."""
     if m.forgets:
         return m.root_forgetting * value
     return value
@@ -288,7 +288,7 @@ def variance(m: KrlsTModel, x: Real[DIM], y: Real[1]) -> Index:
         power = m.own[0] * power
     y[0] = (noise_at(m) + m.spread[0]) * power * m.label_max_abs * m.label_max_abs
     if m.gains:
-        # the part of the rule's answer that the gain leaves out, of the output where it is largest
+        # add the squared part of the answer that the gain leaves out, for the output where it is largest
         most = real(0)
         for o in range(len(m.error)):
             left = (real(1) - trust(m, o)) * m.error[o]

@@ -23,7 +23,7 @@ def lesser(a: Real, b: Real) -> Real:
 
 @kernel
 def measure_row(m: OnlineModel, r: Index) -> None:
-    """row_j = |v_j - v_r|^2; for other kernels than the Gaussian, k_jr.  O(N D)."""
+    """row_j = |v_j - v_r|^2 for the Gaussian kernel, k_jr for others.  O(N D)."""
     for j in range(m.n[0]):
         if m.function == KernelFunction.GAUSSIAN:
             m.row[j] = squared_distance(m.v[j], m.v[r])
@@ -53,7 +53,7 @@ def find_neighbour(m: OnlineModel, i: Index) -> None:
 
 @kernel
 def introduce_neighbour(m: OnlineModel, i: Index) -> None:
-    """Update the distances to the nearest neighbours after the sample was stored as vector i.  O(N)."""
+    """Update the distances to the nearest neighbours after the sample has been stored as vector i.  O(N)."""
     nearest = FAR if m.function == KernelFunction.GAUSSIAN else real(1)
     for j in range(m.n[0]):
         if j != i:
@@ -110,7 +110,7 @@ def overlap_of(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def introduce_overlap(m: OnlineModel, i: Index) -> None:
-    """Add the sample's squared kernel values to the sums, after it was stored as vector i.  O(N)."""
+    """Add the sample's squared kernel values to the sums, after it has been stored as vector i.  O(N)."""
     total = real(0)
     for j in range(m.n[0]):
         if j != i:
@@ -134,7 +134,7 @@ def lose_overlap(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def renew_overlap(m: OnlineModel, i: Index) -> None:
-    """Compute the sum of vector i again.  This removes rounding errors.  O(N D)."""
+    """Recompute the sum of vector i.  This removes rounding errors.  O(N D)."""
     total = real(0)
     for j in range(m.n[0]):
         if j != i:

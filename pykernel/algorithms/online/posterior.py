@@ -1,14 +1,14 @@
-"""Mean and covariance of the function at the vectors: what rules of recursive least squares keep beside their multipliers.
+"""Mean and covariance of the function at the vectors, which recursive least squares keeps in addition to multipliers.
 
 In coordinates z = T f, where f are the function's values at the vectors and T'T = (K + ridge I)^-1 (inverse_gram.py), the
 model keeps a triangle L of S = L L', the covariance of z.  The invariant: S is a covariance whatever the bits of L are, and
-every variance is a sum of squares.  Rounding changes L by parts of itself.
+every variance is a sum of squares.  Rounding errors are relative to L.
 
-With l = T k, a sample is l'z + sqrt(kappa) z_n, where z_n is a coordinate of its own.
+With l = T k, the function at a sample is l'z + sqrt(kappa) z_n, where z_n is a new coordinate.
 
-The mean is kept in these coordinates, too: alpha = T' expected, and f(x) = expected'l.  Where vectors are alike, multipliers are
-large and cancel each other; the mean of z is as large as the function.  So it is this mean that learns, and multipliers are
-computed from it: their roundings do not add up.
+The mean is kept in these coordinates, too: alpha = T' expected, and f(x) = expected'l.  Where vectors are alike, multipliers
+are large and cancel each other, while the mean of z is only as large as the function.  So samples update this mean, and
+multipliers are computed from it: their rounding errors do not accumulate.
 """
 
 from pykernel.algorithms.elementary import bounded
@@ -20,15 +20,15 @@ from pykernel.algorithms.vectors import zero
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Real, Struct, absolute, between, kernel, placeholder, real
 
 ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
-"""What each sample's roundings of the mean add to a variance, in parts of the prior: 4,096 times the square of a rounding.
+"""What rounding the mean adds to a variance at each sample, relative to the prior: 4,096 times the square of a rounding error.
 
-With such an error q at each sample, and noise r, what can be known comes to rest at a variance of sqrt(q r).  Below,
-S stays as it is, and the mean learns on: else S would fall to what is not true, and the errors would add up.
+With such an error q at each sample, and noise r, the variance converges to sqrt(q r).  Below this, S is not updated while the
+mean keeps learning: otherwise S would become too small, and the errors would accumulate.
 """
 
 
 class CovarianceFactor(Struct):
-    """What is known of the function beside its mean."""
+    """The covariance of the function."""
 
     # L of S = L L', packed
     root: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
@@ -37,7 +37,7 @@ class CovarianceFactor(Struct):
 class Expectation(Struct):
     """The mean of the function, in coordinates."""
 
-    # multipliers are alpha = T' expected; with room for the sample beside all vectors
+    # multipliers are alpha = T' expected; with room for one sample more than all vectors
     expected: between(Real[N_MAX + 1, OUTPUTS], "-alpha_limit", "alpha_limit")
 
 
@@ -47,7 +47,7 @@ class FactorModel(OnlineModel):
 
 @placeholder
 def largest_variance(m: FactorModel) -> Real:
-    """Above every variance in S."""
+    """A limit above every variance in S."""
     return real(0.75) * LARGEST_FACTOR * LARGEST_FACTOR
 
 
@@ -65,9 +65,9 @@ def foresee_by_factor(m: FactorModel) -> Real:
 
 @kernel
 def learn_factor(m: FactorModel, noise: Real, own: Real) -> None:
-    """Update L, given loading: a sample with noise was seen.  It had a part of variance ``own`` in z_n.  O(N^2).
+    """Update L by a sample with noise, given loading.  The sample has a part of variance ``own`` in z_n.  O(N^2).
 
-    The row of z_n is then -share sqrt(own), and on the diagonal sqrt(noise / (noise + own)).
+    The row of z_n is then -share sqrt(own), with sqrt(noise / (noise + own)) on the diagonal.
     """
     n = m.n[0]
     known = real(0)
@@ -83,14 +83,14 @@ def learn_factor(m: FactorModel, noise: Real, own: Real) -> None:
 
 @kernel
 def draft_mean(m: FactorModel, o: Index, keep: Real, step: Real) -> None:
-    """Write keep times the mean, and a step along h, to m.ph.  O(N)."""
+    """Write keep times the mean plus a step along h to m.ph.  O(N)."""
     for j in range(m.n[0]):
         m.ph[j] = keep * m.expected[j, o] + step * m.h[j]
 
 
 @kernel
 def learn_mean(m: FactorModel, keep: Real, inverse: Real) -> None:
-    """Update the mean: keep times what it was, and h e / s_y^2, where 1 / s_y^2 is ``inverse``.  O(N) for each output."""
+    """Update the mean to keep times the old mean plus h e / s_y^2, where 1 / s_y^2 is ``inverse``.  O(N) for each output."""
     for o in range(len(m.error)):
         draft_mean(m, o, keep, m.error[o] * inverse)
         for j in range(m.n[0]):
@@ -99,14 +99,14 @@ def learn_mean(m: FactorModel, keep: Real, inverse: Real) -> None:
 
 @kernel
 def enter_mean(m: FactorModel, n: Index, step: Real) -> None:
-    """The mean of the sample's own coordinate: e times a step.  O(1) for each output."""
+    """Set the mean of the sample's own coordinate to e times a step.  O(1) for each output."""
     for o in range(len(m.error)):
         m.expected[n, o] = bounded(m.error[o] * step, m.alpha_limit)
 
 
 @kernel
 def leave_mean(m: FactorModel, r: Index, count: Index) -> None:
-    """The coordinate that vector r takes along leaves the mean, given the rotations of release().  O(N) for each output."""
+    """Remove the coordinate of vector r from the mean, given the rotations of release().  O(N) for each output."""
     for o in range(len(m.expected[0])):
         gathered = m.u[r] * m.expected[r, o]
         for i in range(r + 1, count):
@@ -119,7 +119,7 @@ def leave_mean(m: FactorModel, r: Index, count: Index) -> None:
 
 @kernel
 def renew_multipliers(m: FactorModel) -> Bool:
-    """Compute alpha = T' expected again, for another T.  False: one is out of range.  O(N^2)."""
+    """Recompute alpha = T' expected for a new T.  False: a multiplier is out of range.  O(N^2)."""
     n = m.n[0]
     for o in range(len(m.expected[0])):
         for j in range(n):
@@ -134,7 +134,7 @@ def renew_multipliers(m: FactorModel) -> Bool:
 
 @kernel
 def forget_mean(m: FactorModel) -> None:
-    """Nothing is known of the function.  O(N^2)."""
+    """Forget the mean and the covariance.  O(N^2)."""
     zero(m.root, len(m.root))
     for i in range(len(m.expected)):
         zero(m.expected[i], len(m.expected[0]))
@@ -142,7 +142,7 @@ def forget_mean(m: FactorModel) -> None:
 
 @kernel
 def keeps_mean(m: FactorModel) -> Bool:
-    """Whether learning could have led to this state, as keeps(): alpha = T' expected, also in unused places.  O(N^2)."""
+    """Whether learning could have led to this state: keeps() holds, and alpha = T' expected, also in unused places.  O(N^2)."""
     if not keeps(m):
         return False
     if not m.forgets:

@@ -22,7 +22,7 @@ from pykernel.dialect import Bool, Index, Kernel, Real, absolute, chosen, kernel
 
 @kernel
 def leave_as_they_are(m: OnlineModel, r: Index) -> None:
-    """What the vector contributed is lost."""
+    """Change no multipliers: the contribution of the vector is lost."""
 
 
 @kernel
@@ -48,7 +48,7 @@ def project_klms(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def projects_late(m: OnlineModel) -> Bool:
-    """Whether the others make up for a vector after it has left T, which then tells P_:r, in place of another product with T."""
+    """Whether to project only after the vector has left T: P_:r is then known without another product with T."""
     if only_grows(m) or m.rounds or m.before or m.truncates_old or m.truncates_small:
         return False
     if m.projection != Projection.KLMS:
@@ -58,7 +58,7 @@ def projects_late(m: OnlineModel) -> Bool:
 
 @kernel
 def project_late(m: OnlineModel, r: Index) -> None:
-    """project_klms() of a stored vector, given P_:r in p, with the sample's.  bearable() has made certain that all fits.  O(N)."""
+    """project_klms() for a stored vector, given P_:r in p, including the sample.  bearable() has checked the ranges.  O(N)."""
     scale = real(1) / (m.p[r] if m.p[r] > SMALLEST_DIAGONAL else SMALLEST_DIAGONAL)
     for o in range(len(m.alpha[0])):
         g = m.beta[r, o] * scale
@@ -71,7 +71,7 @@ def project_late(m: OnlineModel, r: Index) -> None:
 def bearable(m: OnlineModel, r: Index) -> Bool:
     """Whether every multiplier, except that of r, is within its range, also after project_late().  O(N).
 
-    That changes alpha_i by P_ir alpha_r / P_rr, which is at most sqrt(P_ii / P_rr) |alpha_r|.
+    project_late() changes alpha_i by P_ir alpha_r / P_rr, which is at most sqrt(P_ii / P_rr) |alpha_r|.
     """
     if m.drafts:
         count = candidates(m)
@@ -133,7 +133,7 @@ def project_bounded(m: OnlineModel, r: Index) -> None:
             m.q[i] = likeness(m, i, r)
             total += absolute(m.q[i])
     if not m.before and r < n:
-        # in rounds after the sample was stored, the loop above has counted the sample already
+        # in rounds after the sample was stored, the loop above has already counted it
         if not (m.rounds and m.newest[0] == 0):
             total += absolute(m.k[r])
     scale = real(1)
@@ -184,10 +184,11 @@ def project_ls(m: OnlineModel, r: Index) -> None:
 
 @dataclass(frozen=True)
 class ProjectionRule:
-    """What a projection brings.
+    """A projection and what it needs.
 
-    says: what it does, or where its equation is.  number: its number.  before: what it does before, and after: what it does after locate(), which computes p and row.
-    row: whether it needs row.  keeps: what is kept of the stored vectors, see ``OnlineConfig``.
+    says: what it does, or its equation.  number: its number.  before, after: its kernels before and after locate(), which computes
+    p and row.
+    row: whether it needs row.  keeps: what must be kept for the stored vectors, see ``OnlineConfig``.
     """
 
     name: str
@@ -226,12 +227,12 @@ def _by_projection(of: Callable[[ProjectionRule], Kernel]) -> Callable[[Callable
 
 @_by_projection(lambda projection: projection.before)
 def project_before(m: OnlineModel, r: Index) -> None:
-    """Change beta without p and row."""
+    """Change beta before p and row are computed."""
 
 
 @_by_projection(lambda projection: projection.after)
 def project_after(m: OnlineModel, r: Index) -> None:
-    """Change beta with p and row."""
+    """Change beta after p and row are computed."""
 
 
 @_by_projection(lambda projection: always if projection.row else never)
@@ -251,7 +252,7 @@ def locate(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def project(m: OnlineModel, r: Index) -> None:
-    """Change the multipliers in beta so that the other vectors replace candidate r; bearable() tells whether they may be stored.
+    """Change the multipliers in beta so that the other vectors replace candidate r; bearable() says whether they may be stored.
 
     Also computes the numbers that take_out() needs.
     """

@@ -1,4 +1,4 @@
-"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector goes, and how vectors come and go.
+"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector is removed, and how.
 
 Where k(x, x) is not 1 for every x, the normalised kernel k(a, b) / sqrt(k(a, a) k(b, b)) is used.  Then
 f(x) / sqrt(k(x, x)) is an expansion of the normalised kernel, and the stored multipliers are alpha_i sqrt(k(v_i, v_i)).
@@ -94,7 +94,7 @@ def cheapest(m: OnlineModel) -> Index:
 
 @kernel
 def resolve_neighbours(m: OnlineModel) -> None:
-    """Search for the lost neighbours that the choice depends on, at most SEARCHES.  O(N), and O(N D) for each search.
+    """Search for the lost neighbours that the choice depends on, at most SEARCHES of them.  O(N), and O(N D) for each search.
 
     A score that is computed from a lower bound is a lower bound.  The smallest exact score is certainly the smallest
     if every lower bound is larger.
@@ -114,7 +114,7 @@ def resolve_neighbours(m: OnlineModel) -> None:
                     if bound:
                         lost = i
         if m.before and lost == count:
-            # every sample removes a vector: use the remaining search for another lost neighbour
+            # every sample removes a vector: use a remaining search for another lost neighbour
             lost = first_bound(m, count)
         if lost == count:
             break
@@ -148,13 +148,13 @@ def negligible(m: OnlineModel, r: Index) -> Bool:
 
 @kernel
 def keeps_order(m: OnlineModel) -> Bool:
-    """Whether vectors stand in the order in which they came, as the rows of matrices do."""
+    """Whether vectors are kept in order of arrival, like the rows of matrices."""
     return m.keeps_factor or m.keeps_complex
 
 
 @kernel
 def append(m: OnlineModel) -> None:
-    """The sample becomes vector n of the stored matrices, given what express() computed.  O(N^2)."""
+    """Add the sample to the stored matrices as vector n, given the results of express().  O(N^2)."""
     n = m.n[0]
     if m.keeps_squared:
         border_squared(m, n)
@@ -169,8 +169,8 @@ def append(m: OnlineModel) -> None:
 
 @kernel
 def take_out(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r from what is kept of count vectors.  [keeps_factor] P and Q need P_:r in p.  [keeps_neighbours] Neighbours
-    need distances in row.  [keeps_factor] O(N^2).  [not keeps_factor] O(N).
+    """Remove vector r from what is kept for count vectors.  [keeps_factor] P and Q need P_:r in p.  [keeps_neighbours]
+    Neighbours need distances in row.  [keeps_factor] O(N^2).  [not keeps_factor] O(N).
 
     count: n, or n + 1 after append().
     """
@@ -226,7 +226,7 @@ def put_in(m: OnlineModel, x: Real[DIM], r: Index, newest: Index) -> None:
 
 @kernel
 def close_gap(m: OnlineModel, r: Index) -> None:
-    """Vectors after r, which was removed, move up.  O(N D)."""
+    """Move up the vectors after the removed vector r.  O(N D)."""
     last = m.n[0] - 1
     # this cannot happen, but GCC does not know that and warns
     if last >= len(m.v):

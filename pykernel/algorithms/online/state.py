@@ -25,14 +25,14 @@ from pykernel.dialect import (
 
 
 class OnlineStatus(IntEnum):
-    """What only models that store vectors return."""
+    """Statuses that only models with stored vectors return."""
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the expansion vector of least cost
     DISCARDED = 3  # the budget was full and the sample cost least: not stored; multipliers may have changed
     ABSORBED = 4  # the sample is similar to the expansion vectors: not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
-    RESTARTED = 8  # the model held what learning cannot give, or diverged: it has forgotten all samples, also this one
+    RESTARTED = 8  # the model diverged or had an impossible state: it has forgotten all samples, including this one
     REFUSED_MULTIPLIER = -3  # k(x, x) is so small that the sample may need a multiplier beyond its range
 
 
@@ -73,24 +73,24 @@ class Tie(IntEnum):
 
 
 FRESH = Constant(4.0)
-"""A vector's claim to stay when it is stored, or when a sample repeats it.  It begins to count when it is below 1."""
+"""A vector's claim to stay when it is stored, or when a sample repeats it.  A claim has an effect only below 1."""
 FAINT = Constant(2.0**-60)
-"""Claims fade down to this."""
+"""Claims do not fade below this."""
 ALPHA_FLOOR = Constant(2.0**-100)
 """Smaller multipliers are stored as zero: a decaying one would end as a subnormal number."""
 LARGEST_FACTOR = Constant(float32=2.0**12, float64=2.0**32)
-"""Far above any element of a factor of (K + ridge I)^-1, and of P k: both are 1 / sqrt(ridge) at most."""
+"""Far above any element of a factor of (K + ridge I)^-1, and of P k: both are at most 1 / sqrt(ridge)."""
 LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
-"""Far above any element of P and Z, which are 1 / ridge and 1 / sqrt(mu) at most; its square, of Q."""
+"""Far above any element of P and Z, which are at most 1 / ridge and 1 / sqrt(mu).  Its square is far above any element of Q."""
 SMALLEST_DIAGONAL = Constant(2.0**-40)
-"""Far below any P_ii, which is 1 / (1 + ridge) or more."""
+"""Far below any P_ii, which is at least 1 / (1 + ridge)."""
 LOOSE = Constant(2.0**-6)
-"""What inequalities between a sample and the stored matrices may be missed by.  Rounding takes less than 2^-18 in float32, with the
-least ridge."""
+"""Tolerance of inequalities between a sample and the stored matrices.  Rounding errors are below 2^-18 in float32, with the
+smallest ridge."""
 FAR = Constant(float32=1e38, float64=1e300)
-"""Squared distance to a neighbour that does not exist; those within the input limit are smaller."""
+"""Squared distance to a neighbour that does not exist.  Distances within the input limit are smaller."""
 AGE_MOST = 1_000_000_000
-"""Ages stop here, before they leave int32."""
+"""Ages stop growing here, within int32."""
 
 
 class Expansion(Struct):
@@ -99,7 +99,7 @@ class Expansion(Struct):
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # expansion vectors
     diagonal: Real[N_MAX]  # k(v, v) before normalisation
     alpha: between(Real[N_MAX, OUTPUTS], "-alpha_limit", "alpha_limit")  # multipliers of the expansion vectors
-    # triangles and symmetric matrices are packed, with room for the sample beside all vectors.
+    # triangles and symmetric matrices are packed, with room for one sample more than all vectors.
     # T, a square root of the inverse Gram matrix: T' T = P = (K + ridge I)^-1
     t: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
     inverse: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT, LARGEST_ELEMENT)  # P, for LS
@@ -121,7 +121,7 @@ class Expansion(Struct):
     neighbour: between(Real[N_MAX], -FAR, FAR)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
-    probe: between(Index, 0, N_MAX)  # the vector whose sum is computed again next, or whose column of Z is corrected
+    probe: between(Index, 0, N_MAX)  # the vector whose sum is recomputed next, or whose column of Z is corrected next
 
 
 SEARCHES = 2
@@ -140,16 +140,16 @@ class Work(Struct):
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
     l: Real[N_MAX]  # T k: the sample in coordinates in which the Gram matrix is I
     u: Real[N_MAX + 1]  # P k: the sample as a combination of expansion vectors; then -1
-    p: Real[N_MAX + 1]  # one column of P; then what rotations gather
+    p: Real[N_MAX + 1]  # one column of P; then what the rotations collect
     q: Real[N_MAX + 1]  # one column of Q, or kernel values; then cosines
     score: Real[N_MAX + 1]  # numbers from which the candidates' scores are computed; then sines
     t_re: Real[N_MAX + 1]  # real part of Z k; then -1
     t_im: Real[N_MAX + 1]  # imaginary part of Z k; then 0
     h: Real[N_MAX + 1]  # the sample's covariances; then sines
-    ph: Real[N_MAX]  # what they are in multipliers
-    loading: Real[N_MAX + 1]  # the sample, in columns of the covariance's factor; then cosines
-    narrowing: Real[N_MAX]  # by what the covariance's columns are multiplied
-    share: Real[N_MAX]  # and what they lose of others
+    ph: Real[N_MAX]  # the new mean; then the new multipliers
+    loading: Real[N_MAX + 1]  # the sample in coordinates of the covariance's factor; then cosines
+    narrowing: Real[N_MAX]  # factors of the columns of the covariance's factor
+    share: Real[N_MAX]  # and how much of the later columns is subtracted
     row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
     step: Real[OUTPUTS]  # new multipliers of the sample
     beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
@@ -178,12 +178,12 @@ class OnlineConfig(Config):
     drafts: bool  # whether new multipliers are first kept in beta
     rounds: bool  # whether vectors are also removed without the newest sample among the candidates
     before: bool  # whether a vector is removed before the sample is learned
-    newest_only: bool  # whether only the newest sample may go
-    thresholds: bool  # whether vectors go as soon as their score is at most lambda_max
+    newest_only: bool  # whether only the newest sample may be removed
+    thresholds: bool  # whether vectors are removed as soon as their score is at most lambda_max
     truncates_small: bool  # whether small multipliers are dropped
     truncates_old: bool  # whether old vectors are dropped
     stores_all: bool  # whether every sample is stored, even one that repeats a vector
-    keeps_factor: bool  # whether m is kept
+    keeps_factor: bool  # whether T is kept
     keeps_inverse: bool  # whether P is kept
     keeps_squared: bool  # whether Q is kept
     keeps_complex: bool  # whether Z is kept
@@ -198,8 +198,8 @@ class OnlineConfig(Config):
     keep: Real  # 1 - eta rho: each update multiplies the multipliers by this factor
     forgetting: Real  # forgetting factor: each update multiplies what was learned by this factor
     root_forgetting: Real  # square root of the forgetting factor
-    forgotten: Real  # 1 - forgetting: so much of the prior comes back with each sample
-    unsure: bool  # whether that noise is estimated: label_noise, in place of the number here
+    forgotten: Real  # 1 - forgetting: how much of the prior each sample brings back
+    unsure: bool  # whether the noise below is replaced by an estimate, label_noise
     noise: Real  # variance of a label's noise / variance of the function
     noise_least: Real  # smallest variance of a label's noise / variance of the function at the sample
     label_scale: Real  # 1 / label_max_abs
@@ -209,15 +209,15 @@ class OnlineConfig(Config):
     ald_threshold: Real  # a sample is not stored if its kappa, the new part of it, is at most this
     ald_distance: Real  # a sample is not stored if its squared distance to an expansion vector is at most this
     penalty: Real  # weight C of the squared multipliers, eq. 20
-    root_mu: Real  # square root of mu, the weight of the squared multipliers beside the sum of squares
+    root_mu: Real  # square root of mu, the weight of the squared multipliers relative to the sum of squares
     fading: Real  # each sample multiplies the claims of the vectors far from it by this factor
     lambda_max: Real  # vectors whose score is at most this are removed
     truncate_below: Real  # vectors whose multipliers are smaller than this are removed
     truncate_age: Index  # vectors of this age are removed
-    removals: Index  # largest number of vectors that one update removes, beside the one that the sample replaces
-    label_max_abs: Real  # what the rule has to learn is within this
+    removals: Index  # largest number of vectors that one update removes, without the one that the sample replaces
+    label_max_abs: Real  # largest magnitude of what the rule has to learn
     alpha_limit: Real  # largest |alpha| that is stored
-    scaled_limit: Real  # no number of a scaled input is beyond this
+    scaled_limit: Real  # largest magnitude of a scaled input
     step_limit: Real  # largest |alpha| of a new sample
 
     tunable = frozenset(
@@ -262,7 +262,7 @@ def alike(m: OnlineModel, i: Index, x: Real[DIM], own: Real) -> Real:
 
 @kernel
 def alike_stored(m: OnlineModel, i: Index, j: Index) -> Real:
-    """Similarity of expansion vectors i and j, to the same bits as when j was a sample.  O(D)."""
+    """Similarity of expansion vectors i and j, with the same bits as when j was a sample.  O(D)."""
     if m.function == KernelFunction.GAUSSIAN:
         return gaussian(m.gamma, squared_distance(m.v[i], m.v[j]))
     return alike(m, i, m.v[j], m.diagonal[j])

@@ -1,7 +1,7 @@
 """The techniques: which candidate is removed (Mitchinson et al. 2003, sections 2 and 5).
 
-Each technique is a cost, of which the candidate with the least goes.  A technique is one entry of ``TECHNIQUES``; what it
-computes for itself stands above the entry.  All costs together take O(N^2) with matrices, or O(N D) without.
+Each technique is a cost; the candidate with the smallest cost is removed.  A technique is one entry of ``TECHNIQUES``, defined
+below the kernels that it needs.  All costs together take O(N^2) with matrices, or O(N D) without.
 """
 
 from collections.abc import Callable
@@ -48,14 +48,14 @@ def unchanged(m: OnlineModel, value: Real) -> Real:
 
 @dataclass(frozen=True)
 class Technique:
-    """What a technique brings.
+    """A technique and what it needs.
 
-    says: which vector goes.  metric: its number.  projection: how the others make up for the vector, if the spec does not say.
-    cost: of the removal of a candidate, after ``survey``, O(1) for each output.  survey: what the costs of all candidates
-    need, O(N^2) or less; survey_newest: what the newest sample's needs; survey_one: one candidate's again, after a search for
-    its neighbour.  before: of two candidates of the same cost, above 0 if i goes, below 0 if r goes.  comparable: a cost in the
-    unit of lambda_max.  keeps: what is kept of the stored vectors, see ``OnlineConfig``.
-    fades: whether a claim to stay can multiply the cost, which must not be below 0.
+    says: which vector is removed.  metric: its number.  projection: the default projection.
+    cost: the cost of removing a candidate, after ``survey``, O(1) for each output.  survey: computes what the costs of all
+    candidates need, O(N^2) or less.  survey_newest: the same for the newest sample only.  survey_one: the same for one candidate,
+    after a search for its neighbour.  before: breaks a tie, above 0 to remove i, below 0 to remove r.  comparable: converts a cost
+    to the unit of lambda_max.  keeps: what must be kept for the stored vectors, see ``OnlineConfig``.
+    fades: whether a claim to stay can multiply the cost, which then must not be negative.
     """
 
     name: str
@@ -106,7 +106,7 @@ def rest(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def weighted_rest(m: OnlineModel, i: Index) -> Real:
-    """alpha_i^2 / score_i.  With score_i = P_ii the squared norm of what is lost, with Q_ii the loss at the vectors."""
+    """alpha_i^2 / score_i.  With score_i = P_ii this is the squared norm of what is lost, with Q_ii the loss at the vectors."""
     return energy(m, i, real(1) / m.score[i])
 
 
@@ -118,7 +118,7 @@ def loss_at_its_place(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def for_each_candidate(m: OnlineModel, value: Real) -> Real:
-    """The mean over the candidates of a sum over them."""
+    """Convert a sum over the candidates to a mean."""
     return value * (real(1) / real(candidates(m)))
 
 
@@ -142,7 +142,7 @@ LS = Technique(
 
 @kernel
 def surveyed(m: OnlineModel, i: Index) -> Real:
-    """The cost is what the survey computed."""
+    """The cost as computed by the survey."""
     return m.score[i]
 
 
@@ -154,7 +154,7 @@ LSREG = Technique(
 
 @kernel
 def ridge_loss(m: OnlineModel, i: Index) -> Real:
-    """sum_o shrunk_i^2 / W_ii: what eq. 20 of Mitchinson et al. 2003 is after a projection that minimises it."""
+    """sum_o shrunk_i^2 / W_ii: the value of eq. 20 of Mitchinson et al. 2003 after the projection that minimises it."""
     part = real(1) / m.score[i]
     total = real(0)
     for o in range(len(m.alpha[0])):
@@ -172,7 +172,7 @@ LSRIDGE = Technique(
 
 @kernel
 def from_distance(m: OnlineModel, value: Real) -> Real:
-    """1 - k from a Gaussian kernel's squared distance; of other kernels, the distance is 1 - |k| already."""
+    """1 - k from a Gaussian kernel's squared distance; for other kernels, the distance is 1 - |k| already."""
     if m.function == KernelFunction.GAUSSIAN:
         return one_minus_exp(m.gamma * value)
     return value
@@ -186,7 +186,7 @@ def weigh_isolation(m: OnlineModel, i: Index) -> None:
 
 @kernel
 def weigh_all(m: OnlineModel) -> None:
-    """score_i of all candidates."""
+    """Compute score_i of all candidates."""
     count = candidates(m)
     for i in range(count):
         weigh_isolation(m, i)
@@ -194,7 +194,7 @@ def weigh_all(m: OnlineModel) -> None:
 
 @kernel
 def weigh_newest(m: OnlineModel) -> None:
-    """score_n of the newest sample."""
+    """Compute score_n of the newest sample."""
     weigh_isolation(m, m.n[0])
 
 
@@ -266,9 +266,9 @@ def knows_diagonal(m: OnlineModel) -> Bool:
 
 @_by_technique(lambda technique: technique.before)
 def goes_first(m: OnlineModel, i: Index, r: Index) -> Index:
-    """Of two candidates of the same cost: above 0 if i goes first, below 0 if r goes first."""
+    """Break a tie of two candidates: above 0 to remove i, below 0 to remove r."""
 
 
 @_by_technique(lambda technique: technique.comparable)
 def comparable(m: OnlineModel, value: Real) -> Real:
-    """A cost in the unit of lambda_max."""
+    """Convert a cost to the unit of lambda_max."""

@@ -1,4 +1,4 @@
-"""Removing vectors that are old, small or worth little, beside the one that a sample replaces (Mitchinson et al. 2003)."""
+"""Removing old, small or low-score vectors, in addition to the one that a sample replaces (Mitchinson et al. 2003)."""
 
 from pykernel.algorithms.online.candidates import commit, magnitude, stand_alone
 from pykernel.algorithms.online.projections import bearable, locate, project
@@ -19,7 +19,7 @@ def smallness(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def stale(m: OnlineModel, older: Index) -> Index:
-    """Position of the first vector that is too old or too small, when all ages grow by ``older``; n for none.  O(N)."""
+    """Position of the first vector that is too old or too small, once all ages have grown by ``older``; n for none.  O(N)."""
     n = m.n[0]
     for i in range(n):
         if m.truncates_old:

@@ -1,4 +1,4 @@
-"""Checks of a saved state.  A snapshot is not trusted: the checks tell whether learning can lead to such a state."""
+"""Checks of a saved state.  Snapshots are not trusted: the checks say whether learning could have led to the state."""
 
 from pykernel.algorithms.kernel_choice import plain_value
 from pykernel.algorithms.kernels import NORM_LEAST
@@ -13,7 +13,7 @@ from pykernel.dialect import Bool, kernel, real
 
 @kernel
 def valid_vectors(m: OnlineModel) -> Bool:
-    """Whether multipliers are not too small, and unused places zero.  O(N D)."""
+    """Whether no multiplier is too small, and unused places are zero.  O(N D)."""
     n = m.n[0]
     for i in range(len(m.v)):
         for j in range(len(m.v[0])):
@@ -58,7 +58,7 @@ def valid_matrices(m: OnlineModel) -> Bool:
     n = m.n[0]
     at = 0
     for i in range(len(m.v) + 1):
-        # not a loop from n on: a storage may answer otherwise the second time, and turns are bounded all the same
+        # not a loop that starts at n: the number of turns stays bounded whatever the storage returns for n
         for j in range(i + 1):
             if i >= n:
                 if m.keeps_factor:
@@ -83,7 +83,7 @@ def valid_matrices(m: OnlineModel) -> Bool:
 def keeps(m: OnlineModel) -> Bool:
     """Whether learning could have led to this state.  [not keeps_factor] O(N D).  [keeps_factor] O(N^2 + N D).
 
-    The ranges that the fields declare hold already.  Unused places must be zero.
+    The declared ranges of the fields have been checked before.  Unused places must be zero.
     """
     if not valid_vectors(m):
         return False

@@ -27,15 +27,13 @@ LEAST = {"float32": 1e-4, "float64": 1e-12}
 LEAST_OF_TRACE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge of a discriminant, as a fraction of the trace of its scatter matrix: docs/training-on-device.md."""
 FREE = {"float32": 1e-2, "float64": 1e-6}
-"""Smallest 1 - leverage of a sample with which its leave-one-out error is computed, because the error is divided by
-it.
-"""
+"""Smallest 1 - leverage for which a sample's leave-one-out error is computed, because the error is divided by it."""
 MOST = {"float32": 10_000, "float64": 1_000_000}
 """Most samples of a discriminant before a restart: the rounding errors of all samples accumulate in R."""
 
 
 class BatchLearning(Learning):
-    """How a model is trained at once, on the samples gathered."""
+    """How a model is trained in one step on the stored samples."""
 
     ridge: Annotated[float, TRIED_RIDGE] = Field(0.1, gt=0, description="added to the Gram matrix's diagonal")
     samples: int = Field(
@@ -47,7 +45,7 @@ class BatchLearning(Learning):
 
 
 class FisherLearning(Learning):
-    """How a discriminant is trained at once."""
+    """How a discriminant is trained in one step."""
 
     ridge: Annotated[float, Within(float32=(1e-9, 1e12), float64=(1e-30, 1e12)), TRIED_RIDGE] = Field(
         0.1, gt=0, description="weight of the penalty |alpha|^2"

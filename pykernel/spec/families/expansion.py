@@ -1,5 +1,5 @@
-"""Trained expansions that go on learning, in a spec: what goes together, and the parameters of ``expansion``, in reals and in whole
-numbers."""
+"""Trained expansions that continue to learn, in a spec: which keys go together, and the parameters of ``expansion``, in reals and
+in integers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ExpansionLearning(Learning):
 
 
 class Continued:
-    """What follows for the spec of a trained model that goes on learning."""
+    """Values that follow from other keys, in the spec of a trained model that continues to learn."""
 
     @property
     def derived(self: Any) -> dict[str, dict[str, Any]]:
@@ -102,7 +102,7 @@ def prior_of(spec: Any) -> float:
 
 
 def need_tables(spec: Any, refuse: Refuse) -> None:
-    """Refuse a spec without vectors, functions of pairs of classes, and weights without a bias or the other way round."""
+    """Refuse a spec without vectors, with functions of pairs of classes, or with only one of weights and bias."""
     rule, tables = spec.learning.rule, spec.expansion
     if tables is None:
         refuse("[expansion]", f"is missing; {rule} must have vectors, and where they were trained weights and bias")
@@ -119,7 +119,7 @@ def need_tables(spec: Any, refuse: Refuse) -> None:
 
 
 class ExpansionModels(FrozenModels):
-    """The tables of a frozen model, and what is learned on top of them."""
+    """The tables of a frozen model, and weights that are learned on top of them."""
 
     rules: Mapping[str, str] = dict.fromkeys(("expansion-nlms", "expansion-rls"), "kernel")
     programs: Mapping[LabelKind, Program] = EXPANSION
@@ -192,7 +192,7 @@ class ExpansionModels(FrozenModels):
                 "prior_variance": prior_of(spec),
                 "settled_limit": 1.01 * prior_of(spec),
                 "weight_limit": limit,
-                # of other linear models
+                # parameters of other linear models
                 "forgets": False,
                 "centres": False,
                 "origin_limit": 0.0,
@@ -228,7 +228,7 @@ def refuse_calibration(spec: Any, refuse: Refuse) -> None:
 
 
 class SoftmaxModels(ExpansionModels):
-    """The tables of a frozen classifier, which may know fewer classes than the label has, and what is learned on top of them."""
+    """The tables of a frozen classifier, which may have fewer classes than the label, and weights that are learned on top."""
 
     rules: Mapping[str, str] = {SOFTMAX: "kernel"}
     programs: Mapping[LabelKind, Program] = EXPANSION_SOFTMAX
@@ -254,7 +254,7 @@ class SoftmaxModels(ExpansionModels):
         added = spec.outputs - len(bias)
         if added <= 0:
             return multipliers, bias
-        if len(bias) == 1:  # the logarithm of the odds becomes a function of each class
+        if len(bias) == 1:  # the logarithm of the odds is split into a function for each class
             multipliers, bias, added = multipliers * [-0.5, 0.5], bias * [-0.5, 0.5], added - 1
         return np.pad(multipliers, ((0, 0), (0, added))), np.pad(bias, (0, added))
 
@@ -264,13 +264,13 @@ EXPANSION_MODELS: tuple[Family, ...] = (ExpansionModels(), SoftmaxModels())
 
 
 WEIGHT_BITS, HEADROOM = 30, 8
-"""log2 of the largest weight, in its unit and in units of the label's limit: weights of vectors that are alike are large, and of both signs."""
+"""log2 of the largest weight, in its unit and in units of the label's limit: similar vectors get large weights of both signs."""
 LEAST_BITS = 11
-"""log2 of the least label's limit, in units of an answer."""
+"""log2 of the smallest allowed label limit, in units of an answer."""
 
 
 class Int16ContinuedLabel(Int16Label):
-    """What a model learns in whole numbers that goes on from a trained one."""
+    """The label of an integer model that continues from a trained one."""
 
     gain: stages.ContinuedGain = True
 
@@ -288,7 +288,7 @@ class Int16ExpansionSpec(Continued, Int16Spec):
 
 
 class Int16ExpansionModels(Int16FrozenModels):
-    """The tables of a frozen model in whole numbers, and what is learned on top of them."""
+    """The tables of a frozen integer model, and weights that are learned on top of them."""
 
     rules: Mapping[str, str] = ExpansionModels.rules
     programs: Mapping[LabelKind, Program] = INT16_EXPANSION
@@ -326,12 +326,12 @@ class Int16ExpansionModels(Int16FrozenModels):
         size, full = len(spec.expansion.vectors) + 1, 2.0**spec.label_shift
         lifted, unit = self._feature(spec)
         finer, limit = math.ceil(math.log2(size)), math.ceil(math.log2(spec.label_max_abs))
-        # three places of an answer are not learned: then a sum of three numbers of 32 bits has 32 bits
+        # the lowest three bits of an answer are not learned, so that a sum of three 32-bit numbers fits in 32 bits
         places = min(WEIGHT_BITS - HEADROOM - limit - finer, spec.label_shift - 3)
         return {
             **super().parameters(spec),
             **frame_parameters(spec, reach, squares, places),
-            # an answer is written in the label's place where the label is a class
+            # if the label is a class, an answer is written in the label's place
             "label_room": LARGEST if spec.label_kind == "class" else math.floor(spec.label_max_abs * full),
             "filters": filters,
             "refines": False,
@@ -355,7 +355,7 @@ class Int16ExpansionModels(Int16FrozenModels):
         }
 
     def _feature(self, spec: Any) -> tuple[int, int]:
-        """By which power of two a hidden unit's value is multiplied so that the largest has 15 bits, and which power 1 then is."""
+        """(lift, unit): a hidden unit's value is multiplied by 2^lift, so that the largest has 15 bits; 1 is then 2^unit."""
         if spec.kernel.function not in PRODUCTS or spec.kernel.function in BENT:
             return 0, 15
         scales = spec.scales
@@ -365,7 +365,7 @@ class Int16ExpansionModels(Int16FrozenModels):
 
 
 class Int16SoftmaxModels(Int16ExpansionModels):
-    """A classifier in whole numbers that learns probabilities."""
+    """A classifier in integers that learns probabilities."""
 
     rules: Mapping[str, str] = SoftmaxModels.rules
     programs: Mapping[LabelKind, Program] = INT16_EXPANSION_SOFTMAX

@@ -1,4 +1,4 @@
-"""What families of models with a kernel share: which keys of [kernel] count, and limits of a linear model on features."""
+"""What families of models with a kernel share: checks of [kernel] and of tables, and limits of a linear model on features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 
 
 def never(where: str, message: str) -> NoReturn:
-    """Refuses nothing: for a spec that was accepted."""
+    """A ``Refuse`` for a spec that was already accepted: it must never be called."""
     raise AssertionError(f"{where} {message}")
 
 
@@ -43,7 +43,7 @@ def need_definite(spec: Spec, refuse: Refuse) -> float:
 def need_count(
     refuse: Refuse, key: str, values: Sequence[Any] | None, count: int, of: str, unit: str = "numbers"
 ) -> None:
-    """Refuse a key of [expansion] that has not one value for each ``of``."""
+    """Refuse a key of [expansion] unless it has one value for each ``of``."""
     if values is not None and len(values) != count:
         has, have = ("has", "have") if unit == "rows" else ("holds", "hold")
         refuse(f"[expansion] {key}", f"{has} {len(values)} {unit}; it must {have} {count}, one for each {of}")
@@ -57,7 +57,7 @@ def need_width(refuse: Refuse, key: str, rows: Sequence[Sequence[float]], width:
 
 
 def need_vectors(spec: Spec, refuse: Refuse, most: float = math.inf) -> None:
-    """Refuse vectors that have not a number for each input, and more than ``most``."""
+    """Refuse vectors without a number for each input, and more than ``most`` vectors."""
     vectors = spec.expansion.vectors
     if len(vectors) > most:
         refuse("[expansion] vectors", f"has {len(vectors)} rows; it must have at most {most}")
@@ -65,7 +65,7 @@ def need_vectors(spec: Spec, refuse: Refuse, most: float = math.inf) -> None:
 
 
 def need_weights(spec: Spec, refuse: Refuse, width: int, functions: int) -> None:
-    """Refuse weights that have not a row for each vector, and a bias that has not a number for each function."""
+    """Refuse weights without a row for each vector, and a bias without a number for each function."""
     tables = spec.expansion
     need_count(refuse, "weights", tables.weights, len(tables.vectors), "vector", "rows")
     need_width(refuse, "weights", tables.weights, width)
@@ -75,7 +75,7 @@ def need_weights(spec: Spec, refuse: Refuse, width: int, functions: int) -> None
 def need_sums(spec: Spec, refuse: Refuse, value: float, slope: float = 1.0, offset: float = 0.0) -> None:
     """Refuse weights with which a prediction f, or ``slope`` f + ``offset``, overflows.
 
-    value: the largest magnitude of what is weighted.
+    value: the largest magnitude that is multiplied by a weight.
     """
     most = kernel_settings.largest(spec.precision)
     with np.errstate(over="ignore"):
@@ -98,12 +98,12 @@ def coefficient_limit(spec: Spec, ridge: float, length: float) -> float:
 
 
 def sum_limit(spec: Spec, ridge: float, length: float) -> float:
-    """A bound of the elements of R, whose square is the features' moment matrix.  length: of all features together."""
+    """A bound of the elements of R, whose square is the features' moment matrix.  length: the norm of all features together."""
     return (2.0**14 if spec.precision == "float32" else 2.0**28) * (length + math.sqrt(ridge))
 
 
 def need_threshold(spec: Spec, refuse: Refuse, threshold: float, least: dict[str, float]) -> None:
-    """Refuse a threshold of the residual that is lost in rounding.  least: for each precision."""
+    """Refuse a residual threshold that is lost in rounding errors.  least: the smallest one, for each precision."""
     if threshold < least[spec.precision]:
         refuse(
             "[reduction] ald_threshold",
@@ -112,7 +112,7 @@ def need_threshold(spec: Spec, refuse: Refuse, threshold: float, least: dict[str
 
 
 def need_ridge(spec: Any, refuse: Refuse, value: float) -> None:
-    """Refuse a ridge that is nothing beside the features.  value: the largest k(x, x)."""
+    """Refuse a ridge that is negligible compared with the features, or too large.  value: the largest k(x, x)."""
     ridge, part = spec.learning.ridge, LEAST_RIDGE[spec.precision]
     if not part * value <= ridge <= 1e12:
         refuse(

@@ -21,7 +21,7 @@ from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import SQUARED, FrozenInput, KernelSection, Learning, Numbers, Rows, Section, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
-"""Largest gamma / ln 2 |v|^2 with products: exponents stay far within what rounding by adding can hold."""
+"""Largest gamma / ln 2 |v|^2 with distance = "products": exponents stay far below the limit of rounding by addition."""
 
 DECISIONS = {"functions": Decision.FUNCTIONS, "ovo": Decision.OVO, "ovo_vote": Decision.OVO_VOTE}
 
@@ -226,12 +226,12 @@ class FrozenModels(Models):
 
 
 def scaling_digest(spec: Spec) -> str:
-    """A digest of what is done to inputs before the vectors see them."""
+    """A digest of the center and scale that are applied to inputs before they are compared with the vectors."""
     return hashlib.sha256(json.dumps(spec.scaling).encode()).hexdigest()[:12]
 
 
 def folded_rows(spec: Spec) -> tuple[np.ndarray, float]:
-    """For distances from products: a row for each vector v, -rate |v|^2, 2 rate v; and the rate |x|^2 from which on all kernel
+    """For distances from products: a row (-rate |v|^2, 2 rate v) for each vector v, and the rate |x|^2 above which all kernel
     values are zero.
     """
     rate, vectors = kernel_settings.rate(spec), np.array(spec.expansion.vectors, float)

@@ -22,20 +22,20 @@ COMPONENTS_LIMIT = 32
 HORIZON = 2000
 TAIL_OF_ROWS = 10.0
 STRANGE = 4.0
-"""A row is strange beyond so many standard deviations, as a normal variable: of the cube root of its squared distance."""
+"""A row is strange if the cube root of its squared distance, nearly a normal variable, is this many standard deviations above the mean."""
 PATIENCE = 20
 SOONER = 6
 REHEARSED = 64
 SETTLES = 300
-"""After a new regime, alarms do not stop learning for `relearn_after` rows, but for no more than so many."""
+"""After a new regime, alarms do not stop learning for `relearn_after` rows, but for at most this many."""
 ABSENT_ROWS = 5
-"""Where no row came in the time of so many, that is an alarm."""
+"""If no row comes for the time of this many rows, that is an alarm."""
 
 
 class GmmInput(Input):
-    """What a monitor sees: sensors as they are; each regime has its own scale."""
+    """Inputs of a monitor: sensor values without scaling, because each regime has its own scale."""
 
-    # deviations are at least 2^-62, about 2e-19: sensors must be able to move by many of them
+    # standard deviations are at least 2^-62, about 2e-19: the range of a sensor must be many times that
     max_abs: Annotated[float | Numbers, Within(float32=(1e-15, 1e15), float64=(1e-15, 1e100))] = Field(
         1e6,
         description="largest magnitude of an input, as of other models; from 1e-15 to 1e15 in float32, to 1e100 in float64",
@@ -102,7 +102,7 @@ class GmmModels(Models):
             max(2, novelty.relearn_after // SOONER),
         )
         loud_first = 4 * dim
-        # alarms begin behind both: the warm-up, and the rows that tell which surprises are usual
+        # alarms begin after the warm-up and after the rows that show which surprises are usual
         rehearsed = REHEARSED + max(0, loud_first + JUDGED - novelty.warmup)
         return (
             stages.parameters(spec, 1.0)
@@ -122,7 +122,7 @@ class GmmModels(Models):
                 "root_most": 8 * spec.input_max_abs,
                 # Wilson, Hilferty 1931: the cube root of a chi-squared variable is nearly normal
                 "outlying": dim * (1 - spread + STRANGE * math.sqrt(spread)) ** 3,
-                # all pairs, before a candidate can be a regime; its first row compares none
+                # all pairs are compared before a candidate can become a regime; its first row compares none
                 "pairs_a_row": math.ceil(pairs / (min(patience, soon) - 1)),
                 "fresh": 2 * dim + 2,
                 "tail_of_rows": TAIL_OF_ROWS,
@@ -133,4 +133,4 @@ class GmmModels(Models):
 
 
 GMM_MODELS: Family = GmmModels()
-"""What a family of models brings to a spec: its rules, its checks and the parameters of its kernels."""
+"""The family of monitors."""

@@ -1,4 +1,4 @@
-"""Models in whole numbers (precision int16): their inputs and labels, and models that were trained elsewhere."""
+"""Integer models (precision int16): their inputs and labels, and models that were trained elsewhere."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from pykernel.spec.signal import SignalSection
 
 
 class Int16Input(ScaledInput):
-    """What a model sees in whole numbers: each input in the counts of its sensor."""
+    """Inputs of an integer model: each input in counts of its sensor."""
 
     max_abs: float | Numbers | None = Field(  # type: ignore[assignment]
         None,
@@ -77,7 +77,7 @@ class Int16Input(ScaledInput):
 
 
 class Int16Family(Family, Protocol):
-    """Models of whole numbers that share a program."""
+    """Integer models that share a program."""
 
     # the rules that ``plan`` tries for a device without an FPU, each with its technique, or None: the best first
     planned: tuple[tuple[str, str | None], ...] = ()
@@ -86,7 +86,7 @@ class Int16Family(Family, Protocol):
         """How a model's numbers are scaled; None if 16 bits do not hold them."""
 
     def unit(self, spec: Any, question: str) -> float:
-        """What 1 is worth in an answer."""
+        """The value of 1 in an answer."""
         return float(2.0**-spec.label_shift)
 
 
@@ -97,9 +97,7 @@ def complain_of_rate(where: str, eta: float, refuse: Refuse) -> None:
 
 
 def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
-    """Refuse inputs without a range, with one for another number of inputs, or whose range does not fit in counts of 16
-    bits, or is below one.
-    """
+    """Refuse inputs without a range, with a list of the wrong length, or with a range beyond 16-bit counts or below one count."""
     if spec.input.max_abs is None:
         refuse(
             "[input] max_abs",
@@ -136,7 +134,7 @@ def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
 
 
 def complain_of_kernel(spec: Any, refuse: Refuse) -> None:
-    """Refuse kernels that whole numbers do not compute."""
+    """Refuse kernels that int16 does not compute."""
     if spec.kernel is None:
         refuse("[kernel]", f'is missing; {spec.learning.rule} needs one, such as function = "gaussian" with sigma')
     if spec.kernel.function not in FUNCTIONS:
@@ -152,7 +150,7 @@ def complain_of_kernel(spec: Any, refuse: Refuse) -> None:
 
 
 class Int16Spec(Spec):
-    """A model of whole numbers."""
+    """An integer model."""
 
     @property
     def input_max_abs(self) -> float:
@@ -230,7 +228,7 @@ class Int16Spec(Spec):
     def answer_unit(self, question: str) -> float:
         """The value of 1 in a question's answer, in the label's unit.
 
-        With a signal stage: in the answer of its reading.
+        With a signal stage, the question is the reading that writes this answer.
         """
         return self.models.unit(self, self.program.answering[question])
 
@@ -254,7 +252,7 @@ class Int16Spec(Spec):
 
     @property
     def counts_per_unit(self) -> np.ndarray:
-        """For each number of a sample: how many counts are 1 in its unit, (DIM,) or (CHANNELS,)."""
+        """For each number of a sample: how many counts make up one unit, (DIM,) or (CHANNELS,)."""
         return (1 / self.resolutions).astype(np.float32)
 
     @property
@@ -292,14 +290,14 @@ class Int16FrozenSpec(Int16Spec):
 class FrozenScales(Scales):
     """The scales and the tables of a frozen model."""
 
-    vectors: np.ndarray  # (N, DIM) or, linear, (FUNCTIONS, DIM): the factors
+    vectors: np.ndarray  # (N, DIM); for linear kernels the factors, (FUNCTIONS, DIM)
     weights: np.ndarray  # (N, WEIGHTS)
     weight_shift: int
     bias: np.ndarray
 
 
 class Int16FrozenModels(FrozenErrors, FrozenModels):
-    """Expansions that were trained elsewhere, in whole numbers."""
+    """Expansions that were trained elsewhere, in integers."""
 
     programs: Mapping[LabelKind, Program] = INT16_FROZEN
     spec: type[Any] = Int16FrozenSpec
@@ -384,7 +382,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
         if shift + least > FALL_ROOM:
             exponent, shift = exponent - (shift + least - FALL_ROOM), FALL_ROOM - least
         whole = np.rint(weights * 2.0**exponent * (2**16 / ONE if power == 0 else 1)).astype(np.int64)
-        # each term is rounded down, which is half a unit on average
+        # each term is rounded down, which loses half a unit on average
         whole_bias = np.rint(bias * 2.0**label_shift + spread(spec, np.ones_like(weights)).sum(0) / 2)
         return FrozenScales(made, octave, label_shift, vectors, whole, shift, whole_bias.astype(np.int64))
 

@@ -1,4 +1,4 @@
-"""How far frozen models in whole numbers are from the same models in reals.  docs/int16-bounds.md derives the bounds."""
+"""How far frozen models in integers are from the same models in reals.  docs/int16-bounds.md derives the bounds."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from pykernel.spec.families.int16_scales import (
 )
 
 MOST_NORMS = 3000
-"""Most vectors for which the error bound uses a Gram matrix."""
+"""Largest number of vectors for which the error bound uses a Gram matrix."""
 
 
 class FrozenErrors:
-    """Real values, values in whole numbers, and bounds of their difference, for frozen models of whole numbers."""
+    """Real values, values in integers, and bounds on their difference, for frozen integer models."""
 
     def functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
         """The functions in float64 at the rows of x, (samples, FUNCTIONS): the integers approximate these values."""
@@ -86,7 +86,7 @@ class FrozenErrors:
         unit, own = units_of(spec, octave)
         near = spec.conversion.error(spec, unit, rounded)
         apart = near + np.abs(spec.scales.vectors - vectors * own)
-        # a weight of 1, and what is lost where a term is rounded to one of the answer's units
+        # the rounded weights, and the error from rounding each term to the answer's unit
         whole = spread(spec, spec.scales.weights * 2.0**-spec.scales.weight_shift)
         counted = (spread(spec, np.ones_like(spec.scales.weights)).sum(0) / 2 + 1) / one
         if function in BENT:
@@ -112,8 +112,8 @@ class FrozenErrors:
         each = values @ np.abs(whole) + np.abs(whole - weights).sum(0)
         if len(vectors) > MOST_NORMS:
             return np.asarray(found + each)
-        # ... or by norms: a function f of a reproducing kernel is at most its norm, and differs between two points by at
-        # most its norm times the distance of their kernels
+        # ... or by norms: a function in the kernel's Hilbert space is at most its norm, and differs between two points by
+        # at most its norm times the distance between their kernels
         both = np.concatenate([vectors, spec.scales.vectors / unit])
         gram = _real_values(spec, both, both)
         made_of = np.concatenate([-weights, whole])
@@ -127,9 +127,7 @@ class FrozenErrors:
     def _power_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        """The part of ``error_bound`` for a polynomial kernel, and for a hidden unit without a limit, without the rounding of the terms,
-        (FUNCTIONS,).
-        """
+        """The part of ``error_bound`` for a polynomial kernel or an unbounded hidden unit, without the rounding of the terms, (FUNCTIONS,)."""
         degree, octave, (most, wrong) = degree_of(spec), spec.scales.octave, self._products(spec, near, apart)
         largest = (most / 2.0**octave) ** degree
         moved = ((most + wrong) / 2.0**octave) ** degree - largest
@@ -139,7 +137,7 @@ class FrozenErrors:
     def _products(self, spec: Any, near: np.ndarray, apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The largest |a'b + offset| for each vector, in integers, and its largest error, both (N,)."""
         vectors, octave, reach = np.abs(spec.scales.vectors), spec.scales.octave, spec.conversion.reach
-        # an offset is rounded to a whole number
+        # an offset is rounded to an integer
         return products(spec, spec.conversion, octave, vectors), vectors @ near + (apart - near) @ (reach + near) + 0.5
 
     def _bent_bound(
@@ -186,12 +184,12 @@ def spread(spec: Any, weights: np.ndarray) -> np.ndarray:
 
 
 def weights_of_functions(spec: Any) -> np.ndarray:
-    """As the spec has them, (N, FUNCTIONS)."""
+    """The spec's weight of each vector in each function, (N, FUNCTIONS)."""
     return spread(spec, np.array(spec.expansion.weights, float))
 
 
 def _real_values(spec: Any, a: np.ndarray, b: np.ndarray, offsets: Sequence[float] | None = None) -> np.ndarray:
-    """Kernel values in float64 between rows of a and of b, (a, b); of hidden units with their offsets."""
+    """Kernel values in float64 between rows of a and of b, (a, b); for hidden units, with their offsets."""
     kernel, rate = spec.kernel, kernel_settings.rate(spec)
     if kernel.function in kernel_settings.HIDDEN:
         return np.asarray(
@@ -257,12 +255,12 @@ POWER_ERROR = _power_error()
 
 @cache
 def bent_error(function: str) -> float:
-    """The largest error of ``logistic``, or of tanh that is made of it, for any number."""
+    """The largest error of ``logistic``, or of the tanh computed from it, for any number."""
     t = np.arange(17 * 65536)
     octaves = np.minimum(t >> 16, 16)
     falls = np.where(t < 16 * 65536, powers(t) >> (octaves + 1), 0)
     found = np.minimum(2 * (CERTAIN * CERTAIN // (CERTAIN + falls)), ONE) / ONE
-    # what is rounded where a'b becomes octaves moves t by less than 4, and the ignored bits by 1
+    # rounding in the conversion of a'b to octaves changes t by less than 4, and the ignored bits by 1
     wrong = float(np.abs(found - 1 / (1 + 2.0 ** -(t / 65536))).max()) + 5 * 0.25 * math.log(2) / 65536
     return 2 * wrong if function == "tanh" else wrong
 

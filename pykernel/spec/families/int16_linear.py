@@ -1,4 +1,4 @@
-"""Linear models that learn in whole numbers: how inputs, labels and slopes are scaled, so that nothing overflows."""
+"""Linear models that learn in int16: how inputs, labels and slopes are scaled so that nothing overflows."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from pykernel.spec.sections import Learning, Of
 LABEL_BITS = 23
 """log2 of the label's limit, in the label's unit."""
 PLACES_MOST, INPUTS_FULL = 24, 63
-"""-log2 of what a sample gives back of the prior at most, and up to how many inputs: with twice as many, two places less.
+"""-log2 of the smallest part of the prior that each sample adds to P, for at most this many inputs; twice as many inputs cost two places.
 
-Beyond, rounding takes more of P than it is given on streams whose inputs lie still for long (tests/algorithms/test_linear_int16.py).
+With smaller parts, rounding takes more from P than it gets, on streams whose inputs stand still for long
+(tests/algorithms/test_linear_int16.py).
 """
 SPREAD_MOST = 2**14
-"""Largest variance of f(x) before the first sample, in parts of that of the noise: one sample takes nearly all of it, and P's rounding is
-2^-16 of what is taken.  Beyond, errors were up to 43 times those of float32 on the same streams."""
+"""Largest variance of f(x) before the first sample, as a multiple of the noise variance.  One sample removes nearly all of it, and P's
+rounding error is 2^-16 of what is removed.  With more, errors were up to 43 times those of float32 on the same streams."""
 
 
 class Int16LinearLearning(Learning):
@@ -55,14 +56,14 @@ REHEARSED = 64
 
 
 def forgotten(learning: Int16LinearLearning, dim: int) -> int:
-    """-log2 of what a sample gives back of the prior: weights that wander so far have the gain of exponential forgetting, 1 - forgetting."""
+    """-log2 of the part of the prior that each sample adds to P: this random walk of the weights has the gain 1 - forgetting."""
     places = math.log2(learning.prior_variance) - 2 * math.log2(max(1 - learning.forgetting, 2.0**-32))
     most = PLACES_MOST - 2 * math.ceil(math.log2(max(dim / INPUTS_FULL, 1)))
     return max(1, min(round(places), most))
 
 
 def learned_sizes(size: int) -> dict[str, int]:
-    """Extents of as many weights, which share one P."""
+    """Extents for ``size`` weights that share one P."""
     return {"FEATURES": size, "GROUPS": 1, "GROUP_SIZE": size, "PACKED": size * (size + 1) // 2}
 
 

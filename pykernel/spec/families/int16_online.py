@@ -1,4 +1,4 @@
-"""Models that learn in whole numbers: how labels, multipliers and their sums are scaled, so that nothing overflows."""
+"""Models that learn in int16: how labels, multipliers and their sums are scaled so that nothing overflows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from pykernel.spec.stages import LinearPart
 
 
 class CountedLabel(Label):
-    """What a model learns to predict in whole numbers, without stages."""
+    """The label of an integer model without stages."""
 
     offset: float = Field(
         0.0,
@@ -58,7 +58,7 @@ class CountedLabel(Label):
 HEADROOM = 4
 """log2 of the largest multiplier, in units of the label's limit."""
 REST = 2
-"""log2 of the largest value that the label's stages leave for the rule, in units of the label's limit."""
+"""log2 of the largest residual that the label's stages leave for the rule, in units of the label's limit."""
 
 
 class Int16Rule(Learning):
@@ -98,7 +98,7 @@ class Int16Reduction(Section):
 
 
 class Int16Label(CountedLabel):
-    """What a model learns to predict in whole numbers."""
+    """The label of an integer model."""
 
     center: bool = Field(
         False, description="take the label's running mean off before the model learns, and add it to the prediction"
@@ -132,7 +132,7 @@ class Int16OnlineSpec(Int16Spec):
 
 
 def _radius(function: str, value: float) -> float:
-    """gamma |a - b| where a kernel has this value; a Gaussian's: gamma |a - b|^2."""
+    """gamma |a - b| at which a kernel has this value; for a Gaussian, gamma |a - b|^2."""
     if function in ("gaussian", "laplacian", "matern12"):
         return -math.log(value)
     low, high = 0.0, 100.0
@@ -143,7 +143,7 @@ def _radius(function: str, value: float) -> float:
 
 
 class Int16OnlineModels(Models):
-    """Expansions f(x) = sum_i alpha_i k(v_i, x) under a budget, in whole numbers."""
+    """Expansions f(x) = sum_i alpha_i k(v_i, x) under a budget, in integers."""
 
     rules: Mapping[str, str] = {"klms": "kernel", "qklms": "kernel"}
     programs: Mapping[LabelKind, Program] = INT16_ONLINE
@@ -244,8 +244,8 @@ class Int16OnlineModels(Models):
 
 
 def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] = kernel_settings.UNIT) -> None:
-    """Refuse kernels that whole numbers do not compute, and those that are not known, such as those of products, whose values are of no
-    known size.
+    """Refuse kernels that int16 does not compute, and those not in ``known``, such as kernels of products, whose values have no known
+    bound.
     """
     complain_of_kernel(spec, refuse)
     if spec.kernel.function not in known:
@@ -258,7 +258,7 @@ def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] =
 
 
 def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
-    """Refuse labels that are numbers and have no range, and an offset of what is no number or is measured in counts already."""
+    """Refuse numeric labels without a range, and an offset for labels that are classes or are already measured in counts."""
     if spec.label_offset and (spec.label_kind == "class" or spec.forecasts):
         refuse("[label] offset", "is for labels that are numbers and no channels of a [signal]; leave it out")
     if spec.label_kind in ("real", "reals") and "max_abs" not in spec.label.model_fields_set:
@@ -269,7 +269,7 @@ def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
 
 
 def complain_of_label(spec: Any, refuse: Refuse) -> None:
-    """Refuse labels as ``complain_of_label_range``, and stages of numbers where labels are classes."""
+    """Refuse labels as ``complain_of_label_range`` does, and stages for numbers if the labels are classes."""
     complain_of_label_range(spec, refuse)
     given = {
         "[label] center": spec.label.center,
@@ -281,7 +281,7 @@ def complain_of_label(spec: Any, refuse: Refuse) -> None:
 
 
 def complain_of_width(spec: Any, refuse: Refuse) -> None:
-    """Refuse kernels that are so narrow, or so wide, that 16 bits of an input do not do."""
+    """Refuse kernels that are too narrow or too wide for inputs of 16 bits."""
     if spec.scales_found is None:
         refuse(
             "[input] max_abs",
@@ -298,7 +298,7 @@ def complain_of_width(spec: Any, refuse: Refuse) -> None:
 
 
 def projection_of(spec: Any) -> str:
-    """The name of the projection that a spec's technique ends up with."""
+    """The name of the projection that the spec gives, or else of its technique's default."""
     return str(spec.reduction.projection or TECHNIQUES[spec.reduction.technique].projection)
 
 
@@ -307,7 +307,7 @@ def _keep(spec: Any) -> int:
 
 
 STAGES = {"center": False, "horizon": 2000}
-"""Keys of [label] that not every family has."""
+"""Keys of [label] that not every family has -> their defaults."""
 
 
 def frame_parameters(spec: Any, reach: int, squares: float, places: int | None = None) -> dict[str, Any]:

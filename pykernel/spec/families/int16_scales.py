@@ -1,4 +1,4 @@
-"""How numbers of models in whole numbers are scaled: conversions of inputs, units of kernels and of learning rates."""
+"""How the numbers of integer models are scaled: conversions of inputs, units of kernels and of learning rates."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ EIGHT = 127
 COUNTS = 32767
 """Largest magnitude of a count.  -32768 means "not a number"."""
 ROUNDED = 0.5 + 3 * 2.0**-9
-"""Largest rounding error of ``NAME_counts``, in counts: half a count, and what float32 loses of 15 bits in the difference to the
-offset, in the factor and in the product."""
+"""Largest rounding error of ``NAME_counts``, in counts: half a count, and for 15 bits the float32 rounding errors of the difference to the
+offset, of the factor and of the product."""
 LARGEST = 2**31 - 1
 FUNCTIONS = {
     "gaussian": Int16Function.GAUSSIAN,
@@ -34,16 +34,16 @@ FUNCTIONS = {
     "identity": Int16Function.IDENTITY,
 }
 BENT = {"tanh": 18, "logistic": 17}
-"""Hidden units that are at most 1 -> the power of two of a'b that is the unit of octaves, once it was multiplied by STEEP."""
+"""Hidden units that are at most 1 -> log2 of the unit of octaves, for a'b after its multiplication by STEEP."""
 OCTAVES = {
-    # of a squared distance: the larger, the finer
+    # for a squared distance: the larger, the finer
     "gaussian": range(31, 15, -1),
-    # of an absolute distance; these distances are small numbers
+    # for an absolute distance; these distances are small numbers
     "laplacian": range(31, 3, -1),
-    # of a product of inputs
+    # for a product of inputs
     **dict.fromkeys(("polynomial", "relu", "identity"), range(40, -30, -1)),
     **{function: range(40, least - 1, -1) for function, least in BENT.items()},
-    # of the root of a squared distance; a root has 16 bits
+    # for the root of a squared distance; a root has 16 bits
     **dict.fromkeys(kernel_settings.MATERN, range(16, 3, -1)),
 }
 """Kernel -> powers of two by which its distance may be divided, the finest first."""
@@ -139,7 +139,7 @@ def resolutions(spec: Spec) -> np.ndarray:
 def offsets(spec: Spec) -> np.ndarray:
     """The value of a count of 0 of each input, a float32 as in ``NAME_counts``, (DIM,).
 
-    If it is not given it is 0 where the resolution is given, for then the counts may be a sensor's own; else the center.
+    The default is 0 if the resolution is given, because the counts may then be a sensor's raw readings; else it is the center.
     """
     given, resolution = (getattr(spec.input, key, None) for key in ("offset", "resolution"))
     default = centers(spec) if resolution is None else 0.0
@@ -160,7 +160,7 @@ def conversion(spec: Spec, unit: float) -> Conversion:
 
 
 def counted(bound: float | None, one: float, otherwise: int, zero: float = 0.0) -> int:
-    """A bound of predictions in units of 1 / one from zero on, within 32 bits."""
+    """A bound of predictions, minus ``zero``, in units of 1 / one, clipped to 32 bits; ``otherwise`` if there is no bound."""
     return otherwise if bound is None else int(np.clip(np.rint((bound - zero) * one), -LARGEST, LARGEST))
 
 
@@ -184,8 +184,10 @@ def unit_of(spec: Any, octave: int) -> float:
 
 
 def units_of(spec: Any, octave: int) -> tuple[float, float]:
-    """The unit of the inputs, and that of the vectors: those of hidden units differ, so that the largest input and the largest weight
-    are numbers of one size, or that weights which were rounded to 8 bits are whole numbers of 8 bits.
+    """The unit of the inputs, and that of the vectors.
+
+    For hidden units they differ, so that the largest input and the largest weight become equally large integers, or so that weights
+    that were rounded to 8 bits become integers of 8 bits.
     """
     unit, ratio = unit_of(spec, octave), 1.0
     if spec.kernel.function in kernel_settings.HIDDEN:
@@ -198,7 +200,7 @@ def units_of(spec: Any, octave: int) -> tuple[float, float]:
 
 
 def in_eight_bits(vectors: np.ndarray) -> np.ndarray:
-    """The vectors of hidden units, each number rounded to a multiple of one step, of which the largest is EIGHT."""
+    """The vectors of hidden units, each number rounded to a multiple of one step; the largest is EIGHT steps."""
     step = np.abs(vectors).max() / EIGHT
     return np.asarray(np.rint(vectors / step) * step if step else vectors)
 
@@ -231,7 +233,7 @@ def kernel_parameters(spec: Any, octave: int) -> dict[str, Any]:
 
 
 def degree_of(spec: Any) -> int:
-    """The power of a'b that a kernel of products is."""
+    """The exponent of a'b in a kernel of products."""
     return int(spec.kernel.degree) if spec.kernel.function == "polynomial" else 1
 
 

@@ -1,4 +1,4 @@
-"""Sparse spectra with learned frequencies in whole numbers: how angles, weights and steps are scaled, so that nothing overflows."""
+"""Sparse spectra with learned frequencies in int16: how angles, weights and steps are scaled so that nothing overflows."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ from pykernel.spec.stages import LinearPart
 
 FEATURES_MOST = 64
 FREQUENCY_REACH = 8.0
-"""Largest angular frequency that always fits, in parts of 1 / sigma: 16 bits have 2,048 to 4,095 steps for 1."""
+"""Largest angular frequency that always fits, in units of 1 / sigma; 16 bits divide one such unit into 2,048 to 4,095 steps."""
 OCTAVES = range(18, 4, -1)
-"""log2 of what sigma may be in the converted inputs, the finest first: beyond, frequencies of 16 bits are too coarse, or inputs."""
+"""Possible values of log2 sigma in converted inputs, the finest first.  Beyond them, 16 bits are too coarse for frequencies or inputs."""
 REACH_MOST = 16383
 REHEARSED = 96
 NUMBERS_MOST = 2047
 """Largest number of weights and frequencies that a filter learns: a sum of their derivatives fits in 32 bits."""
 TUNED_REACH = 16.0
-"""Largest angular frequency of a filter, in parts of 1 / sigma."""
+"""Largest angular frequency of a filter, in units of 1 / sigma."""
 
 
 class Int16SpectrumLearning(WavesLearning):
@@ -108,7 +108,7 @@ class Int16FilterSpec(Int16SpectrumSpec):
 
 
 class Int16SpectrumModels(Models, Int16Family):
-    """Sums of few sinusoids whose frequencies learn, in whole numbers."""
+    """Sums of a few sinusoids with learned frequencies, in integers."""
 
     rules: Mapping[str, str] = {"spectrum-nlms": FORM}
     programs: Mapping[LabelKind, Program] = INT16_SPECTRUM
@@ -159,7 +159,7 @@ class Int16SpectrumModels(Models, Int16Family):
     def learned(self, spec: Any, octave: int, count: int) -> dict[str, Any]:
         """Parameters of the rule."""
         learning = spec.learning
-        # a frequency of 1 / sigma turns by 1 / (2 pi) where an input is sigma
+        # a frequency of 1 / sigma makes 1 / (2 pi) turns for an input of sigma
         turn = 2.0 ** (32 - octave) / (2 * math.pi)
         places = math.ceil(math.log2(turn * FREQUENCY_REACH / FREQUENCY_MOST))
         turn *= 2.0**-places
@@ -167,7 +167,7 @@ class Int16SpectrumModels(Models, Int16Family):
             np.rint(orthogonal_features(learning.seed, count, spec.dim) * turn), -FREQUENCY_MOST, FREQUENCY_MOST
         )
         eta_shift = math.floor(math.log2(count / learning.eta))
-        # frequencies learn dim times as fast as weights, each output's share of it
+        # frequencies learn dim times as fast as weights, divided by the number of outputs
         part, turn_shift = learning_rate(
             min(1.0, spec.dim / spec.outputs * turn * 2.0 ** -(BEND + STEP - FINE + octave))
         )

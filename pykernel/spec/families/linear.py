@@ -1,4 +1,4 @@
-"""Linear models in a spec: rules, what goes together, and the parameters of the kernels."""
+"""Linear models in a spec: rules, which keys go together, and the parameters of the kernels."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
 RANDOM = tuple(rule for rule, (_, kind) in RULES.items() if kind is FeatureKind.FOURIER)
 
 WINDUP = 64.0
-"""Largest trace of P after forgetting, as a multiple of its initial value.  A sample's gain in directions that no input takes is a rounding of
-P there: with 1,024, weights wandered off while inputs stood still (benchmarks/host/long.py, constant)."""
+"""Largest trace of P after forgetting, as a multiple of its initial value.  In directions that no input excites, a sample's gain is only
+P's rounding error: with 1,024, weights drifted while inputs stood still (benchmarks/host/long.py, constant)."""
 
 
 SPECTRA = ("gaussian", "laplacian", "matern12", "matern32", "matern52")
@@ -56,7 +56,7 @@ DEFAULT_FEATURES = 64
 REHEARSED = 96
 """Samples of the self-test: twice as many as a standardiser's longest warmup, and as many again to learn."""
 GRAIN = 2.0**-16
-"""Frequencies are rounded to multiples of this number.  So they do not depend on the last digits of a machine's math
+"""Frequencies are rounded to multiples of this number, so that they do not depend on the last digits of a machine's math
 functions."""
 
 
@@ -107,7 +107,7 @@ def random_count(spec: LinearSpec) -> int:
 def random_features(seed: int, count: int, dim: int, function: str = "gaussian") -> tuple[np.ndarray, np.ndarray]:
     """Frequencies w of a kernel of width 1, (count, dim), and phases evenly spread over [0, 1), (count,); read-only.
 
-    k(a, b) is the mean of cos(w'(a - b)), over w of these distributions (A. Rahimi, B. Recht 2007, figure 1; C. E.
+    k(a, b) is the mean of cos(w'(a - b)), over w with these distributions (A. Rahimi, B. Recht 2007, figure 1; C. E.
     Rasmussen, C. K. I. Williams, Gaussian Processes for Machine Learning, 2006, section 4.2.1):
 
         gaussian, exp(-r^2 / 2): standard normal;
@@ -254,7 +254,7 @@ class LinearModels(Models):
 
 
 def _centres(spec: LinearSpec) -> bool:
-    """Whether features are made of the inputs less those of the first sample."""
+    """Whether features are computed from the inputs minus those of the first sample."""
     gain, kind = RULES[spec.learning.rule]
     return gain is Gain.RLS and kind is not FeatureKind.FOURIER
 

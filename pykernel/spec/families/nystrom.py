@@ -57,7 +57,7 @@ LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 """Smallest residual of a basis vector against the vectors before it, as a fraction of k(x, x).  A smaller residual
 would be lost in the rounding errors of L (docs/bases-on-device.md)."""
 DEFAULT_ALD_THRESHOLD = 1e-3
-"""The same in both precisions, so that a model of float64 shows what one of float32 will do."""
+"""The same in both precisions, so that a float64 model shows what a float32 model will do."""
 WITHOUT_RESERVOIR = 'does not go with [basis] method = "given", which has no reservoir'
 WITHOUT_BUDGET = 'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
 OF_GIVEN = 'is of [basis] method = "given"; leave it out'
@@ -106,7 +106,7 @@ class NystromReduction(Section):
 
 
 class BasisSection(Section):
-    """Where the feature vectors come from whose span a model works in: nystrom-rls."""
+    """Where the basis vectors come from that span the model's feature space: nystrom-rls."""
 
     method: Literal["given", "stream", "efvs", "sgma"] = Field(
         "stream",
@@ -287,7 +287,7 @@ def ald_threshold_of(spec: Spec) -> float:
 
 
 def tables_of(spec: Spec) -> Tables:
-    """All tables that a model of this kind may have in flash, as far as the spec has them."""
+    """All tables that a model of this kind may have in flash; those that the spec lacks have their defaults."""
     given = spec.expansion
     vectors = given.vectors if given is not None else ()
     return given if isinstance(given, Tables) else Tables.model_construct(vectors=vectors)
@@ -296,7 +296,7 @@ def tables_of(spec: Spec) -> Tables:
 def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
     """(L, dependent): the Cholesky factor L of the expansion vectors, as the device has them, in float64.
 
-    L is packed by rows; the reciprocals of its diagonal take the diagonal's places.  dependent: the first vector that
+    L is packed by rows; its diagonal holds the reciprocals of the diagonal elements.  dependent: the first vector that
     depends linearly on the vectors before it; -1 if there is none.
     """
     if spec.kernel.function == "custom" and spec.custom is None:
@@ -373,7 +373,7 @@ class NystromModels(_NystromModels):
 
 
 class NystromLearners(_NystromModels):
-    """Recursive least squares on the coordinates of a basis that is given, or chosen where it is used."""
+    """Recursive least squares on the coordinates of a basis that is given, or chosen on the device."""
 
     rules: Mapping[str, str] = {"nystrom-rls": "kernel"}
     programs: Mapping[LabelKind, Program] = NYSTROM_RLS

@@ -26,8 +26,8 @@ NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
 """Smallest noise, as a fraction of the function's variance: a smaller one is lost in the variance's rounding errors."""
 
 LEAST_RIDGE = {"sw-krls": 1e-3, "fb-krls": 1e-2}
-"""Smallest ridge of rules that keep no covariance, in float32.  The labels are in the multipliers, of which a rounding is 1 / ridge times as
-much as of a label: those of fb-krls add up, as long as a vector stays."""
+"""Smallest ridge in float32, for rules that keep no covariance.  Rounding errors of their multipliers are 1 / ridge times as large as those
+of labels; in fb-krls they add up for as long as a vector stays."""
 
 LEAST_RELABELLED = 1e-3
 """Smallest ridge with stages that change the labels.
@@ -44,7 +44,7 @@ RULES: dict[str, Mapping[LabelKind, Program]] = {
     "ald-krls": ALD_KRLS,
     "knlms": KNLMS,
 }
-"""sw-krls, least squares on a sliding window, is fb-krls that stores every sample and removes the oldest."""
+"""sw-krls, least squares on a sliding window, is fb-krls with every sample stored and the oldest removed."""
 
 
 FAILS = {
@@ -84,12 +84,12 @@ class KernelSpec(stages.StagedSpec):
 
 
 KEPT = ("factor", "inverse", "squared", "complex", "neighbours", "overlap", "ages")
-"""What may be kept of the stored vectors beside themselves."""
+"""What may be kept for the stored vectors in addition to the vectors themselves."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What a spec means for the kernels' branches.  keeps: what of ``KEPT`` is kept."""
+    """The choices of a spec that decide the kernels' branches.  keeps: the members of ``KEPT`` that are kept."""
 
     rule: str
     technique: Technique
@@ -113,7 +113,7 @@ class Choices:
         if reduction.tie != "smaller" or reduction.truncate_age is not None:
             keeps.add("ages")
         if reduction.candidates == "newest" and reduction.lambda_max is None:
-            keeps.discard("overlap")  # nothing is ever removed: nobody asks for the sums
+            keeps.discard("overlap")  # nothing is ever removed, so the sums are not needed
         return cls(
             rule=rule,
             technique=technique,
@@ -136,7 +136,7 @@ class Choices:
 
 
 def projection_of(spec: KernelSpec) -> str:
-    """The name of the projection that a spec's technique ends up with."""
+    """The name of the projection that a spec uses."""
     return Choices.of(spec).projection.name
 
 
@@ -250,7 +250,7 @@ class KernelModels:
     def _complain_of_ridge(self, spec: KernelSpec, refuse: Refuse) -> None:
         rule, narrow = spec.learning.rule, spec.precision == "float32"
         if rule in LEAST_RIDGE:
-            # their multipliers are P times the labels: only the ridge limits how much of a rounding is a label's
+            # their multipliers are P times the labels, so only the ridge limits the growth of rounding errors
             least = LEAST_RIDGE[rule] if narrow else 1e-7 if Choices.of(spec).stores_all else 0.0
             if ridge_of(spec) < least:
                 refuse(
@@ -399,7 +399,7 @@ class KernelModels:
         )
 
     def _branches(self, spec: KernelSpec, choices: Choices) -> dict[str, Any]:
-        """Parameters that are choices: which branches of the kernels are left."""
+        """Parameters that are choices: they decide which branches of the kernels remain."""
         learning, reduction = spec.learning, spec.reduction
         return {
             "metric": choices.technique.metric,
@@ -480,7 +480,7 @@ def _quantum(spec: KernelSpec) -> float:
 
 
 def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
-    """The largest k(x, x).  Refuses limits with which a kernel value, or a step on the way to it, could overflow."""
+    """The largest k(x, x).  Refuses limits with which a kernel value, or an intermediate result, could overflow."""
     assert spec.kernel is not None
     if refuse is None and (spec.kernel.normalise or spec.kernel.function in kernel_settings.UNIT):
         return 1.0

@@ -25,7 +25,7 @@ RECURSIVE = ("krls-t", "fb-krls", "sw-krls", "ald-krls")
 GROWING = ("ald-krls", "knlms")
 """Rules that never remove a vector."""
 SELECTING = (*GRADIENT, "krls-t", "fb-krls")
-"""Rules that choose themselves which vector is removed when the budget is full."""
+"""Rules that let a technique choose which vector is removed when the budget is full."""
 
 PENALISED = tuple(
     name for name, each in (TECHNIQUES | PROJECTIONS).items() if not {"squared", "complex"}.isdisjoint(each.keeps)

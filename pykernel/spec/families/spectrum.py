@@ -1,4 +1,4 @@
-"""Sparse spectra with learned frequencies in a spec: rules, what goes together, and the parameters of the kernels."""
+"""Sparse spectra with learned frequencies in a spec: rules, which keys go together, and the parameters of the kernels."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ SOFTMAX = "spectrum-softmax"
 RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Update.NLMS}
 FORM = "sparse-spectrum"
 FREQUENCY_VARIANCE = 0.8
-"""Variance of an angular frequency before the first sample, in parts of 1 / sigma^2; that of a weight is 1.  Measured, as the
-rest, by docs/records.md, spectrum-front."""
+"""Variance of an angular frequency before the first sample, in units of 1 / sigma^2; that of a weight is 1.  Tuned, like the other
+constants, in docs/records.md, spectrum-front."""
 EVEN_LENGTH, EVEN_LENGTHS = 0.7, (0.3, 1.2)
-"""Magnitude of the elements of a frequency that is not drawn: of those with a turned sign, and from the shortest to the longest of others."""
+"""Magnitudes of the elements of frequencies that are not random: with one sign flipped, and (smallest, largest) without."""
 SLOWER = 30.0
-"""Weights go back to zero so much more slowly than their variances to the prior.  If they did not, rare samples would let those
-that no sample holds wander further and further."""
+"""Weights return to zero this many times more slowly than their variances return to the prior.  Without this decay, weights that
+samples rarely determine would drift further and further."""
 HORIZON = 2000
 """Number of latest labels that an output's unit describes."""
 REACH_MOST = 1e9
-"""Largest |x| in parts of sigma: nothing overflows."""
+"""Largest |x| in units of sigma, so that nothing overflows."""
 REHEARSED = 96
 NoiseKey = float | Literal["auto"]
 
 
 class WavesLearning(Learning):
-    """Where the waves begin."""
+    """How many waves there are, and where their frequencies start."""
 
     features: Annotated[int | None, Tried((), 1.5, 1, 64, "whole")] = Field(
         None,
@@ -103,7 +103,7 @@ class SpectrumSpec(stages.StagedSpec):
 
 
 def complain_of_spectrum(spec: Any, refuse: Refuse) -> None:
-    """Refuse a spec without a kernel whose spectrum waves can begin with."""
+    """Refuse a spec without a kernel whose spectrum can initialise the waves."""
     rule, kernel = spec.learning.rule, spec.kernel
     if kernel is None:
         refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel whose spectrum it starts with")
@@ -128,8 +128,8 @@ def block_of(spec: Any) -> int:
 def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
     """Angular frequencies of a Gaussian kernel of width 1, (count, dim), read-only.
 
-    The directions of each ``dim`` of them are orthogonal, and lengths are as those of normal vectors (F. X. Yu et al.,
-    Orthogonal Random Features, 2016): so few frequencies cover all directions.  A seed always gives the same numbers, rounded to
+    The directions of each group of ``dim`` are orthogonal, and lengths are those of normal vectors (F. X. Yu et al.,
+    Orthogonal Random Features, 2016), so that few frequencies cover all directions.  A seed always gives the same numbers, rounded to
     multiples of 2^-16; with a larger count, the first stay the same.
     """
     drawn = random_features(seed, 2 * count, dim)[0]
@@ -150,11 +150,11 @@ def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
 
 
 def even_features(count: int, dim: int) -> np.ndarray:
-    """Angular frequencies of a kernel of width 1 in which no input has a place of its own, (count, dim).
+    """Angular frequencies of a kernel of width 1 that treat all inputs alike, (count, dim).
 
-    A drawn start decides by the order of the columns which of them are learned together.  Here the order changes roundings only:
-    frequencies point along (1, ..., 1), and differ in length; of three to ``count`` inputs there is also one with the sign of each
-    input turned, all of one length.  A Kalman filter turns them apart; steps along the gradient take too long.
+    With a random start, the order of the columns decides which of them are learned together.  Here the order changes only rounding
+    errors: frequencies point along (1, ..., 1) and differ in length.  With three to ``count`` inputs, there is also one frequency for
+    each input with that input's sign flipped, all of one length.  A Kalman filter turns them apart; gradient steps take too long.
     """
     turned = dim if 3 <= dim <= count else 0
     lengths = np.linspace(*EVEN_LENGTHS, count - turned) if count - turned > 1 else np.full(count - turned, EVEN_LENGTH)
@@ -171,7 +171,7 @@ def first_features(rule: str, seed: int, count: int, dim: int) -> np.ndarray:
 
 
 class SpectrumModels:
-    """Sums of few sinusoids whose frequencies learn."""
+    """Sums of a few sinusoids with learned frequencies."""
 
     online = True
     spec = SpectrumSpec
@@ -214,7 +214,7 @@ class SpectrumModels:
         return spec.label_max_abs * unit / PARTS * 2 * weight * count_of(spec)
 
     def _block(self, spec: SpectrumSpec) -> int:
-        """Numbers in a block: without a matrix, a cosine and a sine."""
+        """How many numbers a block has; without a matrix, a cosine and a sine."""
         return block_of(spec) * (spec.dim + 2) if RULES[spec.learning.rule] is Update.EKF else 2
 
     def capacities(self, spec: SpectrumSpec) -> dict[str, int]:
@@ -244,7 +244,7 @@ class SpectrumModels:
             "renewal": 1 - forgetting,
             "shrink": 1 - (1 - forgetting) / SLOWER if RULES[learning.rule] is Update.EKF else 1.0,
             "noise": 0.0 if auto else learning.noise,
-            # each sample changes an element by at most 2.5, and leaves the part forgetting of it; twice that, for rounding
+            # each sample multiplies an element by forgetting and adds at most 2.5; twice that limit, for rounding errors
             "covariance_limit": 5 * float(prior.max()) / (1 - forgetting),
             "eta": learning.eta,
             # frequencies learn dim times as fast as weights
@@ -261,7 +261,7 @@ class SpectrumModels:
 
 
 def _linear_share(spec: SpectrumSpec) -> float:
-    """What an input is multiplied by for the linear part: where sigma is the length of a sample, inputs have the size 1."""
+    """The factor of inputs in the linear part: if sigma is the typical length of a sample, inputs then have size 1."""
     return math.sqrt(spec.dim) / spec.length_scale
 
 

@@ -57,12 +57,12 @@ BUDGETS = {"exact": Budget.EXACT, "drop": Budget.DROP}
 DEFAULT_STEP = {"parametric": "constant", "nonparametric": "normalised", "hybrid": "normalised", "rls": "constant"}
 DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
 DEFAULT_ALD_THRESHOLD = 1e-2
-"""The same in both precisions, so that a model of float64 shows what one of float32 will do."""
+"""The same in both precisions, so that a float64 model shows what a float32 model will do."""
 LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
 """Smallest residual of a stored vector against the other vectors.  A smaller residual would be lost in the rounding
 errors of T (docs/subspaces-on-device.md)."""
 DEAD = 2.0**-20
-"""A column of L counts as zero if its squared length is at most this number times lambda."""
+"""A column of L is treated as zero if its squared length is at most this number times lambda."""
 GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
 """tr G is kept below this number times lambda.  Up to this trace, G + lambda I has a Cholesky factor."""
 CENSOR_STEP = 0.05
@@ -374,12 +374,12 @@ class SubspaceModels(Models):
         )
 
     def _branches(self, spec: OkfebSpec) -> dict[str, Any]:
-        """Parameters that are choices: which branches of the kernels are left."""
+        """Parameters that are choices: they decide which branches of the kernels remain."""
         subspace = spec.subspace
         return {
             "separates": False,  # a head learns 1 and -1
             "scales": True,  # it works on a copy of the input
-            "hears_other": spec.interval is not None,  # the subspace learns before the label is heard
+            "hears_other": spec.interval is not None,  # the subspace learns before it gets the label
             "update": UPDATES[subspace.update],
             "step": Step.CONSTANT if subspace.update == "rls" else STEPS[step_of(spec)],
             "budget": BUDGETS[subspace.budget],
