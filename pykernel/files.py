@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and opened without blocking or refused.  All results are written here.
+"""Files: written completely or not at all, and opened only if reading cannot block.  All results are written here.
 
     with whole_file("table.csv") as file:
         file.write(b"...")
@@ -124,7 +124,7 @@ class _Staging:
             os.close(self.held.popitem()[1])
 
     def finish(self) -> None:
-        """Put all files in place.  If one of them fails, the files before it are undone."""
+        """Put all files in place.  If one of them fails, the old files are put back."""
         several, done = len(self.parts) > 1, list[tuple[Path, Path | None]]()
         try:
             for part in self.parts:
@@ -161,7 +161,7 @@ def all_or_none(folder: Path | None = None) -> Iterator[None]:
     """Files that the block writes with ``whole_file`` are put in place together when the block ends; none if it raises.
 
     If the process is killed meanwhile, every file is whole, either old or new.
-    folder: is made if it is missing.  Until the block ends, another run with the same folder waits, and reports this.
+    folder: is made if it is missing.  Until the block ends, another run with the same folder waits, and says so.
     """
     outer = _staging.get()
     with contextlib.nullcontext(outer) if outer is not None else _staged() as staging:

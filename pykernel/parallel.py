@@ -91,7 +91,7 @@ class Workers:
     expect: the total number of tasks, if it is known in advance and larger than that of one ``run``.
 
     An interrupt (or any exception) ends the workers at once.  Processes are spawned: a
-    script whose own functions are the tasks needs ``if __name__ == "__main__":``.
+    script that defines the task's function needs ``if __name__ == "__main__":``.
 
     If a worker dies, the unfinished tasks are run again, up to ``REPEATS`` times.
 
@@ -114,7 +114,7 @@ class Workers:
         self.computed = 0
         """The number of tasks that were run."""
         self.seconds: dict[str, float] = {}
-        """The key of each task that was run -> how long that took."""
+        """The key of each task that was run -> the seconds that it took."""
         self._submit: Callable[[Task], Any] | None = None
         self._end = contextlib.ExitStack()
         self._bar = TaskBar(title, expect)
@@ -134,8 +134,8 @@ class Workers:
     def run(self, tasks: Sequence[Task], until: float = math.inf, least: int = 0) -> list[Any]:
         """The tasks' results, in the order of the tasks.
 
-        Each result is kept as soon as it is there.  Equal tasks run once.
-        until: a time of ``time.monotonic``.  Tasks that are unfinished then are given up, and their results are None.
+        Each result is kept as soon as it is known.  Equal tasks run once.
+        until: a time of ``time.monotonic``.  Tasks that are not finished by then are abandoned; their results are None.
         least: the number of tasks to wait for even after that time.
         """
         keys = [task_key(task) for task in tasks]

@@ -104,7 +104,7 @@ def duration(seconds: float) -> str:
 
 
 def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """A sentence for the result of ``host.scores.verdict``: which is better, by which factor, and both errors.
+    """A sentence for the result of ``host.scores.verdict``: which predictor is better, by which factor, and both errors.
 
     shown: formats an error.
     """
@@ -335,7 +335,7 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
 
 
 def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
-    """How many inputs are missing, and what stands in for them."""
+    """How many inputs are missing, and what replaces them."""
     by = {"mean": "the mean", "hold": "the latest value"}[found["by"]]
     listed = sorted(found["columns"].items(), key=lambda item: -item[1])
     columns = ", ".join(f"{name}: {count:,}" for name, count in listed[:most]) + (", …" if len(listed) > most else "")
@@ -480,7 +480,7 @@ def finite(value: Any) -> Any:
 
 
 def misses(row: Mapping[str, Any]) -> str:
-    """A monitor, the estimated part of faults that it misses, its part of false alarms, and its size."""
+    """A monitor, the estimated share of faults that it misses, its false-alarm rate, and its size."""
     told = row["learning"]
     missed = f"misses {rate(told['error'])} ± {rate(told['within'])} of such faults"
     return (
@@ -536,7 +536,7 @@ def of_simple(found: Mapping[str, Any] | None) -> str:
 
 
 def told_of(row: Mapping[str, Any], measure: str = "", own: float | None = None) -> str:
-    """A model, the error that it promises, its bytes and instructions.  own: its error on the rows that chose it, as a table shows it."""
+    """A model, its expected error, bytes and instructions.  own: its error on the rows that chose it, as a table shows it."""
     calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
     error = error_and_deviation(row["promise"])
     if own is not None and not _alike(own, row["promise"]["error"]):
@@ -619,7 +619,7 @@ def gapped(errors: Mapping[str, float]) -> str | None:
 
 
 def question(report: Mapping[str, Any]) -> str:
-    """Which question decides between a model that learns and one that does not."""
+    """The question that decides between a model that learns and one that does not."""
     if report["labels"] is not None:
         return {"always": "the label follows each answer", "never": "the device gets none"}[report["labels"]]
     if report["undecided"]:

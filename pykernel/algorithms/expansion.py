@@ -2,10 +2,9 @@
 
 The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are constants.  Only w is learned.  It is zero
 before the first sample: until then the answers are those of the frozen model (``pykernel.algorithms.frozen``), to the bit.  The
-features
-phi are the k(v_i, x) and the constant 1.  Weights are learned as in ``pykernel.algorithms.linear`` by normalised least mean
-squares, or by recursive least squares that forget back to the prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria,
-Kernel Recursive Least-Squares Tracker, 2012, III.A):
+features phi are the k(v_i, x) and the constant 1.  Weights are learned as in ``pykernel.algorithms.linear`` by normalised least
+mean squares, or by recursive least squares that forget back to the prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I.
+Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
 
     w + P phi e / (1 + phi'P phi),  P <- lambda (P - P phi phi'P / (1 + phi'P phi)) + (1 - lambda) P_0,  P_0 = prior_variance I.
 
@@ -15,9 +14,8 @@ direction, and no square root is needed.
 
 Classes can also be learned by their probabilities p = softmax(f).  -log p_y has the gradient (p_c - 1_y) phi, and second
 derivatives of at most about 1/4 (D. Boehning, Multinomial logistic regression algorithm, 1992): with 1/4, Newton's step is that
-of least squares
-for the error e_c = 4 (1_y - p_c).  Two classes share one function, the log odds of the second; probabilities are computed from
-half of it.  A class that was not trained is never predicted before its first label.
+of least squares for the error e_c = 4 (1_y - p_c).  Two classes share one function, the log odds of the second; probabilities
+are computed from half of it.  A class that was not trained is never predicted before its first label.
 
 Where labels are numbers, f_0 is subtracted from them first, so every stage sees the residual of the trained function.  So this
 model has its own ``respond`` instead of the frame's.

@@ -3,9 +3,9 @@
 The expert learns labels from inputs in fixed units: the moving scale of the standardiser would spoil least squares.  If inputs
 are scaled by given numbers, these are its units.  The latest known label may be another input, clipped, in units of the first
 labels' deviation.  If labels come late, it is the one that was known when the sample was asked for.  The covariance P = U D U'
-is kept by its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977,
-V.3), so that P is always positive semidefinite: U is a unit upper triangle, and D is not negative.  With many inputs, only
-blocks of P are kept: each block learns the label as if the uncertainty of all other blocks were noise.  That takes O(D).
+is kept by its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977, V.3), so that P is always
+positive semidefinite: U is a unit upper triangle, and D is not negative.  With many inputs, only blocks of P are kept: each
+block learns the label as if the uncertainty of all other blocks were noise.  That takes O(D).
 
 Both the model and the expert are judged by their recent squared errors a and b: the answer is their mean with the weights
 a^-8 and b^-8.  So if one has twice the error of the other, its weight is 1/65,536 of the other's, and two equally good ones are averaged.
@@ -147,9 +147,7 @@ class ExpertConfig(Config):
     in_blocks: bool  # whether the covariance is kept within blocks of inputs only
     expert_limit: Real  # largest weight
     compared_most: Index  # 1 more than the horizon of the mean squared errors
-    sharpens: (
-        bool  # for classes: whether the sharpness of the model's functions is learned; else they are log odds
-    )
+    sharpens: bool  # for classes: whether the sharpness of the model's functions is learned; else they are log odds
 
     tunable = frozenset("expert_forgetting expert_growth expert_limit compared_most".split())
 

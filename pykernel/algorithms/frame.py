@@ -144,7 +144,7 @@ def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def interval(m: Framed, x: Real[DIM], bounds: Real[OUTPUTS * 2]) -> Index:
-    """Write to bounds the interval in which the label of x should be: first the lower ends of all outputs, then the upper ends.
+    """Write to bounds the interval that should contain the label of x: first the lower ends of all outputs, then the upper ends.
 
     Until the errors of 20 labels are known, it covers every possible label.  O(answer).
     Returns DONE, or REFUSED_INPUT with bounds unchanged.

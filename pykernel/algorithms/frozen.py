@@ -1,4 +1,4 @@
-"""Models that were trained elsewhere: expansions in tables, of one or several functions, and decisions among classes.
+"""Models that were trained elsewhere: tables of kernel expansions with one or several functions, and decisions between classes.
 
 f_o(x) = sum_i weights_io k(v_i, x) + bias_o.  Support vector machines with more than two classes have one function for
 each pair of them (C.-C. Chang, C.-J. Lin, LIBSVM: A Library for Support Vector Machines, 2011, section 7).
@@ -42,9 +42,9 @@ from pykernel.dialect.program import LabelKind, Program
 class Decision(IntEnum):
     """What the functions are, and what a prediction writes."""
 
-    FUNCTIONS = 0  # one for each output: their values
-    OVO = 1  # one for each pair of classes: their values
-    OVO_VOTE = 2  # the same: for each class its votes, and a part of one for how clear they were
+    FUNCTIONS = 0  # one function for each output; writes their values
+    OVO = 1  # one function for each pair of classes; writes their values
+    OVO_VOTE = 2  # the same functions; writes each class's votes, plus a part of a vote for how clear they were
 
 
 class FrozenWork(Struct):
@@ -57,12 +57,12 @@ class FrozenWork(Struct):
 
 
 class FunctionsConfig(Config):
-    """Which functions there are, and what becomes of them: choices for models in reals and in whole numbers."""
+    """Which functions there are, and how they are used, in floating-point and int16 models."""
 
     decision: Decision
     products: bool  # whether distances are computed from products
     single: bool  # whether there is one function
-    breaks_ties: bool  # pairs: whether of classes with equal votes the clearer wins, not the first
+    breaks_ties: bool  # pairs: whether the clearer of two classes with equal votes wins, instead of the first
     calibrated: bool  # whether functions give probabilities
     clamps: bool  # whether predictions are kept between low and high
 
@@ -90,7 +90,7 @@ class FrozenModel(Model):
 
 @kernel
 def add_part(m: FrozenModel, f: Index, i: Index, o: Index, k: Real, n: Index) -> None:
-    """Add weight o of vector i times the kernel value k to function f.  n: in whole numbers, k is divided by 2^n."""
+    """Add weight o of vector i times the kernel value k to function f.  n: in int16 models, k is divided by 2^n."""
     m.f[f] += (m.rows[i, 1 + len(m.vectors[0]) + o] if m.products else m.weights[i, o]) * k
 
 
@@ -114,13 +114,13 @@ def share(m: FrozenModel, i: Index, k: Real, n: Index) -> None:
 
 @kernel
 def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
-    """sum_i weights_i 2^(row_i (1, x)), less the powers of two that shift takes off.  O(N (D + W)).
+    """sum_i weights_i 2^(row_i (1, x) - k), where shift = ROUNDING - k for an integer k.  O(N (D + W)).
 
-    shift: ROUNDING less a whole number.  Adding it rounds a sum to a whole one and takes that off, both at once.
+    Adding shift to an exponent rounds it to an integer and subtracts k, both at once.
     """
     if m.single:
         total = real(0)
-        # two rows in a turn, because their sums do not depend on each other
+        # two rows per turn, because their sums do not depend on each other
         for i in range(0, len(m.rows), 2):
             t = m.rows[i, 0]
             u = m.rows[i + 1, 0]
@@ -148,7 +148,7 @@ def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
     zero(m.f, len(m.f))
     # above the limit all kernel values are zero; the condition also holds for a sum that overflows
     if square <= m.square_limit:
-        # the whole part of the square is subtracted in each exponent's rounding, the rest at the end
+        # the integer part of the square is subtracted when each exponent is rounded, the rest at the end
         whole = real(truncate(square + real(0.5)))
         sum_by_products(m, x, ROUNDING - whole)
         rest = exp2_rounded(whole - square, ROUNDING)
@@ -190,7 +190,7 @@ def count_votes(m: FrozenModel) -> None:
 
 @kernel
 def weigh_votes(m: FrozenModel) -> None:
-    """Add a part below 1/2 to each class's votes that says how clear they were, as scikit-learn's decision_function."""
+    """Add a part below 1/2 to each class's votes that says how clear they were, like scikit-learn's decision_function."""
     for a in range(len(m.votes)):
         clear = real(0)
         # (b, a) for b < a; (0, a) is the first
@@ -237,8 +237,7 @@ def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
     """The class with the largest function at x; below 0: why the input was refused.
 
-    It asks predict, and so does ask_probability: where all is in one function of C, GCC 12 unrolls the loop over inputs more
-    often.
+    This calls predict, like ask_probability: in a single C function, GCC 12 would unroll the loop over inputs more often.
     """
     refused = predict(m, x, m.y)
     if refused < 0:
@@ -248,7 +247,7 @@ def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
 
 @kernel
 def most_voted(m: FrozenModel) -> Index:
-    """The class that wins against most others; of classes that win as often, the first one or the clearest."""
+    """The class that wins against most others; ties go to the first class or to the clearest."""
     if m.breaks_ties:
         weigh_votes(m)
     best = 0
@@ -273,7 +272,7 @@ def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
 
 @kernel
 def ask_probability(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> Index:
-    """Write the probability of each class at x to p (Platt, Probabilities for SV Machines, 1999); of several their sum is 1.
+    """Write the probability of each class at x to p (Platt, Probabilities for SV Machines, 1999); they sum to 1.
 
     O(answer).
     Returns DONE, or REFUSED_INPUT with p unchanged.

@@ -40,7 +40,7 @@ class Framed(Covered):
 
 @placeholder
 def answer(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), the rule's own answer to an input as it sees it."""
+    """y = f(x), the rule's own answer to an input as the rule sees it."""
 
 
 @placeholder

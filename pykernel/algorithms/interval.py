@@ -1,13 +1,13 @@
 """Intervals around the answers: adaptive conformal inference (I. Gibbs, E. Candes, Adaptive Conformal Inference Under
 Distribution Shift, 2021), for any rule.
 
-The half width is z rms(e) e^s.  e is the label minus the complete answer, which the model gave before it learned the label; z is
-that of a normal distribution, so that s = 0 is right for normal errors.  After a label beyond the interval s grows by pace
-times the level, after one within it shrinks by pace times the rest: s stands still only if the part of labels within the
-interval is the level.  So the interval needs no distribution, no variance, and two numbers for each output.
+The half width is z rms(e) e^s.  e is the label minus the complete answer that the model gave before it learned the label.  z is
+the quantile of the normal distribution, so that s = 0 is right for normal errors.  After a label outside the interval, s grows
+by pace times the coverage; after a label inside, it shrinks by pace times 1 - coverage.  So s stands still only if the fraction
+of labels inside equals the coverage.  The interval needs no assumption about the distribution, and two numbers for each output.
 
-The sum of these steps is the change of s: the part of the labels within is off the level by at most that change, divided by
-pace and the number of labels.  So the pace is larger at first.
+The sum of these steps is the change of s.  So the fraction of labels inside differs from the coverage by at most that change,
+divided by pace and the number of labels.  This is why the pace is larger at first.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, exp_negative
@@ -33,9 +33,9 @@ from pykernel.dialect import (
 )
 
 INTERVAL_KNOWN = 20
-"""Errors are known after so many labels.  Before, every label that is accepted is possible."""
+"""Errors are known after this many labels.  Before, the interval covers every label that is accepted."""
 ASKED = 16
-"""So many answers wait for their labels at a time: where labels come late, an interval needs more errors than one answer gives."""
+"""Number of answers that can wait for their labels: with late labels, an interval needs the errors of more than one answer."""
 STRETCH_MOST = 4
 """Largest |s|."""
 E_TO_STRETCH_MOST = Constant(54.598150033144239078)
@@ -43,34 +43,34 @@ E_TO_STRETCH_MOST = Constant(54.598150033144239078)
 
 
 class Interval(Struct):
-    """What is known of the errors of the whole answer."""
+    """Statistics of the errors of the complete answer."""
 
     error_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of the squared errors
-    # s: the half width is e^s times what it is for normal errors
+    # s: the half width is e^s times that for normal errors
     stretch: between(Real[OUTPUTS], -STRETCH_MOST, STRETCH_MOST)
-    errors_known: between(Index, 0, "gain_horizon")  # number of errors behind these, at most their horizon
-    # where labels come late: whole answers that wait for theirs, marks of their samples, and calls since they were given; 0: none
+    errors_known: between(Index, 0, "gain_horizon")  # number of errors in these statistics, at most their horizon
+    # for late labels: complete answers that wait, marks of their samples, and calls since the answers were given; 0: none
     asked: between(Real[ASKED, OUTPUTS], -ANSWER_MOST, ANSWER_MOST)
     asked_mark: between(Real[ASKED], -ANSWER_MOST, ANSWER_MOST)
     asked_wait: between(Index[ASKED], 0, LONGEST)
-    unasked: between(Index, 0, LONGEST)  # calls since the last of them was given
+    unasked: between(Index, 0, LONGEST)  # calls since the latest of these answers was given
 
 
 class IntervalWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    answered: Real[OUTPUTS]  # the whole answer before the sample was learned, or when its label was expected
-    asked_slot: between(Index, -1, ASKED - 1)  # which of the answers that wait the label judges; -1: none
+    answered: Real[OUTPUTS]  # the complete answer before the sample was learned, or when its label was expected
+    asked_slot: between(Index, -1, ASKED - 1)  # which of the waiting answers the label judges; -1: none
 
 
 class IntervalConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
     covers: bool  # whether there is an interval around each answer
-    hears_other: bool  # whether the rule hears an answer other than that which it gave, and so must be asked before
-    coverage: Real  # part of the labels that the interval should cover
+    hears_other: bool  # whether the rule learns from another answer than it gave, so that it must be asked before
+    coverage: Real  # fraction of the labels that the interval should cover
     normal_width: Real  # half width of the interval for normal errors of variance 1
-    pace: Real  # how fast s follows, once the errors' mean describes as many labels as it ever does
+    pace: Real  # how fast s follows, once the mean of the errors has reached its horizon
 
     tunable = frozenset("coverage normal_width pace".split())
 
@@ -83,7 +83,7 @@ class Covered(Advised):
 
 @kernel
 def half_width(m: Covered, o: Index) -> Real:
-    """Half the width of the interval of output o, in 2^-40 of the label's limit."""
+    """Half the width of the interval of output o, in units of 2^-40 of the label's limit."""
     s = bounded(m.stretch[o], real(STRETCH_MOST))
     rms = sqrt(clipped(m.error_power[o], real(0), LARGEST_POWER))
     return (m.normal_width * rms) * (E_TO_STRETCH_MOST * exp_negative(s - real(STRETCH_MOST)))
@@ -91,13 +91,13 @@ def half_width(m: Covered, o: Index) -> Real:
 
 @kernel
 def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
-    """Write the ends of the intervals around the answers y: first all lower ones, then all upper ones."""
+    """Write the ends of the intervals around the answers y: first all lower ends, then all upper ends."""
     for o in range(len(y)):
         half = m.label_limit * (PART_OF_LIMIT * half_width(m, o))
         low = y[o] - half
         high = y[o] + half
         if m.errors_known[0] < INTERVAL_KNOWN:
-            # the answer may be beyond what a label can be
+            # the answer may be outside the range of labels
             low = -m.label_limit if y[o] > -m.label_limit else y[o]
             high = m.label_limit if y[o] < m.label_limit else y[o]
         if m.clamps:
@@ -109,7 +109,7 @@ def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
 
 @kernel
 def wait_asked(m: Covered) -> None:
-    """One more call while answers wait; one that waits too long is given up."""
+    """Count one more call while answers wait, and drop answers that have waited too long."""
     if m.unasked[0] < LONGEST:
         m.unasked[0] += 1
     for i in range(len(m.asked_wait)):
@@ -122,7 +122,7 @@ def wait_asked(m: Covered) -> None:
 
 @kernel
 def free_slot(m: Covered) -> Index:
-    """Where one more answer can wait, -1 if nowhere.  Where it is known how long labels take, answers wait in equal distances."""
+    """A free slot for one more answer, or -1.  Once the delay of labels is known, waiting answers are evenly spaced."""
     if m.unasked[0] < floor_shift(m.last_wait[0], 4):
         return -1
     for i in range(len(m.asked_wait)):
@@ -133,7 +133,7 @@ def free_slot(m: Covered) -> Index:
 
 @kernel
 def find_asked(m: Covered, mark: Real) -> None:
-    """m.asked_slot: which of the answers that wait is that to the sample with this mark."""
+    """Write to m.asked_slot which waiting answer belongs to the sample with this mark; -1: none."""
     m.asked_slot[0] = -1
     for i in range(len(m.asked_wait)):
         waited = m.asked_wait[i]
@@ -143,7 +143,7 @@ def find_asked(m: Covered, mark: Real) -> None:
 
 @kernel
 def recall(m: Covered, x: Real[DIM], k: Real[OUTPUTS]) -> None:
-    """m.answered: the whole answer, of which the rule's own part was k.  x: the input as the rule sees it.
+    """Write the complete answer to m.answered, given the rule's own part k.  x: the input as the rule sees it.
 
     The stages and the expert have not learned the sample yet.  O(D) for each output.
     """
@@ -159,7 +159,7 @@ def recall(m: Covered, x: Real[DIM], k: Real[OUTPUTS]) -> None:
 
 @kernel
 def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Learn how far the labels y were from the whole answer.
+    """Learn how far the labels y were from the complete answer.
 
     x: the input as the rule sees it; k: what the rule answered.  O(D) for each output.
     """
@@ -187,7 +187,7 @@ def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS])
 
 @kernel
 def valid_interval(m: Covered) -> Bool:
-    """Whether labels can have led to these intervals."""
+    """Whether labels could have led to these intervals."""
     for o in range(len(m.stretch)):
         if m.errors_known[0] == 0 and m.error_power[o] != real(0):
             return False
@@ -198,7 +198,7 @@ def valid_interval(m: Covered) -> Bool:
 
 @kernel
 def forget_interval(m: Covered) -> None:
-    """Nothing is known of errors, and no answer waits."""
+    """Forget the errors and the waiting answers."""
     m.errors_known[0] = 0
     m.unasked[0] = 0
     for i in range(len(m.asked_wait)):

@@ -198,14 +198,13 @@ def _one(reach: Reach) -> float:
 
 @dataclass(frozen=True)
 class KernelRule:
-    """What a kernel brings.
+    """A kernel function and its properties.
 
-    says: k(a, b).  value: its kernel, in the dialect.  hidden: whether it is no kernel but a unit of a network's hidden layer, or a
-    random feature, whose value also takes the offset of a.  keys: of [kernel], for which it has a use; "normalise": it can be divided
-    by sqrt(k(a, a) k(b, b)).  step: the largest number on
-    the way to a value, and most: the largest |value|, for inputs within reach.  unit: whether k(x, x) is 1 for every x.
-    definite: whether it is positive definite.  fades: whether its
-    parameter is ``rate``, not ``gamma``.  length: of a function of gamma |a - b|, gamma for a length scale of 1.
+    says: k(a, b).  value: its kernel in the dialect.  hidden: whether it is not a kernel but a unit of a network's hidden layer, or
+    a random feature, whose value also depends on the offset of a.  keys: the keys of [kernel] that it uses; "normalise": it can be
+    divided by sqrt(k(a, a) k(b, b)).  step: the largest intermediate number, and most: the largest |value|, for inputs within
+    reach.  unit: whether k(x, x) is 1 for every x.  definite: whether it is positive definite.  fades: whether its parameter is
+    ``rate``, not ``gamma``.  length: for a function of gamma |a - b|, the gamma of length scale 1.
     """
 
     name: str
@@ -306,7 +305,7 @@ def own_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
-    """k(a, b) of scaled inputs.  O(D)."""
+    """k(a, b) for scaled inputs.  O(D)."""
     if q.normalises:
         return cosine_similarity(plain_value(q, a, b), plain_value(q, a, a), plain_value(q, b, b))
     return own_value(q, a, b)
@@ -320,12 +319,12 @@ def compared(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @_by_function({name: rule for name, rule in KERNEL_RULES.items() if rule.hidden}, compared)
 def feature_value(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
-    """The value at b of the feature of a vector a, with its offset, of scaled inputs.  O(D)."""
+    """The feature of a vector a with its offset, evaluated at b, for scaled inputs.  O(D)."""
 
 
 @kernel
 def self_value(q: KernelConfig, a: Real[DIM]) -> Real:
-    """k(a, a) of scaled inputs.  O(D), or O(1) where k(a, a) is always 1."""
+    """k(a, a) for scaled inputs.  O(D), or O(1) where k(a, a) is always 1."""
     if q.unit and not q.normalises:
         return real(1)
     return kernel_value(q, a, a)

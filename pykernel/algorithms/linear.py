@@ -1,13 +1,13 @@
-"""Linear models f(x) = sum_k w_k phi_k(x): the cheapest comparison, and the right choice for linear functions.
+"""Linear models f(x) = sum_k w_k phi_k(x): the cheapest baseline, and the right choice for linear functions.
 
-The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random
-Features for Large-Scale Kernel Machines, 2007), and last of all the constant 1.  Weights are learned by normalised
-least mean squares, or by recursive least squares.  Of inputs and their products
-the latter takes what inputs differ from those of the first sample.  A pressure of 1013 hPa that varies by 1 is else nearly the same
-feature as the constant, and float32 has no digits for what differs.  The functions f are the same ones.  It minimises, sample by sample,
-sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the features is
-kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman, Factorization Methods for Discrete Sequential
-Estimation, 1977, V.4): in float32 P itself soon loses its positive definiteness.  Several outputs share it.
+The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random Features
+for Large-Scale Kernel Machines, 2007), and the constant 1 at the end.  Weights are learned by normalised least mean squares, or
+by recursive least squares.  For inputs and their products, recursive least squares uses the differences from the inputs of the
+first sample.  Otherwise a pressure of 1013 hPa that varies by 1 would be nearly the same feature as the constant, and float32
+lacks the digits for the difference.  The possible functions f stay the same.  Recursive least squares minimises, sample by
+sample, sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the features
+is kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman, Factorization Methods for Discrete Sequential
+Estimation, 1977, V.4): in float32 P itself soon loses its positive definiteness.  Several outputs share P.
 """
 
 from enum import IntEnum
@@ -36,16 +36,16 @@ from pykernel.dialect import (
 
 
 class LinearStatus(IntEnum):
-    """What only linear models return."""
+    """Statuses that only linear models return."""
 
-    RESTARTED = 8  # the model held what learning cannot give, or diverged: it has forgotten all samples, also this one
+    RESTARTED = 8  # the model diverged or had an impossible state: it has forgotten all samples, including this one
     REFUSED_WEIGHT = -3  # a weight would leave its range: learning diverges.  Call reset
 
 
 class Gain(IntEnum):
     """How far, and in which direction, an error moves the weights."""
 
-    NLMS = 0  # eta phi / |phi|^2 (J. Nagumo, A. Noda 1967); |phi|^2 is 1 or more, for the constant
+    NLMS = 0  # eta phi / |phi|^2 (J. Nagumo, A. Noda 1967); |phi|^2 is at least 1, because of the constant
     RLS = 1  # P phi / (lambda + phi'P phi)
 
 
@@ -64,7 +64,7 @@ class Linear(Struct):
     weights: between(Real[OUTPUTS, FEATURES], "-weight_limit", "weight_limit")
     # L of the inverse correlation matrix P = L L', packed
     root: between(Real[FEATURES * (FEATURES + 1) // 2], "-root_limit", "root_limit")
-    # inputs of the first sample that was learned: features are made of what inputs differ from these
+    # inputs of the first learned sample: features are computed from the inputs minus these
     origin: between(Real[DIM], "-origin_limit", "origin_limit")
     # 0: nothing was learned, P is prior_variance I, root and origin are zero; 1: a sample was learned
     started: between(Index, 0, 1)
@@ -77,8 +77,8 @@ class LinearWork(Struct):
     f: Real[FEATURES]  # L'phi
     g: Real[FEATURES]  # P phi
     p: Real[FEATURES]  # the diagonal of P
-    narrowing: Real[FEATURES]  # by what the columns of L are multiplied
-    share: Real[FEATURES]  # and what they lose of others
+    narrowing: Real[FEATURES]  # factors of the columns of L
+    share: Real[FEATURES]  # and how much of the later columns is subtracted
 
 
 class LinearConfig(Config):
@@ -87,15 +87,15 @@ class LinearConfig(Config):
     gain: Gain
     feature_kind: FeatureKind
     forgets: bool  # whether forgetting < 1
-    centres: bool  # whether features are made of the inputs less those of the first sample
+    centres: bool  # whether features are computed from the inputs minus those of the first sample
     origin_limit: Real  # largest |input| that the rule sees
     eta: Real  # learning rate
     forgetting: Real  # lambda: each new sample multiplies the weight of all earlier ones by this factor
     start: Real  # square root of prior_variance
-    trace_limit: Real  # forgetting pauses when P's trace is above
+    trace_limit: Real  # forgetting pauses while P's trace is above this
     root_limit: Real  # limit above every element of P's square root
     amplitude: Real  # sqrt(2 / number of random features)
-    frequencies: Real[FEATURES - 1, DIM]  # turns of each random feature for each unit of an input
+    frequencies: Real[FEATURES - 1, DIM]  # turns of each random feature per unit of each input
     phases: Real[FEATURES - 1]  # turns of each random feature where all inputs are zero
     weight_limit: Real  # largest |w_k| that is stored
 
@@ -216,9 +216,9 @@ def revised(m: LinearModel, o: Index, k: Index) -> Real:
 
 @kernel
 def shift(m: LinearModel, gain: Real) -> Index:
-    """Move the weights by gain times the errors, all or none of them: DONE, or REFUSED_WEIGHT.  O(F) for each output.
+    """Move all weights by gain times the errors, or none.  Returns DONE or REFUSED_WEIGHT.  O(F) for each output.
 
-    The weights of a single output take the features' place until all of them are known.
+    The new weights of a single output overwrite the features until all of them are known.
     """
     if m.single:
         m.error[0] = m.error[0] * gain
@@ -263,7 +263,7 @@ def learn_by_gradient(m: LinearModel) -> Index:
 def bring_back(m: LinearModel) -> None:
     """Reduce the largest variance in P to its start value, as if that weight had been measured.  O(F^2).
 
-    The noise is such that p = P_kk becomes start^2.
+    The noise of that measurement is such that p = P_kk becomes start^2.
     """
     k = 0
     row = 0
@@ -338,7 +338,7 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
 def valid_root(m: LinearModel) -> Bool:
     """Whether L and the origin are zero before the first sample.  O(F^2)."""
     if m.started[0] != 0:
-        # rows become longer only where the trace is below its limit
+        # rows become longer only while the trace is below its limit
         return rows_within(m.root, len(m.phi), real(0.75) * m.root_limit * m.root_limit)
     if m.centres and not all_zero(m.origin, len(m.origin)):
         return False
@@ -356,7 +356,7 @@ def blank(m: LinearModel) -> Bool:
 
 @kernel
 def keeps(m: LinearModel) -> Bool:
-    """Whether learning could have led to this state: nothing was learned too early.  O(F), with RLS O(F^2)."""
+    """Whether learning could have led to this state: nothing is stored before the first sample.  O(F), with RLS O(F^2)."""
     if m.gain == Gain.NLMS:
         return True
     return valid_root(m) and (m.started[0] != 0 or blank(m))

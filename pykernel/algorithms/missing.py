@@ -1,8 +1,8 @@
-"""Missing inputs: a program around another whose samples are completed before anything else.
+"""Missing inputs: a program around another one that completes each sample first.
 
-An input that is NaN is missing.  What stands in for it is the input's running mean, its given center, or its latest value;
-before the first value of an input that is 0.  The model behind sees whole samples only.  What is missing enters no
-statistics of that input (``pykernel.algorithms.stages``).
+An input that is NaN is missing.  It is replaced by the input's running mean, its given center, or its latest value; a mean or a
+latest value is 0 before the first value of the input.  The inner model only sees complete samples.  Missing values do not enter
+the statistics of their input (``pykernel.algorithms.stages``).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Entry, Program
 
 Answer = Variable("Answer")
-"""What a question of the model behind writes."""
+"""What a question of the inner model writes."""
 Truth = Variable("Truth")
-"""A label of the model behind."""
+"""A label of the inner model."""
 
 
 class Completed(Struct):
@@ -57,17 +57,17 @@ class CompletingGiven(Model):
 
 @placeholder
 def ask_whole(m: Completing, x: Real[DIM], y: Answer) -> Index:
-    """A question of the model behind."""
+    """A question of the inner model."""
 
 
 @placeholder
 def learn_whole(m: Completing, x: Real[DIM], y: Truth) -> Index:
-    """An update of the model behind."""
+    """An update of the inner model."""
 
 
 @placeholder
 def learn_whole_alone(m: Completing, x: Real[DIM]) -> Index:
-    """An update of the model behind, where there are no labels."""
+    """An update of the inner model if there are no labels."""
 
 
 @kernel
@@ -78,7 +78,7 @@ def is_missing(value: Real) -> Bool:
 
 @kernel
 def stand_in(m: Staged, j: Index) -> Real:
-    """What stands in for input j.  Before its first value that is its mean, which is 0 then."""
+    """The replacement for input j.  Before its first value this is its mean, which is then 0."""
     if m.keeps_latest:
         if m.values_seen[j] > 0:
             return m.latest_input[j]
@@ -113,7 +113,7 @@ def complete_by_center(m: CompletingGiven, x: Real[DIM]) -> None:
 
 @kernel
 def is_there(x: Real[DIM]) -> Bool:
-    """Whether at least one input is there.  O(D)."""
+    """Whether at least one input is present.  O(D)."""
     for j in range(len(x)):
         if not is_missing(x[j]):
             return True
@@ -151,11 +151,11 @@ LEARNED = "{} A sample without any input is refused with REFUSED_INPUT."
 
 @functools.cache
 def with_stand_ins(inner: Program, what: str) -> Program:
-    """The program around another; once for each.  what: words for what stands in for an input."""
+    """The program around another one, built once.  what: the words for what replaces an input."""
     told = ASKED.format(what)
     structs = (*inner.structs, Completed)
     around: Any = type("CompletedModel", (Model,), {"parts": (*structs, *inner.configs)})
-    # what other functions call is the model behind, under another name
+    # the functions of the inner model, renamed, for the others to call
     behind = {
         entry.kernel: substitute(entry.kernel, {}, alias=f"{entry.kernel.name}_whole")
         for entry in inner.entries

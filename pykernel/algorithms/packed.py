@@ -8,8 +8,8 @@ from pykernel.algorithms.elementary import bounded
 from pykernel.dialect import Bool, Index, Real, floor_shift, kernel, real, sqrt
 
 MOST = 65535
-"""Rows of the largest triangle whose places an Index can count.  A GCC that knows that there are never more counts no turns beside its
-pointers: in the innermost loops this saves an instruction of ten."""
+"""Number of rows of the largest triangle whose places an Index can count.  If GCC knows that there are never more, it needs no
+loop counter in addition to its pointers, which saves one instruction in ten in the innermost loops."""
 
 
 @kernel
@@ -20,13 +20,14 @@ def row_of(i: Index) -> Index:
 
 @kernel
 def odd(n: Index) -> Index:
-    """1 if n is odd, else 0.  Rows are taken two in a turn; of an odd number the first one goes alone, which is the shortest."""
+    """1 if n is odd, else 0.  Rows are processed in pairs; if their number is odd, the first one, which is the shortest, is
+    processed alone."""
     return n - 2 * floor_shift(n, 1)
 
 
 @kernel
 def few(n: Index) -> Index:
-    """n, of which a compiler then knows that it is no large number."""
+    """n, limited to MOST so that the compiler knows that it is not larger."""
     return n if n < MOST else MOST
 
 
@@ -34,7 +35,7 @@ def few(n: Index) -> Index:
 def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> None:
     """Replace z by L^-1 z.  l has the reciprocals of L's diagonal.  No result exceeds the limit.  O(n^2 / 2).
 
-    Two rows in a turn, so that z is read half as often.
+    Rows are processed in pairs, so that z is read half as often.
     """
     rows = few(n)
     alone = 0
@@ -60,7 +61,7 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
 def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, limit: Real) -> None:
     """Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  out is limited.  O(n^2 / 2).
 
-    Two rows in a turn, so that out is read and written half as often.
+    Rows are processed in pairs, so that out is read and written half as often.
     """
     for j in range(n):
         out[j] = z[j]
@@ -86,7 +87,7 @@ def factorise(
     """Factorise g + shift I = L L'.  Write L to l, which may be g, with the reciprocals of L's diagonal.  O(n^3 / 6).
 
     If a pivot is at most least + part g_ii, ``instead`` is used as its reciprocal; 0 gives a column of zeros.
-    No element beside the diagonal exceeds the limit, for any g.
+    No off-diagonal element exceeds the limit, for any g.
     """
     row = 0
     for i in range(n):
@@ -108,7 +109,7 @@ def factorise(
 def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
     """Write P z to out, for the first n rows and columns of a symmetric P.  O(n^2).
 
-    Two rows in a turn, so that z and out are read half as often.
+    Rows are processed in pairs, so that z and out are read half as often.
     """
     rows = few(n)
     alone = 0
@@ -135,7 +136,7 @@ def symmetric_times(p: Real[...], z: Real[...], out: Real[...], n: Index) -> Non
 def symmetric_downdate(p: Real[...], g: Real[...], keep: Real, share: Real, more: Real, n: Index) -> None:
     """Replace a symmetric P by keep P - share g g' + more I, for the first n rows and columns.  O(n^2 / 2).
 
-    Two rows in a turn, so that g is read half as often.
+    Rows are processed in pairs, so that g is read half as often.
     """
     rows = few(n)
     alone = 0
@@ -185,7 +186,7 @@ def symmetric_clear(p: Real[...], i: Index, n: Index) -> None:
 
 @kernel
 def symmetric_close(p: Real[...], r: Index, n: Index) -> None:
-    """Take row and column r out of a symmetric P; later ones move up.  O(n^2 / 2)."""
+    """Remove row and column r from a symmetric P; later ones move up.  O(n^2 / 2)."""
     to = row_of(r)
     row = to + r + 1
     for i in range(r + 1, n):
@@ -206,7 +207,7 @@ def symmetric_close(p: Real[...], r: Index, n: Index) -> None:
 def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
     """Write L z to out, which is not z.  O(n^2 / 2).
 
-    Two rows in a turn, so that z is read half as often.
+    Rows are processed in pairs, so that z is read half as often.
     """
     rows = few(n)
     alone = 0
@@ -230,13 +231,13 @@ def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
 def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: Index, n: Index) -> None:
     """Write L'z to out, which may be z.  Before ``first``, both must be zero.  O(n^2).
 
-    Two rows in a turn, so that out is read and written half as often.
+    Rows are processed in pairs, so that out is read and written half as often.
     """
     start = first - odd(n - first)
     if start < 0:
         out[0] = l[0] * z[0]
         start = 1
-    # never: GCC then needs no counters
+    # this never happens; it spares GCC the loop counters
     if n > MOST or start > MOST:
         return
     row = row_of(start)
@@ -255,7 +256,7 @@ def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: In
 def lower_transposed_twice(
     l: Real[...], y: Real[...], z: Real[...], out: Real[...], other: Real[...], n: Index
 ) -> None:
-    """Write L'y to out, and L'z to ``other``.  Both may be what they are made of.  O(n^2).  L is read once."""
+    """Write L'y to out, and L'z to ``other``.  Both may overwrite their inputs.  O(n^2).  L is read once."""
     rows = few(n)
     alone = 0
     if odd(n) > 0:
@@ -325,11 +326,11 @@ def narrow_factor(
 ) -> None:
     """Replace L by growth times a factor of L L' - p p' / (scatter + own + a'a), where p = L a.  O(n^2).
 
-    What is observed has a covariance p with the rows of L, a variance a'a + own, and noise of variance ``scatter``.  own: of
-    a coordinate beyond L, of variance 1.  keep, share: of n elements; -share sqrt(own), and then
-    sqrt(scatter / (scatter + own)), is the row that this coordinate has afterwards, if growth is 1.
+    The observation has a covariance p with the rows of L, a variance a'a + own, and noise of variance ``scatter``.  own: the
+    part from a coordinate beyond L, of variance 1.  keep, share: n elements each.  If growth is 1, the row of this coordinate
+    is then -share sqrt(own), followed by sqrt(scatter / (scatter + own)).
 
-    Carlson's form: column j is multiplied by keep_j, at most 1, and loses share_j times what later columns have of p.
+    Carlson's form: column j is multiplied by keep_j, at most 1, and share_j times the later columns' part of p is subtracted.
     N. A. Carlson, Fast triangular formulation of the square root filter, 1973.
     """
     total = scatter + own
@@ -352,7 +353,7 @@ def narrow_factor(
         alone = 1
     row = alone
     for i in range(alone, rows, 2):
-        # two rows in a turn, so that a, keep and share are read half as often
+        # rows are processed in pairs, so that a, keep and share are read half as often
         after = row + i + 1
         x = l[row + i]
         l[row + i] = keep[i] * x
@@ -376,7 +377,7 @@ def narrow_factor(
 
 @kernel
 def rows_within(l: Real[...], n: Index, most: Real) -> Bool:
-    """Whether no row of L has a squared length above ``most``.  Turns of rows keep lengths, so that no element ever leaves its range.
+    """Whether no row of L has a squared length above ``most``.  Rotations keep the lengths of rows, so no element ever leaves its range.
     O(n^2 / 2)."""
     row = 0
     for i in range(n):
@@ -400,7 +401,7 @@ def upper_row_of(i: Index, width: Index) -> Index:
 
 @kernel
 def columns_within(r: Real[...], n: Index, most: Real) -> Bool:
-    """Whether no column of R, of n places in its first row, has a squared length above ``most``.  O(n^2 / 2)."""
+    """Whether no column of R, whose first row has n places, has a squared length above ``most``.  O(n^2 / 2)."""
     for j in range(n):
         square = real(0)
         at = j
@@ -458,7 +459,7 @@ def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, wid
 
 @kernel
 def whiten(r: Real[...], z: Real[...], first: Index, n: Index, most: Real) -> None:
-    """Replace z by R'^-1 z; no result exceeds the most.  Before ``first``, z must be zero.  O(n^2 / 2)."""
+    """Replace z by R'^-1 z, limited to +- most.  Before ``first``, z must be zero.  O(n^2 / 2)."""
     row = upper_row_of(first, n)
     for i in range(first, n):
         value = bounded(z[i] / r[row], most)
@@ -472,8 +473,8 @@ def whiten(r: Real[...], z: Real[...], first: Index, n: Index, most: Real) -> No
 def blend(r: Real[...], z: Real[...], norms: Real[...], keep: Real, floor: Real, n: Index) -> None:
     """Replace R'R by keep^2 R'R + z z' by Givens rotations; z is lost.  O(n^2).
 
-    An element of the diagonal stays at least ``floor`` times the length of its column: then R has an inverse.
-    norms: what the columns above have of these lengths; lost.
+    A diagonal element stays at least ``floor`` times the length of its column, so that R has an inverse.
+    norms: space for the squared lengths of the columns above the diagonal.
     """
     for j in range(n):
         norms[j] = real(0)

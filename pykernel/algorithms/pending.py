@@ -1,37 +1,38 @@
-"""Labels that come late: what judges, judges the answer that was given, not that of the model which learns by then.
+"""Labels that come late: they judge the answer that was given, not the answer of the model by the time they come.
 
-A model that follows its labels is better when it learns than it was when it was asked, some labels before.  So a firmware whose
-labels come late says when it asks that one will come (``expect``).  The model keeps what its parts answer, and judges them by
-that label.  One answer waits at a time; labels of other samples judge nothing meanwhile.
+A model that follows its labels is better when a late label comes than it was when it was asked.  So a firmware whose labels
+come late calls ``expect`` when it asks.  The model keeps the answers of its parts, and judges them by that label.  One answer
+waits at a time; meanwhile, the labels of other samples judge nothing.
 
-The label is known by its sample's mark, and by the calls in between, which are at least half of those of the last time: else an
-input that comes back, such as the hour of the day, would be taken for it.  The first label that was expected judges nothing, and
-tells how long labels take: of it, no earlier one can come back.  If a label does not come, its answer is given up.  If none is
-waited for any more, labels judge as they do where none was ever expected.
+The label is recognised by its sample's mark, and by the number of calls in between, which must be at least half of the last
+delay: otherwise a repeated input, such as the hour of the day, would be mistaken for it.  The first expected label judges
+nothing and measures the delay: no label of an earlier question can be mistaken for it.  If a label does not come, its answer is
+dropped.  Once no label is expected any more, labels judge as if none had ever been expected.
 """
 
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Model, Real, Struct, between, floor_shift, kernel, real
 
 FIRST_WAIT = 256
-"""Calls that the first answer waits for its label; if it does not come, the next one waits twice as long.  Later ones wait three times as
-long as the last one did."""
+"""Number of calls that the first answer waits for its label; if the label does not come, the next answer waits twice as long.
+Later answers wait up to three times the last delay."""
 LEAST_WAIT = 16
 MOST_WAIT = 2**24
-"""From here on an answer waits no longer than the one before."""
+"""From here on, an answer waits no longer than the previous one."""
 LONGEST = 3 * MOST_WAIT + LEAST_WAIT
 ANSWER_MOST = Constant(float32=3e38, float64=1e308)
-"""Every answer is a number within."""
+"""Every answer is within this limit."""
 NOW, GIVEN, NOTHING, FIRST = 0, 1, 2, 3
-"""A label judges what the model answers when it learns, the answer that waited for it, or nothing; nor does the first that was expected."""
+"""A label judges the answer at the time of learning, the answer that waited for it, or nothing.  FIRST: the first expected
+label judges nothing."""
 
 
 class Pending(Struct):
-    """An answer whose label has not come."""
+    """An answer whose label has not come yet."""
 
-    # 0: labels come at once; else calls that an answer waits for its label
+    # 0: labels come at once; else the number of calls that an answer waits for its label
     longest_wait: between(Index, 0, LONGEST)
     waited: between(Index, 0, LONGEST)  # calls since the answer was given; 0: none waits
-    last_wait: between(Index, 0, LONGEST)  # how many calls the last one waited
+    last_wait: between(Index, 0, LONGEST)  # how many calls the last answer waited
     mark: between(Real, -ANSWER_MOST, ANSWER_MOST)  # of its sample
     given_value: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the rule answered
     given_lead: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what was added to it
@@ -58,7 +59,8 @@ def late(m: Awaiting) -> Bool:
 
 @kernel
 def wait_on(m: Awaiting) -> None:
-    """One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made of the last wait."""
+    """Count one more call while an answer waits.  After too many, it is dropped; the next one may wait longer, and the last
+    delay is reduced."""
     if m.waited[0] < m.longest_wait[0]:
         m.waited[0] += 1
     else:
@@ -81,7 +83,7 @@ def judged_by(m: Awaiting, mark: Real) -> Index:
 
 @kernel
 def settle_pending(m: Awaiting) -> None:
-    """The label was learned: the answer that it judged waits no more."""
+    """Release the waiting answer that the learned label has judged."""
     if m.verdict[0] == GIVEN or m.verdict[0] == FIRST:
         m.last_wait[0] = m.waited[0]
         m.longest_wait[0] = LEAST_WAIT + 3 * (m.waited[0] if m.waited[0] < MOST_WAIT else MOST_WAIT)
@@ -94,7 +96,7 @@ def settle_pending(m: Awaiting) -> None:
 
 @kernel
 def forget_pending(m: Awaiting) -> None:
-    """No label was ever expected."""
+    """Reset, as if no label had ever been expected."""
     m.longest_wait[0] = 0
     m.waited[0] = 0
     m.last_wait[0] = 0

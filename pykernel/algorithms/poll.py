@@ -1,20 +1,20 @@
-"""The linear expert where the label is a class: what is averaged are probabilities.
+"""The linear expert for labels that are classes: probabilities are averaged.
 
-Of both the model and the expert, functions f become probabilities by the softmax of s f.  The sharpness s is learned along the
-gradient of -log p_y.  Both are judged by the running mean of Brier's score plus 1 for each wrong class: the Brier score alone
-trusts a cautious expert too long, and wrong classes alone are too few to tell.
+The functions f of the model and of the expert become probabilities by the softmax of s f.  The sharpness s is learned along the
+gradient of -log p_y.  Both are judged by the running mean of the Brier score plus 1 for each wrong class: the Brier score alone
+trusts a cautious expert too long, and wrong classes alone are too rare for a comparison.
 
-What is told is calibrated by the labels that came.  Of k classes each has the probability
+The returned probabilities are calibrated by the labels seen so far.  Each of k classes has the probability
 
     q = (1 - e) p^s / sum p^s + e / k,
 
-as if the part e of the labels were drawn at random.  The label of class y was one of these with the probability r = (e / k) / q_y:
-e follows r, and s the gradient of -log p_y with the weight 1 - r (expectation-maximisation, one sample at a time; A. P. Dempster,
-N. M. Laird, D. B. Rubin 1977).  Neither changes which class is the most likely one.
+as if the fraction e of the labels were drawn at random.  A label of class y is one of these with the probability r = (e / k) /
+q_y.  So e follows r, and s follows the gradient of -log p_y with the weight 1 - r (expectation-maximisation, one sample at a
+time; A. P. Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e changes which class is the most likely.
 
-The answers of the whole are 2 q - 1, so that the largest belongs to the most likely class, and of two classes it is positive for
-the second.  With weights w of the classes they are 2 w q / sum w q - 1: what is named then is the class of the largest w q, and
-probabilities stay what they are.  Balanced weights are 1 / sqrt(s) of a class that is the part s of the labels.
+The joint answers are 2 q - 1, so that the largest belongs to the most likely class; for two classes, the single answer is
+positive for the second.  With class weights w they are 2 w q / sum w q - 1: then the class with the largest w q is predicted,
+and the probabilities stay the same.  The balanced weight of a class that has the fraction s of the labels is 1 / sqrt(s).
 """
 
 from pykernel.algorithms.elementary import LN_2, bounded, clipped, log2_one_plus, softmax, winner
@@ -34,24 +34,24 @@ from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, OUTPUTS, Constant, Index, Real, kernel, real, sqrt
 
 SHARP_FIRST = Constant(3.0)
-"""Functions learn to be 1 or -1: with this factor that is a chance of 1 in 400 to be wrong."""
+"""Functions are trained towards 1 or -1: with this factor, these values mean a probability of 1 in 400 to be wrong."""
 SHARP_RATE = Constant(0.02)
 SHARP_STEP = Constant(0.2)
-"""Largest part by which one label changes the sharpness."""
+"""Largest relative change of the sharpness by one label."""
 TOLD_RATE = Constant(0.01)
-"""The same rate for s of the whole."""
+"""The same rate for s of the joint answer."""
 RANDOM_FIRST = Constant(0.01)
 RANDOM_RATE = Constant(0.02)
 PROBABILITY_LEAST = Constant(2.0**-24)
-"""Probabilities below are taken for this: their logarithms stay small, and far less is ever told."""
+"""Smaller probabilities are raised to this, which limits their logarithms.  Returned probabilities are never that small."""
 SHARE_RATE = Constant(2.0**-11)
-"""Rate of the classes' shares once so many labels as for the errors are known."""
+"""Rate of the classes' shares once as many labels are known as the mean errors describe."""
 SHARE_LEAST = Constant(2.0**-12)
 
 
 @kernel
 def sharpness(value: Real) -> Real:
-    """The factor of functions before they become probabilities; before the first label a guess."""
+    """The factor of functions before they become probabilities; a guess before the first label."""
     return value if value > real(0) else SHARP_FIRST
 
 
@@ -65,14 +65,14 @@ def sharpness_of_model(m: Advised) -> Real:
 
 @kernel
 def odds(f: Real, sharp: Real, outputs: Index) -> Real:
-    """The logarithm of a class's odds, up to what all classes share.  Two classes have the functions f and -f."""
+    """The log odds of a class, up to a constant that all classes share.  Two classes have the functions f and -f."""
     size = sharp * bounded(f, LOUD)
     return size + size if outputs == 1 else size
 
 
 @kernel
 def soften(f: Real[OUTPUTS], sharp: Real) -> None:
-    """Functions become probabilities; of two classes that of the second.  O(classes)."""
+    """Turn functions into probabilities; for two classes, that of the second.  O(classes)."""
     for o in range(len(f)):
         f[o] = odds(f[o], sharp, len(f))
     softmax(f)
@@ -80,11 +80,11 @@ def soften(f: Real[OUTPUTS], sharp: Real) -> None:
 
 @kernel
 def harden(p: Real[OUTPUTS]) -> None:
-    """Probabilities become functions of which they are the softmax.  O(classes)."""
+    """Turn probabilities into functions whose softmax they are.  O(classes)."""
     for o in range(len(p)):
         own = clipped(p[o], PROBABILITY_LEAST, real(1))
         if len(p) == 1:
-            # of the two, the more likely one stands above
+            # the probability of the likelier class is the numerator
             other = clipped(real(1) - p[o], PROBABILITY_LEAST, real(1))
             if own > other:
                 p[o] = real(0.5) * LN_2 * log2_one_plus((own - other) / other)
@@ -96,13 +96,13 @@ def harden(p: Real[OUTPUTS]) -> None:
 
 @kernel
 def sharpness_told(m: Advised) -> Real:
-    """s; before the first label 1."""
+    """s, or 1 before the first label."""
     return m.told_sharpness[0] if m.told_sharpness[0] > real(0) else real(1)
 
 
 @kernel
 def random_labels(m: Advised) -> Real:
-    """e; before the first label a guess."""
+    """e, or a guess before the first label."""
     return m.random_part[0] if m.random_part[0] > real(0) else RANDOM_FIRST
 
 
@@ -114,7 +114,7 @@ def by_chance(outputs: Index) -> Real:
 
 @kernel
 def tell(m: Advised, f: Real[OUTPUTS]) -> None:
-    """The whole's functions become q, the probabilities that are told.  O(classes)."""
+    """Turn the joint functions into q, the returned probabilities.  O(classes)."""
     soften(f, sharpness_told(m))
     random = random_labels(m)
     for o in range(len(f)):
@@ -123,13 +123,13 @@ def tell(m: Advised, f: Real[OUTPUTS]) -> None:
 
 @kernel
 def share_of(m: Advised, o: Index) -> Real:
-    """A class's part of the labels; at first all have the same."""
+    """A class's fraction of the labels; at first the same for all."""
     return m.class_share[o] if m.class_share[o] > real(0) else by_chance(len(m.class_share))
 
 
 @kernel
 def count_class(m: Advised, y: Real[OUTPUTS]) -> None:
-    """Learn the classes' parts of the labels.  O(classes)."""
+    """Update the classes' fractions of the labels.  O(classes)."""
     rate = SHARE_RATE
     if m.compared[0] < m.compared_most:
         rate = real(1) / (real(m.compared[0]) + real(1) / by_chance(len(y)))
@@ -141,7 +141,7 @@ def count_class(m: Advised, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def weight_of(m: Advised, o: Index) -> Real:
-    """A class's weight; of two classes the second's, in parts of the first's."""
+    """A class's weight; for two classes, the second's relative to the first's."""
     if m.balances:
         share = share_of(m, o)
         if len(m.class_share) == 1:
@@ -152,7 +152,7 @@ def weight_of(m: Advised, o: Index) -> Real:
 
 @kernel
 def favour(m: Advised, y: Real[OUTPUTS]) -> None:
-    """y: of m.polled = q, 2 w q / sum w q - 1.  O(classes)."""
+    """y = 2 w q / sum w q - 1, where q is in m.polled.  O(classes)."""
     total = real(0)
     if len(y) == 1:
         total = real(1) - m.polled[0]
@@ -165,7 +165,7 @@ def favour(m: Advised, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y: the model's functions become 2 q - 1, for m.polled = q of both.  O(D) for each class."""
+    """y: the model's functions, replaced by the joint answers 2 q - 1; q is written to m.polled.  O(D) for each class."""
     soften(y, sharpness_of_model(m))
     if heard(m):
         for o in range(len(y)):
@@ -177,7 +177,7 @@ def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     tell(m, y)
     for o in range(len(y)):
         y[o] = real(2) * y[o] - real(1)
-        # also where 2 q - 1 rounds two probabilities to one number, the class of the first such answer has the largest of them
+        # from y: so the predicted class has the largest probability even if 2 q - 1 rounds two of them to one number
         m.polled[o] = real(0.5) * (y[o] + real(1))
     if m.weights_classes:
         favour(m, y)
@@ -185,7 +185,7 @@ def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def mistake(f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> Real:
-    """Brier's score of the probabilities, and 1 more if the most likely class is wrong.  y: 1 for the class, -1 for others."""
+    """The Brier score of the probabilities, plus 1 if the most likely class is wrong.  y: 1 for the class, -1 for others."""
     total = real(0)
     for o in range(len(y)):
         off = p[o] - (real(1) if y[o] > real(0) else real(0))
@@ -199,7 +199,7 @@ def mistake(f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> Real:
 
 @kernel
 def sharper(sharp: Real, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS], rate: Real) -> Real:
-    """The sharpness after a label: a step down the gradient of -log p_y for its logarithm."""
+    """The sharpness after a label: a gradient step for its logarithm, down -log p_y."""
     slope = real(0)
     for o in range(len(y)):
         off = p[o] - (real(1) if y[o] > real(0) else real(0))
@@ -210,12 +210,12 @@ def sharper(sharp: Real, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS], r
 
 @kernel
 def calibrate(m: Advised, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> None:
-    """A label is known: s and e learn.  f: the whole's functions before; p: space.  O(classes)."""
+    """Update s and e by a label.  f: the joint functions before; p: space.  O(classes)."""
     sharp = sharpness_told(m)
     random = random_labels(m)
     copy(f, p, len(y))
     soften(p, sharp)
-    # the class's own probability, which among two may be that of the first
+    # the probability of the label's class; for two classes, p holds only that of the second
     own = p[0]
     if len(y) == 1:
         own = p[0] if y[0] > real(0) else real(1) - p[0]
@@ -229,7 +229,7 @@ def calibrate(m: Advised, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) 
 
 @kernel
 def judge_classes(m: Advised, y: Real[OUTPUTS], k: Real[OUTPUTS], expert: Real[OUTPUTS]) -> None:
-    """Judge by a class the model, whose functions were k, the expert, and what they said together.  O(classes)."""
+    """Judge the model, whose functions were k, the expert, and their joint answer by a class.  O(classes)."""
     own = sharpness_of_model(m)
     copy(k, m.whole, len(y))
     soften(m.whole, own)

@@ -6,12 +6,12 @@ PERIOD_1 = Constant(1 / 30269)
 PERIOD_2 = Constant(1 / 30307)
 PERIOD_3 = Constant(1 / 30323)
 LARGEST_PERIOD = 30323
-"""No state of a generator is as large."""
+"""The state of every generator is below this."""
 
 
 @kernel
 def advance(seeds: Index[3]) -> None:
-    """The next state of three generators.  Together they have 6.9e12 states.  O(1)."""
+    """Advance three generators to their next state.  Together they have 6.9e12 states.  O(1)."""
     first = (171 * (seeds[0] if seeds[0] > 0 else 1)) % 30269
     second = (172 * (seeds[1] if seeds[1] > 0 else 1)) % 30307
     third = (170 * (seeds[2] if seeds[2] > 0 else 1)) % 30323

@@ -1,16 +1,16 @@
-"""Taking a vector out of triangles and covariances, in packed storage.
+"""Removing a vector from triangles and covariances, in packed storage.
 
 A square root T of an inverse, T'T = K^-1, has a row for each vector; the rows are coordinates in which K is I.
-A vector r that goes takes a coordinate along, that of its column w in T.  The others are turned away from it, each against
-those before: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i, row i becomes
+A removed vector r takes one coordinate with it, that of its column w in T.  The other rows are rotated away from it, each
+against the rows before: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i, row i becomes
 
     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
 
-which are Givens rotations of row i against g_(i-1) / x_(i-1), and take three products in place of four.  They are as stable: an
-error of g_i is a part of x_i, by which d divides.
+which are Givens rotations of row i against g_(i-1) / x_(i-1) with three products instead of four.  They are as stable: an error
+of g_i is relative to x_i, by which d divides.
 
-``gathered`` holds g, ``keep`` c, ``drop`` d, and ``weight`` w.  Later rows move up.  Rows are taken two in a turn, so that what
-is gathered is read and written half as often.
+``gathered`` holds g, ``keep`` c, ``drop`` d, and ``weight`` w.  Later rows move up.  Rows are processed in pairs, so that g is
+read and written half as often.
 """
 
 from pykernel.algorithms.packed import MOST, odd, row_of
@@ -28,12 +28,12 @@ def release_vector(
     n: Index,
     least: Real,
 ) -> None:
-    """Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
+    """Remove vector r from T; later rows move up.  The result is a triangle again.  O(n^2 - r^2).
 
-    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may be
-    ``weight``, which is lost then.  x is ``least`` or more.
+    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: afterwards T'w, column r of T'T; it may
+    be ``weight``, which is then lost.  x is at least ``least``.
 
-    Two rows in a turn, so that what is gathered is read and written half as often.
+    Rows are processed in pairs, so that ``gathered`` is read and written half as often.
     """
     row = row_of(r)
     own = t[row + r]
@@ -60,7 +60,7 @@ def release_vector(
         inverse = shorter
     gathered[r] = square
     row = row + r + 1
-    # never: GCC then needs no counters
+    # this never happens; it spares GCC the loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     first = r + 1
@@ -132,10 +132,10 @@ def release_coordinate(
     n: Index,
     least: Real,
 ) -> None:
-    """Take the coordinate of release_vector() out of a factor L of a covariance L L'.  O(n^2 - r^2).
+    """Remove the coordinate of release_vector() from a factor L of a covariance L L'.  O(n^2 - r^2).
 
-    Rows are turned as there.  Then neighbouring columns are turned, so that L is a triangle again.
-    across, along: cosines and sines of those; gathered: all of n elements; lost.
+    Rows are rotated as there.  Then neighbouring columns are rotated, so that L is a triangle again.  across, along: cosines
+    and sines of the column rotations.  gathered: space.  All have n elements.
     """
     row = row_of(r)
     w = weight[r]
@@ -152,7 +152,7 @@ def release_coordinate(
             b = l[row + j]
             l[to + j] = c * b - s * a
             gathered[j] = a + w * b
-        # columns r, r + 1, .., i - 1 as earlier turns have left them
+        # columns r, r + 1, .., i - 1 as earlier rotations have left them
         x = l[row + r]
         for j in range(r, i - 1):
             y = l[row + j + 1]
@@ -167,7 +167,7 @@ def release_coordinate(
         x = l[row + i]
         y = c * x
         x = w * x
-        # the row has an element too many
+        # the row has one element too many
         p = real(1)
         q = real(0)
         length = length_of(last, y, least)
@@ -205,14 +205,14 @@ def release_coordinate_of(
     r: Index,
     n: Index,
 ) -> None:
-    """Take the coordinate of release_vector() out of a covariance S, packed, in which later rows move up.  O(n^2 - r^2).
+    """Remove the coordinate of release_vector() from a packed covariance S; later rows move up.  O(n^2 - r^2).
 
-    gathered: of n elements; lost.
+    gathered: space for n elements.
 
-    Rows and columns are turned in one pass over half of S.  Of b, the turned row i, g = sum_k w_k b_k is what the turned
-    columns need; on the diagonal g = c_i a - d_i q, where a = sum_k w_k s_ik is what column i has gathered of S, and
-    q = sum_kl w_k w_l s_kl.  So a = (g + d_i q) / c_i takes no sum of its own.  A small c_i does no harm: x_i bounds its errors,
-    and d_(i+1), by which a is multiplied, is 1 / x_i at most.
+    Rows and columns are rotated in one pass over half of S.  With b for the rotated row i, the rotated columns need g = sum_k
+    w_k b_k.  On the diagonal g = c_i a - d_i q, where a = sum_k w_k s_ik is gathered from column i of S, and q = sum_kl w_k w_l
+    s_kl.  So a = (g + d_i q) / c_i needs no further sum.  A small c_i does no harm: x_i bounds its errors, and a is multiplied
+    by d_(i+1), which is at most 1 / x_i.
     """
     row = row_of(r)
     first = weight[r]
@@ -221,7 +221,7 @@ def release_coordinate_of(
     both = first * gathered[r]
     to = row
     row = row + r + 1
-    # never: GCC then needs no counters
+    # this never happens; it spares GCC the loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     for i in range(r + 1, n, 2):
@@ -235,7 +235,7 @@ def release_coordinate_of(
         a += w * x
         g = first * b
         if i + 1 < n:
-            # two rows in a turn, so that what is gathered is read and written half as often
+            # rows are processed in pairs, so that gathered is read and written half as often
             p = keep[i + 1]
             q = drop[i + 1]
             v = weight[i + 1]

@@ -1,4 +1,4 @@
-"""What a rule brings, and the program that the frame makes of it for each kind of label."""
+"""What a rule consists of, and the program that the frame builds from it for each kind of label."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ UPDATES: Mapping[LabelKind, Kernel] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """What a rule, or a family of rules that share their memory, brings.
+    """A rule, or a family of rules that share their memory.
 
-    model: all its parts, and the frame's.  memory: what it keeps, and work: what every call computes anew.  statuses: its own.
-    hooks: placeholder of ``hooks.py`` -> the rule's kernel.  costs: of ``answer`` and ``learn``, for the documentation of the C.
-    questions, actions: its own entries.  calibrated: of which configurations it knows probabilities of classes by itself
-    (``chances``).  labels: the kinds that it learns.  restarts: whether a function forgets all that was learned.  Others are as
-    of ``Program``.
+    model: all its parts, and the frame's.  memory: what it keeps, and work: what every call computes anew.  statuses: its own
+    ones.  hooks: placeholder of ``hooks.py`` -> the rule's kernel.  costs: the costs of ``answer`` and ``learn``, for the
+    documentation of the C code.  questions, actions: its own entries.  calibrated: the configurations in which the rule itself
+    knows class probabilities (``chances``).  labels: the kinds of label that it learns.  restarts: whether there is a function
+    that forgets everything.  The others are those of ``Program``.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Rule:
     between: tuple[str, ...] = ()
     budget: Budget | None = None
     stand_ins: Mapping[Any, Any] = field(default_factory=dict)
-    """What is other than in the frame of reals; ``Framed`` stands for the rule's own model."""
+    """Replacements in the floating-point frame; ``Framed`` stands for the rule's own model."""
 
 
 FRAME = (
@@ -79,23 +79,23 @@ FRAME = (
     (Sample, ExpertWork, IntervalWork, PendingWork),
     (StageConfig, InputConfig, FrameConfig, ExpertConfig, IntervalConfig),
 )
-"""The frame's own memory, what every call computes anew, and configurations."""
+"""The frame's own memory, working memory and configurations."""
 
 
 LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
 
 
 def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learned: str | None = None) -> dict[Any, Any]:
-    """What stands in the frame's kernels: the model, the kernels that it brings, and costs for the documentation of the C.
+    """The replacements in the frame's kernels: the model, its own kernels, and costs for the documentation of the C code.
 
-    A model that is no rule brings ``respond``, the answer to an input as it comes; where there are classes ``most_likely`` and
-    ``chances``; where it gathers samples ``take``.
+    A model without a rule brings ``respond``, the answer to an unscaled input; for classes, also ``most_likely`` and
+    ``chances``; and ``take`` if it collects samples.
     """
     return {Framed: model, "O(answer)": answered, "O(learn)": learned or answered, **hooks}
 
 
 def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) -> tuple[Entry, ...]:
-    """The frame's questions, for a model that is no rule.  calibrated: of which configurations probabilities are known."""
+    """The frame's questions, also for a model without a rule.  calibrated: the configurations that know probabilities."""
     found = [Entry("predict", predict, "question")]
     if kind == "class":
         found.append(Entry("classify", classify, "question"))
@@ -112,7 +112,7 @@ def programs(rule: Rule) -> Programs:
 def _program(rule: Rule, kind: LabelKind) -> Program:
     own = {key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()}
     memory, work, configs = ([rule.stand_ins.get(part, part) for part in parts] for parts in FRAME)
-    # integers have no intervals, and probabilities only where a rule brings them
+    # int16 models have no intervals, and probabilities only if a rule brings them
     uncertain = rule.stand_ins and whole_chances not in rule.hooks
     first, *classes = questions(kind, None if uncertain else lambda c: c.votes or rule.calibrated(c))
     asked = [] if kind == "none" else [first]

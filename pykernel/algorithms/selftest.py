@@ -1,4 +1,4 @@
-"""What the self-tests feed to a model, so that arithmetic which is not IEEE's shows."""
+"""The numbers that self-tests feed to a model, which reveal arithmetic that does not follow IEEE 754."""
 
 from pykernel.dialect import Constant, Index, Real, absolute, floor_shift, kernel, multiply_high, real
 
@@ -13,13 +13,13 @@ CANCELLED = Constant(float32=2.0**5, float64=2.0**28)
 def strained(part: Real) -> Real:
     """A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
 
-    One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is, so that it counts as zero.
-    One sum cancels a bit: at least one floating-point library rounds such sums wrongly.
+    One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is subnormal, too: such an FPU
+    makes it zero.  One sum cancels a bit: at least one floating-point library rounds such sums wrongly.
     """
     subnormal = part * SMALLEST
     size = absolute(part) + real(1)
     nothing = subnormal / size
-    # 1, for there are few bits in part; but the compiler cannot know this
+    # this is 1, because part has few bits; but the compiler cannot know this
     unit = size - absolute(part)
     rest = (unit * CANCELLING - unit * real(2)) + real(2)
     return real(0.5) * part + ((subnormal + nothing) * MAGNIFIED + rest * CANCELLED)
@@ -37,7 +37,7 @@ def made_up(center: Real, size: Real, halvings: Index, seed: Index) -> Real:
 
 @kernel
 def made_up_count(center: Index, size: Index, halvings: Index, seed: Index) -> Index:
-    """The same in whole numbers.  center: at most 2^29 from zero; size: from 0 to 2^30."""
+    """The same in integers.  center: at most 2^29 from zero; size: from 0 to 2^30."""
     middle = center if center > -536870912 and center < 536870912 else 0
     shrunk = size if size >= 0 and size <= 1073741824 else 0
     for i in range(16):

@@ -1,9 +1,9 @@
-"""A sparse spectrum whose frequencies learn, too: f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma).
+"""A sparse spectrum with learned frequencies: f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma).
 
-Random Fourier features (A. Rahimi, B. Recht, Random Features for Large-Scale Kernel Machines, 2007) need hundreds of frequencies,
-for they are drawn and stay.  Frequencies that follow the data (M. Lazaro-Gredilla et al., Sparse Spectrum Gaussian Process
-Regression, JMLR 11, 2010) can be few: 4 to 16.  They begin as numbers of the spec, drawn from
-the spectrum of a Gaussian kernel or not, and learn, with the weights a and b, by one of two updates.
+Random Fourier features (A. Rahimi, B. Recht, Random Features for Large-Scale Kernel Machines, 2007) need hundreds of
+frequencies, which are drawn at random and stay fixed.  Frequencies that follow the data (M. Lazaro-Gredilla et al., Sparse
+Spectrum Gaussian Process Regression, JMLR 11, 2010) can be few: 4 to 16.  Their initial values are in the spec, often drawn
+from the spectrum of a Gaussian kernel.  They are learned together with the weights a and b, by one of two updates.
 
 EKF: a decoupled extended Kalman filter (S. Singhal, L. Wu 1989; G. V. Puskorius, L. A. Feldkamp, Decoupled Extended Kalman
 Filter Training of Feedforward Layered Networks, 1991).  The weights and frequencies of a block of units have a covariance P;
@@ -11,13 +11,14 @@ with h = df / d(a, b, w), g = P h, and s = R + sum over blocks of h'g,
 
     (a, b, w) <- (mu a, mu b, w) + g e / s,    P <- lambda (P - g g' / s) + (1 - lambda) P0.
 
-P - g g' / s is between 0 and P, so that P stays between (1 - lambda) P0 and P0: what inputs do not excite returns to its prior
-and neither grows nor vanishes.  A block whose P is not so, which rounding does not lead to but a damaged memory may, begins anew.
+P - g g' / s is between 0 and P, so that P stays between (1 - lambda) P0 and P0.  Directions that inputs do not excite return to
+their prior and neither grow nor vanish.  A block whose P is outside this range is reset.  Rounding cannot cause this, but
+damaged memory can.
 
 NLMS: steps along the gradient, normalised by its squared length, without any matrix.
 
-Several outputs share the frequencies.  Each has weights and a unit u of its own: the root of the running mean of its squared
-labels.  An output's sample counts 1 / outputs for what is shared.
+Several outputs share the frequencies.  Each has its own weights and its own unit u, the root of the running mean of its squared
+labels.  For the frequencies, each output's sample has the weight 1 / outputs.
 """
 
 from enum import IntEnum
@@ -49,26 +50,26 @@ from pykernel.dialect import (
 WEIGHT_MOST = Constant(1024.0)
 """Largest |a| and |b|, in units of the output: their prior deviation is 1."""
 ERROR_MOST = Constant(1024.0)
-"""An error counts at most so many units."""
+"""Errors are clipped to this many units."""
 POWER_MOST = Constant(5.0 * PARTS**2)
-"""Above every mean square of labels, whose limit is 2 where a mean is taken off; with room for rounding."""
+"""Above every mean square of labels, with room for rounding.  Labels minus their mean are at most 2 limits."""
 POWER_LEAST = Constant(2.0**-120)
-"""A mean square up to this is none: there is nothing to learn."""
+"""A mean square up to this is treated as zero: there is nothing to learn."""
 UNIT_MOST = Constant(4.0 * PARTS)
 FREQUENCY_MOST = Constant(32.0)
-"""Largest |w_ij|: the spectrum of a Gaussian kernel has next to nothing beyond 5."""
+"""Largest |w_ij|: the spectrum of a Gaussian kernel has almost nothing beyond 5."""
 SETTLED = 40
-"""After so many labels, a square counts at most USUAL times their mean: one outlying label does not change the unit."""
+"""After this many labels, a square is clipped to USUAL times their mean, so that one outlying label does not change the unit."""
 USUAL = Constant(25.0)
 SUITED = Constant(4.0)
-"""Largest |a| and |b| that a smaller unit leaves."""
+"""Largest |a| and |b| after a change to a smaller unit."""
 UNCERTAIN = Constant(0.3)
-"""How much noise slows the gradient's steps down."""
+"""How strongly noise slows down the gradient steps."""
 SLOWEST = Constant(30.0)
 
 
 class SpectrumStatus(IntEnum):
-    """Spectra have no status of their own."""
+    """Spectra have no statuses of their own."""
 
 
 class Update(IntEnum):
@@ -79,7 +80,7 @@ class Update(IntEnum):
 
 
 FIRST = "counted started"
-"""What counts labels from the first one on, of each rule."""
+"""The fields that count labels from the first one on, one for each rule."""
 
 
 class Waves(Struct):
@@ -97,13 +98,13 @@ class Spectrum(Struct):
     covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit", after="counted")
     unit: between(Real[OUTPUTS], 0, UNIT_MOST, after="counted")  # u, in 2^-40 of the label's limit
     power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")  # running mean of squared labels, in the same parts
-    counted: between(Index, 0, "power_horizon")  # number of labels behind that mean, at most its horizon
+    counted: between(Index, 0, "power_horizon")  # number of labels in that mean, at most its horizon
 
 
 class SpectrumWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    # derivatives of f / u for each block: of each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
+    # derivatives of f / u for each block: for each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
     h: Real[GROUPS, GROUP_SIZE]
     g: Real[GROUPS, GROUP_SIZE]  # P h of each block
 
@@ -117,11 +118,11 @@ class SpectrumConfig(Config):
     prior: Real[GROUP_SIZE]  # diagonal of P0
     forgetting: Real  # lambda, for an output's share of a sample
     renewal: Real  # 1 - lambda
-    shrink: Real  # how much of the weights a sample leaves: with P, they go back to what they were before the first one
+    shrink: Real  # factor of the weights at each sample: like P, they decay towards their prior
     noise: Real  # R, if it is not estimated
     covariance_limit: Real  # largest |P_ij|
     eta: Real  # learning rate of the gradient
-    frequency_share: Real  # how much faster frequencies learn than weights by the gradient
+    frequency_share: Real  # gradient: learning rate of the frequencies relative to that of the weights
     turns: Real  # 1 / (2 pi sigma)
     inverse_width: Real  # 1 / sigma
     share: Real  # 1 / outputs
@@ -187,7 +188,7 @@ def weigh(m: SpectrumModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def renew(m: SpectrumModel, block: Index) -> None:
-    """P of a block is the prior.  O(B^2)."""
+    """Reset P of a block to the prior.  O(B^2)."""
     zero(m.covariance[block], len(m.covariance[0]))
     at = 0
     for i in range(len(m.prior)):
@@ -197,14 +198,14 @@ def renew(m: SpectrumModel, block: Index) -> None:
 
 @kernel
 def tune(m: WavesModel) -> None:
-    """The frequencies are those of the start.  O(N D)."""
+    """Set the frequencies to their initial values.  O(N D)."""
     for i in range(len(m.frequencies)):
         copy(m.start[i], m.frequencies[i], len(m.start[0]))
 
 
 @kernel
 def begin(m: SpectrumModel) -> None:
-    """The first sample: the frequencies are those of the start, and nothing is known of them.  O(N D)."""
+    """Prepare for the first sample: set the frequencies to their initial values, and P to the prior.  O(N D)."""
     tune(m)
     if m.update == Update.EKF:
         for block in range(len(m.covariance)):
@@ -213,7 +214,7 @@ def begin(m: SpectrumModel) -> None:
 
 @kernel
 def suits(m: SpectrumModel, o: Index, part: Real) -> Bool:
-    """Whether an output's weights may be multiplied by this: where they grow, they stay of the size of their prior.  O(N)."""
+    """Whether an output's weights may be multiplied by this: if they grow, they must stay of the size of their prior.  O(N)."""
     if part > real(1):
         for i in range(len(m.frequencies)):
             if absolute(part * m.a[o, i]) > SUITED or absolute(part * m.b[o, i]) > SUITED:
@@ -223,15 +224,15 @@ def suits(m: SpectrumModel, o: Index, part: Real) -> Bool:
 
 @kernel
 def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
-    """Add an output's label to its mean square; where the unit is wrong by a factor of two, take another.  O(N).
+    """Add an output's label to its mean square; if the unit is wrong by a factor of two, change it.  O(N).
 
-    Where labels are not limited, no unit is taken in which the weights were large: quiet labels first have to be learned.
+    If labels are not clipped, a unit in which the weights would be large is not used: small labels must be learned first.
 
-    The weights are in units, and change with the unit: f stays what it is.
+    The weights are in units and change with the unit, so f stays the same.
     """
     size = m.y[o] * m.label_unit
     square = size * size
-    # a limited label counts as it is: its limit doubles where outlying ones follow each other, so that quiet labels are soon forgotten
+    # a clipped label is used as it is: its limit doubles with consecutive outliers, so that small labels are soon forgotten
     if not m.limits and m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
         square = USUAL * m.power[o]
     m.power[o] = clipped(m.power[o] + rate * (square - m.power[o]), real(0), POWER_MOST)
@@ -239,7 +240,7 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
         wanted = sqrt(m.power[o])
         if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:
             part = m.unit[o] / wanted
-            # rare labels count little as long as they outlie: they must not lose the unit that their weights are in
+            # rare large labels have little weight while they are outliers: they must not lose the unit that their weights are in
             if m.limits or suits(m, o, part):
                 for i in range(len(m.frequencies)):
                     m.a[o, i] = bounded(part * m.a[o, i], WEIGHT_MOST)
@@ -249,7 +250,7 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
 
 @kernel
 def slope(m: WavesModel, o: Index, i: Index, block: Index, at: Index) -> Real:
-    """The derivative of f / u for the angle of sinusoid i, which stands at this place of a block."""
+    """The derivative of f / u with respect to the angle of sinusoid i, which is at this place of a block."""
     return m.b[o, i] * m.h[block, at] - m.a[o, i] * m.h[block, at + 1]
 
 
@@ -283,8 +284,9 @@ def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
 def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
     """P <- lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
 
-    A diagonal below half of what the prior gives each time, or above the prior, is none: the block begins anew.  Where no element
-    of the diagonal of P - g g' inverse is negative, no element beside it has changed by more than the largest of P's diagonal.
+    If a diagonal element is below half of what the prior adds each time, or above the prior, the block is reset.  If no
+    diagonal element of P - g g' inverse is negative, no other element has changed by more than the largest diagonal element of
+    P.
     """
     symmetric_downdate(m.covariance[block], m.g[block], m.forgetting, m.forgetting * inverse, real(0), len(m.prior))
     sound = True
@@ -307,7 +309,7 @@ def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
         s = noise(m)
     for block in range(len(m.covariance)):
         more = spread(m, o, block, x)
-        # only a memory that was overwritten holds such a P: downdate() finds the diagonal, and the block begins anew
+        # only overwritten memory holds such a P: downdate() detects it by the diagonal and resets the block
         if not (more >= real(0)):
             m.covariance[block, 0] = -m.prior[0]
             zero(m.g[block], len(m.prior))
@@ -388,7 +390,7 @@ def blank(m: SpectrumModel) -> Bool:
 def keeps(m: SpectrumModel) -> Bool:
     """Whether learning could have led to this state.  [update EKF] O(N D).  [not update EKF] O(N)."""
     for o in range(len(m.unit)):
-        # a unit is none, or the root of a power that counts
+        # a unit is zero, or the root of a power above POWER_LEAST
         unit = m.unit[o]
         if unit != real(0):
             if not (unit * unit > real(0.5) * POWER_LEAST):

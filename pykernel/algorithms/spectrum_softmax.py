@@ -1,8 +1,9 @@
-"""Classes by a linear part and few sinusoids whose frequencies learn, too: multinomial logistic regression, without a matrix.
+"""Classes by a linear part and a few sinusoids with learned frequencies: multinomial logistic regression, without a matrix.
 
-Class c has the function f_c(x) = u_c'h(x), with h = (1, sqrt(D) z, cos(w_1'z), sin(w_1'z), ...) and z = x / sigma; probabilities are
-p = softmax(f), calibrated before they are told (``pykernel.algorithms.poll``).  A sample of class y is learned by steps down the
-gradient of -log p_y, each normalised by what it moves: with r = p - 1_y, and d_ic = b_ic cos(w_i'z) - a_ic sin(w_i'z) for the weights a, b of sinusoid i,
+Class c has the function f_c(x) = u_c'h(x), with h = (1, sqrt(D) z, cos(w_1'z), sin(w_1'z), ...) and z = x / sigma;
+probabilities are p = softmax(f), calibrated before they are returned (``pykernel.algorithms.poll``).  A sample of class y is
+learned by steps down the gradient of -log p_y, each normalised by its effect: with r = p - 1_y, and d_ic = b_ic cos(w_i'z) -
+a_ic sin(w_i'z) for the weights a, b of sinusoid i,
 
     u_c <- u_c - eta r_c h / |h|^2
     w_i <- w_i - eta_w (sum_c r_c d_ic) / (1 + sum d^2) z / (|z|^2 + FLAT)
@@ -56,7 +57,7 @@ class Plane(Struct):
 class SoftmaxWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    surplus: Real[OUTPUTS]  # probabilities of the classes; then how much larger each is than it should be
+    surplus: Real[OUTPUTS]  # probabilities of the classes; then their excess over the targets
 
 
 class SoftmaxConfig(Config):
@@ -96,7 +97,7 @@ def chances(m: SoftmaxModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 @kernel
 def tell_apart(m: SoftmaxModel, x: Real[DIM]) -> None:
-    """Keep the sinusoids in m.h, f(x) in m.error, and in m.surplus p - 1_y; calibrate.  O(N D), and O(N + D) for each output."""
+    """Write the sinusoids to m.h, f(x) to m.error, and p - 1_y to m.surplus; calibrate.  O(N D), and O(N + D) for each output."""
     for o in range(len(m.y)):
         m.error[o] = level(m, o, x)
     keep_waves(m, x)
@@ -112,7 +113,7 @@ def tell_apart(m: SoftmaxModel, x: Real[DIM]) -> None:
 
 @kernel
 def steepness(m: SoftmaxModel) -> Real:
-    """1 + the sum of the squared derivatives of all classes' functions for all angles.  O(N) for each output."""
+    """1 + the sum of the squared derivatives of all classes' functions with respect to all angles.  O(N) for each output."""
     bends = real(0)
     for o in range(len(m.y)):
         for i in range(len(m.frequencies)):
@@ -133,7 +134,7 @@ def descend(m: SoftmaxModel, x: Real[DIM]) -> None:
     along = m.frequency_eta / (steepness(m) * (square + FLAT))
     if len(m.y) == 1:
         along = along + along
-    # |h|^2: a cosine and a sine have the squares' sum 1
+    # |h|^2: the squares of a cosine and its sine add up to 1
     rate = m.eta / (real(1) + real(len(x)) * square + real(len(m.frequencies)))
     for i in range(len(m.frequencies)):
         bend = real(0)
@@ -172,7 +173,7 @@ def blank(m: SoftmaxModel) -> Bool:
 
 @kernel
 def keeps(m: SoftmaxModel) -> Bool:
-    """Whether learning could have led to this state: before the first sample all is zero.  O(1)."""
+    """Whether learning could have led to this state: before the first sample, all numbers are zero.  O(1)."""
     if not m.votes:
         if not calibrated(m):
             return False

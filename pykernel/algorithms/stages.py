@@ -1,16 +1,16 @@
-"""What may surround a rule that learns sample by sample, so that raw inputs and raw labels do.
+"""Optional stages around a rule that learns sample by sample, so that it accepts raw inputs and raw labels.
 
-From the outside in: inputs are standardised; the label's running mean m is taken off; a linear part l(x) is taken off; the
-rule learns what remains; and a gain g says how far the rule has been right.  The answer is f(x) = m + l(x) + g k(x), where
-k is the rule's own answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label
-far from the answer may be a fault: it counts at most a number of usual errors, as does an outlying input.
+From the outside in: inputs are standardised; the label's running mean m and a linear part l(x) are subtracted from it; the rule
+learns the residual; and a gain g expresses how far the rule has been right.  The answer is f(x) = m + l(x) + g k(x), where
+k is the rule's own answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label far
+from the answer may be a fault: it is clipped to a multiple of the usual error.  Outlying inputs are clipped, too.
 
-Running means weigh sample k of the first n by k, then by powers of 1 - 2 / (horizon + 1): a start unlike the rest is forgotten
-with 1 / n^2.
+In running means, sample k of the first n has the weight k; later, weights are powers of 1 - 2 / (horizon + 1).  So an untypical
+start is forgotten with 1 / n^2.
 
-A stage sees of the rule its status and k(x), and changes only after the rule has taken the sample.  A rule that knows the
-noise of its labels may have it estimated by what it left of them.  A stage that is switched off leaves no memory and no
-code.  Zeros mean that nothing was learned yet.  Squares are taken in units of the label's limit, so that none overflows.
+A stage sees only the rule's status and k(x), and changes only after the rule has accepted the sample.  For a rule that uses the
+noise of its labels, the noise can be estimated from residuals.  A stage that is switched off takes no memory and no code.
+Zeros mean that nothing was learned yet.  Squares are computed in units of the label's limit, so that none overflows.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -35,44 +35,44 @@ from pykernel.dialect import (
 )
 
 LOUD = Constant(2.0**20)
-"""Answers and remainders count at most this many times the label's limit, so that no square overflows."""
+"""Answers and residuals are clipped to this many times the label's limit, so that no square overflows."""
 PARTS = 2.0**40
-"""The label's limit in units of the numbers that are squared: so labels may be far below the limit before their squares are subnormal."""
+"""The label's limit in units of the numbers that are squared, so that squares of labels far below the limit are not subnormal."""
 PART_OF_LIMIT = Constant(1 / PARTS)
 LOUD_PARTS = Constant(2.0**20 * PARTS)
 """LOUD, in such units."""
 LARGEST_POWER = Constant(2.0**41 * PARTS**2)
 """Twice the largest square: room for rounding."""
 VARIANCE_LEAST = Constant(float32=2.0**-126, float64=2.0**-1022)
-"""A variance below counts as this: the least normal number."""
+"""Smaller variances are replaced by this, the smallest normal number."""
 SCALE_MOST = Constant(float32=2.0**64, float64=2.0**512)
-"""Twice the scale of an input whose variance is that."""
+"""Twice the scale of an input whose variance is VARIANCE_LEAST."""
 
 
 class Stages(Struct):
-    """What surrounds the rule."""
+    """The memory of the stages."""
 
     # running mean and variance of each input: within the limit and its square, with room for rounding
     mean: between(Real[DIM], "-2 * input_max_abs", "2 * input_max_abs", after="observed")
     variance: between(Real[DIM], 0, "8 * input_max_abs * input_max_abs", after="observed")
     scale: between(Real[DIM], 0, SCALE_MOST, after="observed")  # 1 / standard deviation of each input
-    # 0, or 1, 3, 7 ... after outlying samples in a row: so much further an input may be to count in full
+    # 0, or 1, 3, 7 ... after consecutive outlying samples: how much further away inputs are clipped
     shock: between(Real, 0, LOUD)
-    observed: between(Index, 0, "input_horizon")  # number of samples behind these statistics, at most the horizon
+    observed: between(Index, 0, "input_horizon")  # number of samples in these statistics, at most the horizon
     held_input: between(
         Real[DIM], "-clip", "clip", after="observed"
     )  # the latest value of each input that was not outlying, standardised
-    # from -1 to 1: how much smaller errors are lately when an outlying input is taken for its held value, not for its limit
+    # from -1 to 1: how much smaller recent errors are if an outlying input is replaced by its held value, not by its limit
     evidence: between(Real[DIM], -1, 1, after="observed")
-    # where missing inputs are stood in for: number of values of each input behind its statistics, at most the horizon
+    # if missing inputs are replaced: number of values in each input's statistics, at most the horizon
     values_seen: between(Index[DIM], 0, "input_horizon")
     latest_input: between(
         Real[DIM], "-input_max_abs", "input_max_abs"
-    )  # the latest usual value of each input, as it came
+    )  # the latest usual value of each input, unscaled
     center: between(
         Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="averaged"
     )  # running mean of the labels
-    averaged: between(Index, 0, "center_horizon")  # number of labels behind that mean, at most its horizon
+    averaged: between(Index, 0, "center_horizon")  # number of labels in that mean, at most its horizon
     # weights of the linear part; the last one belongs to the constant 1
     slopes: between(Real[OUTPUTS, DIM + 1], "-linear_limit", "linear_limit")
     # running mean of r k: what the rule should have answered times what it answered
@@ -80,9 +80,9 @@ class Stages(Struct):
     strength: between(Real[OUTPUTS], 0, LARGEST_POWER, after="answers_judged")  # running mean of k k
     left_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="judged")  # running mean of (r - k)^2
     label_power: between(Real, 0, LARGEST_POWER, after="judged")  # running mean of |y - m|^2
-    label_shock: between(Real, 0, LOUD)  # as shock, of labels
-    judged: between(Index, 0, "gain_horizon")  # number of labels behind these means, at most their horizon
-    # the same of answers that were judged, for the gain: fewer, where labels come late
+    label_shock: between(Real, 0, LOUD)  # as shock, for labels
+    judged: between(Index, 0, "gain_horizon")  # number of labels in these means, at most their horizon
+    # the same for answers that were judged, for the gain: fewer if labels come late
     answers_judged: between(Index, 0, "gain_horizon")
     frozen: between(Index, 0, 1)  # 1: learning is switched off
 
@@ -92,34 +92,34 @@ class Sample(Struct):
 
     x: Real[DIM]  # the input as the rule sees it
     other: Real[DIM]  # the same with the other choice for outlying inputs
-    absent: Index[DIM]  # 1: the input was missing, and something stands in for it
+    absent: Index[DIM]  # 1: the input was missing and has been replaced
     y: Real[OUTPUTS]  # what f(x) should be
-    label: Real[OUTPUTS]  # the label before the stages took their part off
+    label: Real[OUTPUTS]  # the label before the stages subtracted their parts
     value: Real[OUTPUTS]  # f(x) before the sample was learned
-    most: Real[OUTPUTS]  # how far from that value a label counts in full
-    learned: Real[OUTPUTS]  # the label, as far as it counts
-    error: Real[OUTPUTS]  # f(x); once the rule has heard the label, y - f(x)
+    most: Real[OUTPUTS]  # how far from that value a label is clipped
+    learned: Real[OUTPUTS]  # the label after clipping
+    error: Real[OUTPUTS]  # f(x); after hear(), y - f(x)
 
 
 class StageConfig(Config):
     """Parameters of the stages, derived from a spec by ``pykernel.spec.stages``."""
 
     standardises: bool  # whether inputs are standardised while the model learns
-    holds: bool  # whether an outlying input may be taken for its held value
-    completes: bool  # whether something stands in for missing inputs
-    keeps_latest: bool  # whether the latest value of the input does
-    centers: bool  # whether the label's running mean is taken off
-    leads: bool  # whether a linear part is taken off
+    holds: bool  # whether an outlying input may be replaced by its held value
+    completes: bool  # whether missing inputs are replaced
+    keeps_latest: bool  # whether the input's latest value replaces them
+    centers: bool  # whether the label's running mean is subtracted
+    leads: bool  # whether a linear part is subtracted
     gains: bool  # whether the rule's answer is multiplied by a gain
     estimates_noise: bool  # whether the noise of the labels is estimated
-    limits: bool  # whether a label counts at most so far from the answer
-    judges: bool  # whether any of the last three is so: answers are compared with labels
-    follows: bool  # whether any of these five is so: labels pass stages
+    limits: bool  # whether labels are clipped to a distance from the answer
+    judges: bool  # whether any of the last three is true: answers are compared with labels
+    follows: bool  # whether any of the last six is true: labels pass stages
     clamps: bool  # whether predictions are kept between low and high
-    expects: bool  # whether answers are judged by labels, and so are kept where labels come late
-    mixes: bool  # whether the answer is a mean of the model's and of a linear expert's
-    votes: bool  # whether it is a mean of probabilities of classes
-    scales: bool  # whether the rule sees other inputs than are given
+    expects: bool  # whether answers are judged by labels, and so are kept if labels come late
+    mixes: bool  # whether the answer is a mean of the model's and a linear expert's
+    votes: bool  # whether it is a mean of class probabilities
+    scales: bool  # whether the rule sees other inputs than the given ones
     clip: Real  # largest standardised input, in standard deviations
     input_warmup: Index  # number of samples for the standardiser before the model learns
     input_horizon: Index  # number of latest samples that the inputs' mean and variance describe
@@ -130,9 +130,9 @@ class StageConfig(Config):
     remainder_limit: Real  # largest |r| that the rule has to learn
     label_limit: Real  # largest |y| that is accepted
     label_unit: Real  # 2^40 / that limit
-    label_clip: Real  # usual errors that a label may be away from the answer
+    label_clip: Real  # labels are clipped to this many usual errors from the answer
     noise_first: Real  # the noise before it is estimated
-    noise_known: Real  # least part of the labels' variance that counts as known
+    noise_known: Real  # smallest fraction of the labels' variance that is taken as explained
     noise_low: Real  # smallest noise
     noise_high: Real  # largest noise
     low: Real  # smallest prediction
@@ -151,23 +151,24 @@ class Staged(Model):
 
 
 OUTLYING = Constant(5.0)
-"""An input counts at most this many standard deviations when mean and variance learn it: an outlier moves them little."""
+"""Inputs are clipped to this many standard deviations when they update mean and variance: an outlier moves these little."""
 EVIDENCE_NEEDED = Constant(0.2)
-"""From here on an outlying input is held.  What is held is not learned: so chance must not decide before the rule has seen it."""
+"""With more evidence, an outlying input is replaced by its held value.  A replaced input is not learned, so chance must not
+decide this before the rule has seen it."""
 MARKED_MOST = Constant(2.0**60)
-"""In a mark, a larger input counts as this."""
+"""In a mark, larger inputs are clipped to this."""
 GOLDEN = Constant(1.6180339887498948482)
 EVIDENCE_RATE = Constant(0.1)
-"""How much one outlying sample counts in the choice between its limit and the held value."""
+"""Weight of one outlying sample in the choice between its limit and the held value."""
 EXPLAINED = Constant(4.0)
-"""Where an input is at its limit, the label may be so many times further away: an outlying input has unusual labels."""
+"""If an input is at its limit, the label may be this many times further away: outlying inputs have unusual labels."""
 TRUSTED = 20
-"""The rule's answer counts in full, and its noise is the first guess, for so many samples: fewer would be chance."""
+"""For this many samples, the gain is 1 and the noise is the first guess: estimates from fewer would be chance."""
 
 
 @kernel
 def shaken(shock: Real, outlying: Bool) -> Real:
-    """0, 1, 3, 7 ... after so many outlying samples in a row."""
+    """0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples."""
     if not outlying:
         return real(0)
     return clipped(real(2) * shock + real(1), real(0), LOUD)
@@ -178,7 +179,7 @@ def shaken(shock: Real, outlying: Bool) -> Real:
 
 @kernel
 def outlies(m: Staged, x: Real[DIM], j: Index) -> Bool:
-    """Whether an input is so far away that it may be a fault; several in a row are none."""
+    """Whether an input is so far away that it may be a fault.  Consecutive outlying samples are not faults."""
     if m.completes:
         if m.absent[j] != 0 or m.values_seen[j] <= m.input_warmup:
             return False
@@ -205,7 +206,7 @@ def see(m: Staged, x: Real[DIM]) -> None:
                 if m.evidence[j] > EVIDENCE_NEEDED and outlies(m, x, j):
                     m.x[j] = held(m, j)
             if m.completes:
-                # an input that begins late has a warm-up of its own: until then it stays at its mean
+                # an input that starts late has its own warm-up, during which it stays at its mean
                 if m.values_seen[j] < m.input_warmup:
                     m.x[j] = real(0)
     elif m.rescales:
@@ -217,13 +218,13 @@ def see(m: Staged, x: Real[DIM]) -> None:
 
 @kernel
 def marked(m: Staged, x: Real[DIM]) -> Real:
-    """A number by which a sample is known again: a sum over its inputs.  O(D)."""
+    """A number by which a sample is recognised: a weighted sum of its inputs.  O(D)."""
     total = real(0)
     factor = real(1)
     for j in range(len(x)):
         value = bounded(x[j], MARKED_MOST)
         if m.completes:
-            # what stands in for it changes
+            # the replacement of a missing input changes
             if m.absent[j] != 0:
                 value = MARKED_MOST
         total += factor * value
@@ -235,7 +236,7 @@ def marked(m: Staged, x: Real[DIM]) -> Real:
 
 @kernel
 def scale_of(variance: Real) -> Real:
-    """1 / standard deviation.  A constant input has none, and stays zero."""
+    """1 / standard deviation.  A constant input stays zero."""
     return real(1) / sqrt(variance if variance > VARIANCE_LEAST else VARIANCE_LEAST)
 
 
@@ -243,9 +244,9 @@ def scale_of(variance: Real) -> Real:
 def observe(m: Staged, x: Real[DIM]) -> None:
     """Add the sample to the statistics of the inputs.  O(D).
 
-    Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979), but for what lies further
-    than five standard deviations away after the warm-up: it counts as five.  Outlying samples in a row are no faults but
-    another scale: the limit doubles with each.
+    Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979).  After the warm-up, inputs
+    are clipped to five standard deviations from the mean.  Consecutive outlying samples are not faults but a new scale: the
+    limit doubles with each.
     """
     if m.observed[0] < m.input_horizon:
         m.observed[0] += 1
@@ -255,7 +256,7 @@ def observe(m: Staged, x: Real[DIM]) -> None:
     outlying = False
     for j in range(len(x)):
         if m.completes:
-            # what is missing does not count; what is there has the weight that it would have in a stream of its own
+            # missing inputs are skipped; the others have the weight that they would have in their own stream
             if m.absent[j] != 0:
                 continue
             if m.values_seen[j] < m.input_horizon:
@@ -277,7 +278,7 @@ def observe(m: Staged, x: Real[DIM]) -> None:
 
 @kernel
 def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
-    """Write to m.other what the rule would see if outlying inputs were taken otherwise.  Returns whether there are any.  O(D)."""
+    """Write to m.other what the rule would see with the other choice for outlying inputs.  Returns whether there are any.  O(D)."""
     found = False
     for j in range(len(x)):
         m.other[j] = m.x[j]
@@ -305,7 +306,7 @@ def gather_evidence(m: Staged, x: Real[DIM], gain: Real) -> None:
 
 @kernel
 def keep_latest(m: Staged, x: Real[DIM]) -> None:
-    """Keep the inputs that are there and not outlying, as they came.  O(D)."""
+    """Keep the inputs that are neither missing nor outlying, unscaled.  O(D)."""
     for j in range(len(x)):
         if m.absent[j] == 0:
             usual = True
@@ -332,13 +333,13 @@ def average(m: Staged, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def warms_up(m: Staged) -> Bool:
-    """Whether the rule is to wait until the statistics of the inputs have begun."""
+    """Whether the rule must wait for the statistics of the inputs."""
     return m.standardises and m.observed[0] < m.input_warmup
 
 
 @kernel
 def warm_up(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
-    """Whether the rule is to wait: before it begins, the statistics of inputs and labels do."""
+    """Update the statistics of inputs and labels while the rule must wait.  Returns whether it must."""
     waits = warms_up(m)
     if waits:
         if m.keeps_latest:
@@ -351,7 +352,7 @@ def warm_up(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
 
 @kernel
 def settle_inputs(m: Staged, x: Real[DIM]) -> None:
-    """The rule has learned the sample: the statistics of its inputs learn, too."""
+    """Update the statistics of the inputs after the rule has learned the sample."""
     if m.keeps_latest:
         keep_latest(m, x)
     if m.standardises:
@@ -371,7 +372,7 @@ def lead(m: Staged, x: Real[DIM], o: Index) -> Real:
 
 @kernel
 def trust(m: Staged, o: Index) -> Real:
-    """How far the rule has been right: 1 in full, 0 not at all."""
+    """The gain g, how far the rule has been right: 1 fully, 0 not at all."""
     if m.answers_judged[0] < TRUSTED or not (m.strength[o] > real(0)):
         return real(1)
     return clipped(m.agreement[o] / m.strength[o], real(0), real(1))
@@ -379,7 +380,7 @@ def trust(m: Staged, o: Index) -> Real:
 
 @kernel
 def noise(m: Staged) -> Real:
-    """The labels' noise in parts of the variance of what can be learned: u / (1 - u), u = E |r - k|^2 / E |y - m|^2."""
+    """The labels' noise relative to the variance of what can be learned: u / (1 - u), u = E |r - k|^2 / E |y - m|^2."""
     if m.judged[0] < TRUSTED or not (m.label_power[0] > real(0)):
         return m.noise_first
     left = real(0)
@@ -404,14 +405,14 @@ def combine(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def clamp(m: Staged, y: Real[OUTPUTS]) -> None:
-    """y is kept between low and high."""
+    """Clip y to the range from low to high."""
     for o in range(len(y)):
         y[o] = clipped(y[o], m.low, m.high)
 
 
 @kernel
 def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
-    """How far from the rule's answer a remainder counts in full, for the input as the rule sees it.  O(D)."""
+    """Compute how far from the rule's answer a residual is clipped, for the input as the rule sees it.  O(D)."""
     allowed = m.label_clip * (real(1) + m.label_shock[0])
     if m.standardises:
         explained = False
@@ -427,9 +428,9 @@ def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
 
 @kernel
 def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
-    """r = y - m - l(x), within its limit: what the rule has to learn.  O(D) for each output.
+    """r = y - m - l(x), clipped to its limit: what the rule has to learn.  O(D) for each output.
 
-    The first label is its own mean: nothing remains.
+    The first label is its own mean, so its residual is 0.
     """
     for o in range(len(y)):
         r[o] = bounded(y[o] - lead(m, x, o), m.remainder_limit)
@@ -480,7 +481,7 @@ def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate:
 
 @kernel
 def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """The rule has learned r, within m.most of what it had answered, k: the stages learn, too.  O(D) for each output."""
+    """Update the stages after the rule has learned r, clipped to m.most from its answer k.  O(D) for each output."""
     for o in range(len(y)):
         m.learned[o] = y[o]
     if m.limits:
@@ -488,7 +489,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
         for o in range(len(y)):
             if r[o] >= k[o] + m.most[o] or r[o] <= k[o] - m.most[o]:
                 outlying = True
-                # the answer may be beyond what a label can be
+                # the answer may be outside the range of labels
                 m.learned[o] = bounded(lead(m, x, o) + r[o], m.label_limit)
         m.label_shock[0] = shaken(m.label_shock[0], outlying)
     if m.judges:
@@ -528,7 +529,7 @@ def valid_inputs(m: Staged) -> Bool:
 
 @kernel
 def valid_stages(m: Staged, blank: Bool) -> Bool:
-    """Whether samples within their limits can have led to these stages, and the rule waited for them.
+    """Whether samples within their limits could have led to these stages, and the rule waited for the warm-up.
 
     blank: whether the rule has learned nothing yet.  O(D) for each output.
     """
@@ -546,7 +547,7 @@ def valid_stages(m: Staged, blank: Bool) -> Bool:
 
 @kernel
 def forget(m: Staged) -> None:
-    """Nothing was learned yet.  O(D) for each output."""
+    """Forget everything.  O(D) for each output."""
     for j in range(len(m.mean)):
         m.mean[j] = real(0)
         m.variance[j] = real(0)

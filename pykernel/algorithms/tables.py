@@ -1,5 +1,5 @@
-"""What the host computes of vectors with the device's own kernel values: the tables of a basis, and what a user's kernel is
-judged by.  It is written here so that tables in the C do not depend on the machine that made them."""
+"""What the host computes with the device's own kernel values: the tables of a basis, and the numbers for checks of a user's
+kernel.  It is written in the dialect, so that tables in the C code do not depend on the machine that made them."""
 
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value
@@ -17,9 +17,9 @@ class Vectors(Struct):
 
 
 class Factor(Struct):
-    """L, L L' = K of the vectors, and a number on K's diagonal."""
+    """L of L L' = K, the kernel matrix of the vectors with a number added to its diagonal."""
 
-    packed: Real[PACKED]  # row by row up to the diagonal, of which reciprocals are kept
+    packed: Real[PACKED]  # row by row up to the diagonal, whose elements are kept as reciprocals
 
 
 @kernel
@@ -28,7 +28,7 @@ def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise
 
     noise: what is added to K's diagonal.
 
-    A vector depends on the others if they express all of it but at most ``least`` of k(x, x).
+    A vector depends on the others if the part that they cannot express is at most ``least`` of k(x, x).
     """
     row = 0
     for i in range(len(v.vectors)):

@@ -1,6 +1,6 @@
 """Vectors and rows of matrices: products, sums, copies, zeros.
 
-Sums begin with a number that is given and go on element by element: whoever adds otherwise gets other bits.
+Sums start with a given number and add element by element: another order would give other bits.
 """
 
 from pykernel.dialect import Bool, Index, Real, kernel, real
@@ -63,7 +63,7 @@ def all_zero(a: Real[...], n: Index) -> Bool:
 
 @kernel
 def empty_from(a: Real[...], first: Index, n: Index) -> Bool:
-    """Whether all elements from number ``first`` on are zero; first is any number, for storage may have given it."""
+    """Whether all elements from number ``first`` on are zero; first may be any number, because it may come from storage."""
     for i in range(n):
         if i >= first and a[i] != real(0):
             return False

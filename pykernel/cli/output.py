@@ -187,7 +187,7 @@ def print_report(report: Mapping[str, Any], watch: Any) -> None:
 def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **more: Any) -> None:
     """Print a command's result: as one JSON object, with more keys, or for people; then raise its failure, if there is one.
 
-    verdict: whether to print it.  CheckFailed says the same.
+    verdict: whether to print it; not before CheckFailed, which says the same.
     """
     if as_json:
         print_report({**found.report, **more}, getattr(given, "watch", None))

@@ -305,7 +305,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self.model_.read(reading)
 
     def _word(self, code: int) -> str:
-        """The word for a kind of alarms; empty without an alarm."""
+        """The word for a kind of alarm; empty without an alarm."""
         return self.spec_.program.status(code).name.lower() if code else ""
 
     @property

@@ -23,9 +23,9 @@ RATE_EPOCHS = 5
 """Passes for rules that correct a part of each error.  The other rules are least squares, for which a second pass would count
 every sample twice."""
 SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "interval")
-"""Sections whose keys are no parameters, or parameters with other names or words."""
+"""Sections whose keys are not parameters, or are parameters with other names or descriptions."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
-"""What stands elsewhere in signatures than in the declarations: signatures keep their order."""
+"""Parameters whose place in signatures differs from the declarations, because signatures keep their order."""
 OF_RULES = """{{{rules}}}
         How a sample changes the model. None: a model for raw data. It is "spectrum-ekf", for classes "spectrum-softmax",
         and "krls-t" with ``n_max`` or another kernel. Inputs are in running standard deviations, unless a width is given; labels
@@ -88,7 +88,7 @@ ANSWERS = {
         ``classes_``, or 1 / sqrt of its part of the labels. Probabilities stay what they are. For models that know them: without a rule. None: all alike.""",
     ),
 }
-"""Parameters of what is answered: of numbers intervals, of classes weights."""
+"""Parameters of the answers: intervals for numbers, weights for classes."""
 
 
 class _BudgetedKernelModel(Streaming):
@@ -170,11 +170,11 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is
     predicted, and ``rule`` says how its error is corrected. When the budget is exceeded, the least important vector
-    is removed. Several labels share the vectors, but each has its own multipliers. There are also rules of linear
-    models, on the inputs, their products or random features; use them for comparison, or if they are good enough; and
-    sums of few sinusoids whose frequencies learn. Without a rule, the model takes raw inputs and raw labels, and numbers
-    are learned by such sinusoids, unless ``n_max`` is given. A kernel rule that is named has no intercept: centre labels
-    that are far from zero.
+    is removed. Several labels share the vectors, but each has its own multipliers. There are also rules for linear
+    models of the inputs, of their products or of random features: use them as a baseline, or if they are good enough.
+    Other rules learn sums of a few sinusoids, including their frequencies. Without a rule, the model takes raw inputs and
+    raw labels, and learns such sinusoids, unless ``n_max`` is given. A kernel rule that is named has no intercept: centre
+    labels that are far from zero.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C, so a device that
     starts from a fitted estimator continues with the same bytes.
@@ -186,7 +186,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     Attributes
     ----------
     spec_ : Spec
-        The model's parameters with everything derived: what the code generator takes.
+        The model's parameters, including derived ones: the input of the code generator.
     model_ : HostModel
         The learned state, ``model_.memory``, and the functions that work on it.
     status_counts_ : dict of str to int
@@ -205,13 +205,13 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     Notes
     -----
-    docs/reference/spec.md describes the parameters whose default is None, or a number of the spec. A parameter that has no
-    meaning for the rule or the technique is refused.
+    docs/reference/spec.md describes the parameters whose default is None or is that of the spec. A parameter that has no
+    effect for the rule or the technique is refused.
 
     An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and
     O(n_max^2 + n_max n_features) with the others and with rules of least squares, whatever the number of samples seen;
     a prediction costs O(n_max n_features). The state has about ``n_max * (n_features + n_outputs)`` numbers, and
-    ``n_max ** 2`` more for each matrix that is kept. ``pykernel plan`` chooses.
+    ``n_max ** 2`` more for each matrix that is kept. ``pykernel plan`` chooses a model.
 
     Parameters are read when learning starts, by ``fit`` or the first ``partial_fit``; later ``partial_fit`` calls
     continue with ``spec_``. Nothing is shuffled: the order of samples is the order of learning.
@@ -261,7 +261,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     precision = "float32"
     ...
 
-    Two labels, and how sure the model is of them, beside the data and far from any:
+    Two labels, and how sure the model is of them, near the data and far from them:
 
     >>> model = BudgetedKernelRegressor(rule="krls-t", sigma=0.5).fit(x, np.column_stack([y, -y]))
     >>> means, deviations = model.predict([[0.8], [9.0]], return_std=True)
@@ -291,17 +291,17 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         Raises
         ------
         UserError
-            If a parameter cannot be, or means nothing for the rule or the technique.
+            If a parameter is invalid, or has no effect for the rule or the technique.
         ValueError
             If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
         """
         return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn the samples in order, once, from where the model is.
+        """Continue learning: the samples in order, once.
 
-        The first call decides the number of outputs, and ``sigma="scale"``, which is derived from its data. Otherwise
-        calls with parts of a stream are one call with the whole of it, to the byte.
+        The first call fixes the number of outputs, and ``sigma="scale"``, which is derived from its data. Otherwise,
+        calls with parts of a stream give the same bytes as one call with the whole stream.
 
         Parameters
         ----------
@@ -324,9 +324,9 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         return_std : bool, default=False
-            Whether to return standard deviations too, which "krls-t" knows.
+            Whether to return standard deviations too; only "krls-t" has them.
         return_interval : bool, default=False
-            Whether to return intervals too, in which the part ``interval_level`` of the labels lies.
+            Whether to return intervals too, which contain the fraction ``interval_level`` of the labels.
 
         Returns
         -------
@@ -335,14 +335,14 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
             beyond ``input_max_abs``.
         std : ndarray of the same shape
             With ``return_std``: standard deviations of the labels, in their unit, noise included. Their scale is
-            estimated from the errors so far; it is one for all outputs.
+            estimated from the errors so far, and is the same for all outputs.
         lower, upper : ndarrays of the same shape
-            With ``return_interval``: the ends of the intervals, all that labels can be before 20 labels were learned.
+            With ``return_interval``: the ends of the intervals, which cover all possible labels until 20 were learned.
 
         Raises
         ------
         UserError
-            If ``return_std`` is asked of another rule than "krls-t", or ``return_interval`` without ``interval_level``.
+            If ``return_std`` is given for a rule other than "krls-t", or ``return_interval`` without ``interval_level``.
         """
         X = self._inputs(X)
         self._where.need(
@@ -374,12 +374,12 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return y.reshape(-1) if outputs == 1 else y
 
     def _shape(self, samples: int) -> tuple[int, ...]:
-        """The shape of predictions, as that of the first labels."""
+        """The shape of predictions, which is that of the first labels."""
         return (samples,) if self._outputs is None else (samples, self._outputs)
 
 
 def _tells(estimator: BudgetedKernelClassifier) -> bool:
-    """Whether the device knows probabilities; before it is fitted, whether it may be so."""
+    """Whether the model has probabilities; before it is fitted, whether it may have them."""
     if hasattr(estimator, "model_"):
         return bool(estimator.model_.has("probability"))
     return estimator.rule == SOFTMAX or (estimator.rule is None and estimator.n_max is None)
@@ -392,8 +392,8 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     kernels. With more classes, each class has a function, and the largest decides (one-vs-rest). The functions share
     the vectors, but each has its own multipliers. A function learns to be at least 1 for its class and at most -1 for
     the others. Rules and techniques are those of `BudgetedKernelRegressor`, and "spectrum-softmax". Without a rule, the
-    model takes raw inputs, and functions are a linear part and few sinusoids whose frequencies learn, unless ``n_max`` is
-    given.
+    model takes raw inputs, and a function is the sum of a linear part and a few sinusoids whose frequencies are learned,
+    unless ``n_max`` is given.
 
     Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C: a device that
     starts from a fitted estimator classifies as ``predict`` does, and continues with the same bytes.
@@ -407,7 +407,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted. What the device calls class i is ``classes_[i]``.
     spec_ : Spec
-        The model's parameters with everything derived: what the code generator takes. Its classes are those of
+        The model's parameters, including derived ones: the input of the code generator. Its classes are those of
         ``classes_`` as text.
     model_ : HostModel
         The learned state, ``model_.memory``, and the functions that work on it.
@@ -459,17 +459,17 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Raises
         ------
         UserError
-            If a parameter cannot be, or means nothing for the rule or the technique; if there is only one class.
+            If a parameter is invalid, or has no effect for the rule or the technique; if there is only one class.
         ValueError
             If the data are not finite numbers of the right shape, or ``sigma="scale"`` finds no variance.
         """
         return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn the samples in order, once, from where the model is.
+        """Continue learning: the samples in order, once.
 
-        The first call decides ``sigma="scale"``, which is derived from its data. Otherwise calls with parts of a stream are
-        one call with the whole of it, to the byte.
+        The first call fixes ``sigma="scale"``, which is derived from its data. Otherwise, calls with parts of a stream
+        give the same bytes as one call with the whole stream.
 
         Parameters
         ----------
@@ -478,7 +478,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         y : array-like of shape (n_samples,)
             Classes.
         classes : array-like of shape (n_classes,), default=None
-            All classes that there will be. The first call needs them; later ones may repeat them.
+            All classes that may occur. The first call needs them; later ones may repeat them.
 
         Returns
         -------
@@ -509,7 +509,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Raises
         ------
         UserError
-            If an input is beyond ``input_max_abs``: the device would refuse to tell the sample's class.
+            If an input is beyond ``input_max_abs``: the device would refuse to classify the sample.
         """
         X = self._inputs(X)
         positions = self.model_.classify(X)
@@ -532,18 +532,18 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: one value, above 0 for ``classes_[1]``. More: one for each class, of which the largest wins,
-            the first of equal ones. The numbers that the device computes, in float64; NaN, with a warning, where it
-            would refuse the input as beyond ``input_max_abs``.
+            Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each; the largest decides,
+            and among equal ones the first. The numbers that the device computes, in float64; NaN, with a warning,
+            where it would refuse the input as beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         return self._finite(self.model_.predict(X))
 
     @available_if(_tells)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
-        """How probable each class is: the numbers that the device's ``NAME_probability`` writes, in the model's ``precision``.
+        """The probability of each class, as the device's ``NAME_probability`` writes it, in the model's ``precision``.
 
-        Rule "spectrum-softmax" has them, and so has a spec with [mixture]. Other models do not have this method.
+        Only models with rule "spectrum-softmax" or with [mixture] have this method.
 
         Parameters
         ----------

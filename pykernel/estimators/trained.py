@@ -201,7 +201,7 @@ class _TrainedVectors(Expansion):
         )
         m = self._count(len(X))
         self._where.need(m <= len(X), f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        # the ranges, and for each input the value farthest from an integer: else it could look like counts
+        # the ranges, and for each input the value farthest from an integer: without it, an input could look like counts
         broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
         start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
 
@@ -307,7 +307,7 @@ class _TrainedVectors(Expansion):
         Raises
         ------
         UserError
-            If a name or number cannot be, or a number is beyond the precision.
+            If a name or number is invalid, or a number is beyond the precision.
         """
         check_is_fitted(self)
         precision = self.precision if precision is None else precision
@@ -330,9 +330,9 @@ class _TrainedVectors(Expansion):
 class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
     """Kernel machine with few vectors, which are trained together with widths and weights.
 
-    ``f(x) = sum_i alpha_i exp(-1/2 sum_j (scale_j (x_j - vectors_ij))^2) + bias``. Where models choose samples as vectors,
-    this one moves them: a sparse kernel machine with optimised centres, or a radial basis function network of which all
-    numbers are trained.
+    ``f(x) = sum_i alpha_i exp(-1/2 sum_j (scale_j (x_j - vectors_ij))^2) + bias``. Other models choose samples as vectors;
+    this one optimises the vectors: it is a sparse kernel machine with optimised centres, or a radial basis function
+    network with all parameters trained.
 
     Parameters
     ----------
@@ -391,7 +391,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         Raises
         ------
         UserError
-            If a parameter cannot be, if all inputs are constant, or there are more vectors than samples.
+            If a parameter is invalid, if all inputs are constant, or there are more vectors than samples.
         ValueError
             If the data are not finite numbers of the right shape.
 
@@ -424,10 +424,10 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
 
 
 class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
-    """Kernel machine with few vectors, which are trained together with widths and weights: for classes.
+    """Kernel machine for classes with few vectors, which are trained together with widths and weights.
 
-    The functions are those of ``TrainedKernelRegressor``; what is minimised is the cross-entropy of their softmax, of two
-    classes the logistic loss of one function.
+    The functions are those of ``TrainedKernelRegressor``. Training minimises the cross-entropy of their softmax, or for
+    two classes the logistic loss of one function.
 
     Parameters
     ----------
@@ -487,7 +487,7 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         Raises
         ------
         UserError
-            If a parameter cannot be, if there is only one class, all inputs are constant, or there are more vectors than
+            If a parameter is invalid, if there is only one class, all inputs are constant, or there are more vectors than
             samples.
         ValueError
             If the data are not finite numbers of the right shape.

@@ -1,9 +1,9 @@
-"""What a proof of one model's C is made of: the C with annotations, and a driver that makes each call from any state.
+"""The sources of a proof about a model's C: the C with annotations, and a driver that makes each call from any state.
 
 The driver sets the memory to any bytes, puts each number with a declared range (``between``) into that range, and calls one
 public function once, with any inputs.  Then it states that the ranges hold again.  If the analyser proves this for each
 call, the ranges hold forever: they hold after NAME_init, and no call takes a number out of them.  Floating-point numbers
-may have any bits, NaN among them; but at the level "finite" they are numbers too, within their ranges.
+may have any bits, including those of NaN; at the level "finite" they are finite and within their ranges.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEVELS = {
     FINITE: "as state, with reals within their limits: they stay there, and answers are finite",
 }
 STATES, BYTES = 5, 3
-"""Eva's precision where little precision proves too little, and for snapshots."""
+"""Eva's precision for calls that low precision does not prove, and for snapshots."""
 CHUNK = 64
 """NAME_SNAPSHOT_CHUNK of the template ``snapshot.c``."""
 FLOATS = "prove_floats.h"
@@ -43,11 +43,11 @@ FLOATS = "prove_floats.h"
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the driver: the level, what is called, the driver's function, and the statements about it.
+    """One call of the driver: the level, the function that is called, the driver's function, and the statements about the call.
 
     files: C files that are analysed.  reached: C functions that the call reaches; empty: those that the analysis finds.
     checks: number of statements.  precision: of Eva.
-    split: C functions whose results are followed one by one: what is known of a number of each.
+    split: C functions for which Eva analyses the memory after each possible result separately.
     """
 
     level: str
@@ -75,12 +75,12 @@ def proof_of(spec: Spec, levels: tuple[str, ...]) -> Proof:
 
 
 FEW = 4
-"""Numbers of a field that are followed one by one at most: each doubles what is followed."""
+"""Largest number of elements of a field that are analysed case by case: each doubles the number of cases."""
 
 
 @dataclass(frozen=True)
 class _Range:
-    """A slot of the memory whose numbers have a declared range.  low, high: whole numbers, or reals as C.  real: C's type of reals."""
+    """A slot of the memory whose numbers have a declared range.  low, high: integers, or reals as C text.  real: the C type of reals."""
 
     slot: Slot
     low: int | str
@@ -100,8 +100,8 @@ class _Range:
         return [*lines, f"{self.place(names)} = Frama_C_{kind}({self.low}, {self.high});"]
 
     def split(self, level: str, counts: bool) -> list[str]:
-        """Annotations before a call: Eva analyses each number of a count's range by itself; and, where any bytes may lie there,
-        the numbers below the range and above it."""
+        """Annotations before a call: Eva analyses each value of a count's range separately and, if the memory may have any
+        bytes, also the values below and above the range."""
         names = [] if self.slot.scalar else [[str(i)] for i in range(self.slot.shape[0])]
         places = [self.place(each) for each in names or [[]]]
         beyond = [f"/*@ split {p} {end}; */" for p in places for end in (f"< {self.low}", f"> {self.high}")]
@@ -151,13 +151,13 @@ class _Writer:
                 yield _Range(slot, int(low), int(high))
 
     def counted(self, r: _Range) -> bool:
-        """Whether a field counts what is used of an array: its range ends at the array's size."""
+        """Whether a field counts the used elements of an array: its range ends at the array's size."""
         declared = {name: given.most for struct in self.program.structs for name, given in struct.ranges.items()}
         most = declared[r.slot.name]
         return isinstance(most, Extent) and most.text in most.symbols
 
     def splits(self, level: str, reads: frozenset[str]) -> list[str]:
-        """Annotations about the counts that calls keep and that this one reads: numbers from 0 on, alone or few in a row."""
+        """Annotations about the persistent counts that this call reads: fields of few elements, with ranges from 0."""
         kept = self.program.state_bytes(self.layout)
         of_call = [r for r in self.ranges if r.slot.offset < kept and r.slot.name in reads]
         counts = [r for r in of_call if r.low == 0 and len(r.slot.shape) <= 1 and math.prod(r.slot.shape) <= FEW]
@@ -180,7 +180,7 @@ class _Writer:
         return Proof(self.spec, files, tuple(calls))
 
     def driver(self, level: str) -> tuple[str, list[Call]]:
-        """The driver of the entries, and of what each model has: NAME_init, NAME_reset, NAME_hash."""
+        """The driver of the entries, and of the functions that every model has: NAME_init, NAME_reset, NAME_hash."""
         bodies, calls = [], []
         checks = {STATE: self.ranges, FINITE: [*self.ranges, *self.limits]}.get(level, [])
         for name, body, stated, reached, reads in self.bodies(level):
@@ -209,7 +209,7 @@ class _Writer:
         return "\n".join([*head, *(line for body in bodies for line in ("", *body))]) + "\n", calls
 
     def floats(self) -> str:
-        """A header: |x| as C, which Eva does not know; and the C library's square root, which it knows, for the FPU's."""
+        """A header for Eva: |x| written in C, and the C library's square root in place of the FPU's, which Eva does not know."""
         end, zero = ("f", "0.0f") if self.printer.real == "float" else ("", "0.0")
         macro = self.name.upper()
         return (
@@ -223,7 +223,7 @@ class _Writer:
         )
 
     def split(self, reached: Iterable[str]) -> tuple[str, ...]:
-        """C functions that return one of some statuses: what is known of the memory at each is followed by itself."""
+        """C functions that return one of several statuses: Eva analyses the memory after each status separately."""
         results = {
             self.printer.name(name): [node.value for node in walk(f.body) if isinstance(node, Return)]
             for name, f in self.code.functions.items()
@@ -253,12 +253,12 @@ class _Writer:
     def call(self, f: Function, level: str) -> tuple[list[str], list[str]]:
         """C that calls an entry with arguments of any bits; and statements about its answers."""
         lines, stated, given = [], [], ["&model"] if self.printer.takes_struct(f.name) else []
-        read: list[str] = []  # Eva splits what is a real, not what are bits that are read as one
+        read: list[str] = []  # Eva splits the values of a real, but not bits that are read as a real
         for name, kind in f.params:
             if isinstance(kind, Array):
                 extent = self.printer.extent(kind.extents[0])
                 lines.append(f"{self.printer.type(kind.scalar)} {name}[{extent}];")
-                if name not in self.printer.known[f.name].params:  # what is only written stays unset
+                if name not in self.printer.known[f.name].params:  # an array that is only written stays unset
                     lines.append(f"Frama_C_make_unknown((char *){name}, sizeof({name}));")
                     if level == FINITE and kind.scalar is Real:
                         read += [
@@ -336,7 +336,7 @@ static void any_bytes(void)
         return head, calls
 
     def judged(self) -> tuple[str, Call]:
-        """A driver: what the snapshot's file accepts is in the ranges, read here without storage between."""
+        """A driver that states: all that the snapshot's file accepts is within the ranges.  It reads memory instead of storage."""
         persistent = self.program.state_bytes(self.layout)
         checks = [r for r in self.ranges if r.slot.offset < persistent]
         valid = self.program.valid
@@ -365,7 +365,7 @@ static void any_bytes(void)
         return "\n".join(text) + "\n", call
 
     def readers(self, found: Mapping[str, Any]) -> list[str]:
-        """What the functions of the snapshot's file need, with readers that take each number from the model in memory."""
+        """The definitions that the snapshot's functions need, with readers that take each number from the model in memory."""
         name, macro, size = self.name, self.name.upper(), self.spec.real.dtype.itemsize
         types = {"real": (self.printer.real, size), "count": ("int32_t", 4)}
         types |= {what: (kind, width) for what, kind, width in found["narrow"]}

@@ -43,13 +43,13 @@ SIZES = {
     "stack_bound_bytes": "stack at most",
 }
 HOST_SIZES = {"text_bytes": "code at -Os", "rodata_bytes": "constants"}
-"""Bytes of a build, and what they are called."""
+"""Sizes of a build in bytes, and their names."""
 COVERAGE = re.compile(r"(\d+ of \d+(, but not \d+(, \d+)*)?)?")
 BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 
 
 def require_project(folder: str | Path, spec: Spec) -> Project:
-    """What this version generates from the spec.  Raises UserError unless the folder holds its C."""
+    """The project that this version generates from the spec.  Raises UserError unless the folder has the same C."""
     if Path(folder).is_dir():
         with project_folder(Path(folder)):  # if a run died while it wrote, its old files are restored first
             pass
@@ -82,9 +82,10 @@ def start_of(folder: Path, spec: Spec) -> Memory | None:
 def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = False) -> Path:
     """Add a report's rows to VALIDITY.md, the header and the manifest of the spec's project.
 
-    With the header changes the bill of materials.  Either all four files are written, or none.  A new row replaces an earlier row of the same build and target; other
-    earlier rows stay.  Generating the project again removes all rows.  Raises UserError if the folder holds another
-    project, or a VALIDITY.md that was changed by hand; CheckFailed if the self-test fails in the build that counts lines.
+    The bill of materials changes with the header.  Either all four files are written, or none.  A new row replaces an
+    earlier row of the same build and target; other earlier rows stay.  Generating the project again removes all rows.
+    Raises UserError if the folder holds another project, or a VALIDITY.md that was changed by hand; CheckFailed if the
+    self-test fails in the build that counts lines.
     """
     made = require_project(folder, spec)
     rows = {(row["built"], row["target"]): row for row in _earlier(Path(folder))}
@@ -92,7 +93,7 @@ def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = Fals
     said |= {
         "misra": misra(made.sources) or said["misra"],
         "tools": _tools(),
-    }  # of the same C, by a machine that has cppcheck
+    }  # the earlier result is for the same C, from a machine that has cppcheck
     reached = _coverage(spec, report)
     for result in report.rows:
         row = _row(result, report, recorded) | _cells(
@@ -117,7 +118,7 @@ def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], said: Mapping[s
 
 
 def _said(folder: Path) -> dict[str, str]:
-    """The sentences in the folder's manifest, of ``SAID``; "" for one that is not there."""
+    """The sentences of ``SAID`` in the folder's manifest; "" for one that is missing."""
     manifest = read_manifest(folder)
     return {key: " ".join(re.sub(r"[^\w .,:;()-]", " ", str(manifest.get(key, ""))).split()) for key in SAID}
 
@@ -145,7 +146,7 @@ def misra(sources: Mapping[str, str]) -> str:
 
 
 def _tools() -> str:
-    """Versions of what simulated and compared."""
+    """Versions of the software that simulated and compared."""
     found = [f"Python {platform.python_version()}"]
     for name in ("pykernel-mcu", "numpy", "llvmlite", "numba", "unicorn", "wasmtime"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -180,7 +181,7 @@ def _coverage(spec: Spec, report: Report) -> dict[str, str]:
 
 
 def _command(spec: Spec, row: dict[str, Any], recorded: bool) -> str:
-    """What repeats a row."""
+    """The command that repeats a row."""
     where = " --board PORT" if "board" in row else ""
     if "target" in row:
         where = f" --target {row['target']} --toolchain {row['toolchain']} --level {row['flags'].split()[0]}"

@@ -13,11 +13,11 @@ from pykernel.rows.frames import CODES, FORMAT, PARTS
 from pykernel.spec.model import Spec
 
 CALL = 24
-"""Most characters of a call."""
+"""Largest number of characters of a recorded call."""
 OFTEN = 16
 """Rows between two frames that name columns."""
 AROUND = 2 + 1 + 2 + 1 + 4
-"""Bytes of a row's frame beside its parts: zeros around it, kind, number, which parts, CRC."""
+"""Bytes of a row's frame in addition to its parts: zeros around it, kind, number, which parts, CRC."""
 
 
 def recorder_files(

@@ -1,8 +1,8 @@
 """The self-test's sequence of calls: every public function of a model is called on pseudo-random samples.
 
 ``run`` is the sequence on the host; the template ``selftest.c`` is the same sequence in C.  Each call's status and
-answer, and the final state, are hashed to one number.  The self-test passes if both numbers are equal; so both
-sequences must make the same calls: which ones, ``Calls`` says to both.
+answer, and the final state, are hashed to one number.  The self-test passes if both numbers are equal.  Both
+sequences therefore make the same calls, which ``Calls`` defines.
 
 The samples are numbers of a fixed pseudo-random sequence, at different distances from a center; see ``Kind``.
 """
@@ -34,10 +34,10 @@ ACTIONS = ("training", "action")
 """Kinds of entries that the self-test calls as actions."""
 KINDS = 16
 FAR, CLOSE, MIDDLE = 4, 2, 12
-"""Distances as numbers of halvings, chosen as the sequence is (docs/decisions.md, "The self-test").  FAR: from an outlying sample to a usual
+"""Distances as numbers of halvings, chosen like the sequence (docs/decisions.md, "The self-test").  FAR: from an outlying sample to a usual
 sample; CLOSE: from a usual sample to one of a narrow cluster; MIDDLE: to a sample at the center."""
 ROWS = 4
-"""Most centers, without the last one."""
+"""Largest number of centers, without the last one."""
 MOVED = 4
 """Distance between the first and the last center, in units of a usual sample's distance."""
 DAMAGE = 2.0**40
@@ -53,10 +53,10 @@ class Kind(IntEnum):
 
     GATHERED = 1  # this sample and the next one are taken without labels; their labels come later
     MIDDLE = 3
-    PARTLY = 4  # where something stands in for missing inputs: an input is missing
+    PARTLY = 4  # if the model fills in missing inputs: one input is missing
     ASKED = 5  # all questions are asked about it before it is learned
-    REPEATED = 6  # the sample before is repeated; the second sample of the sequence also repeats the first
-    EMPTY = 7  # where something stands in for missing inputs: all inputs are missing
+    REPEATED = 6  # repeats the sample before it; the second sample of the sequence also repeats the first
+    EMPTY = 7  # if the model fills in missing inputs: all inputs are missing
     NARROW = 8
     VISITED = 10
     OUTLYING = 12
@@ -77,8 +77,8 @@ GIVEN = {
     "action": (),
     "switch": ("off",),
 }
-"""Kind of entry -> its arguments: the sample, the sample's label, how a switch is set, or memory for the answer.  Of the entries
-that are called together, those of a kind that stands here first are called first."""
+"""Kind of entry -> its arguments: the sample, the sample's label, how a switch is set, or memory for the answer.  Entries that
+are called together are called in the order of their kinds here."""
 
 
 @dataclass(frozen=True)
@@ -107,18 +107,18 @@ class Sequence:
 
     @property
     def turned(self) -> int:
-        """The step behind an outlying sample with which ``Calls.turned`` is called."""
+        """The step after an outlying sample at which all actions but the first are called."""
         return self.steps // 2 // KINDS * KINDS + Kind.READ
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Which entries are called when: numbers in which bit i is for entry i.  The bit behind them is for the state's hash, and the
-    two behind that one set a switch to 1, or to -1.
+    """Which entries are called when, as masks in which bit i is for entry i.  The next bit is for the state's hash, and the two
+    after it set a switch to 1 or to -1.
 
-    kinds: with a sample of each kind.  events: (step, calls before those of the sample's kind).
-    guards: with a field that has an impossible count.  struck: with overwritten numbers.  last: at the end.
-    learn: those that take a sample, of a model for signals also where no step ends.
+    kinds: calls with a sample of each kind.  events: (step, calls before those of the sample's kind).
+    guards: calls with an impossible count in a field.  struck: calls with overwritten numbers.  last: calls at the end.
+    learn: entries that take a sample; of a model for signals, only these are called for samples within a step.
     """
 
     entries: tuple[Entry, ...]
@@ -155,9 +155,9 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
         dict.fromkeys((Kind.GATHERED, Kind.GATHERED + 1), of("gather", "label")) if of("gather") else {}
     )
     learns = of("gather", "label", "update")
-    begun = actions | of("visit", "reading")  # what was trained does not know the sample yet
+    begun = actions | of("visit", "reading")  # the model has not learned the sample yet
     events = [(0, begun), (plan.steps // 2, begun), (plan.steps - 1, begun)]
-    events.append((plan.turned, actions & (actions - 1)))  # the first action takes what others need
+    events.append((plan.turned, actions & (actions - 1)))  # without the first action, which consumes what others need
     answers = [1 << i for i, entry in enumerate(entries) if entry.answers]
     if answers:
         # an outlying row is rejected, comes again, and is accepted; others become normal until there is no room
@@ -165,7 +165,7 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
         events += [(first + Kind.OUTLYING, calls) for calls in (of("update"), answers[1])]
         events += [(step, answers[0]) for step in range(first + Kind.READ, plan.steps, KINDS)]
     if of("promise"):
-        # the last samples: two labels that come, one of an input that is refused, and two that never come, of which an input may be refused
+        # promised samples at the end: some labels come, some never come, and an input is refused
         last = -(-plan.moved // KINDS) * KINDS
         promised = (
             last + at for at in (1, 2, Kind.REFUSED, Kind.MISLABELLED, KINDS + Kind.MISLABELLED, 2 * KINDS + Kind.READ)
@@ -236,8 +236,8 @@ def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _steps(spec: Spec) -> tuple[int, int, int]:
-    """How many samples the rule sees; how many of them, at the end, begin around the last center; and with how many of these the
-    alarms are answered."""
+    """Three numbers of samples: all that the rule sees; the last ones, which begin around the last center; and the last of these,
+    in which alarms are answered."""
     config = spec.config
     waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)
     most = max(2 * KINDS, REHEARSAL_LIMIT // (2 * spec.numbers))
@@ -253,7 +253,7 @@ def _steps(spec: Spec) -> tuple[int, int, int]:
 
 
 def armed(spec: Spec, layout: Layout) -> list[tuple[str, int]]:
-    """Counts of rows until a monitor is armed, and their ends.  The self-test, which must be short, sets them with ``moved``."""
+    """Counts of rows until a monitor is armed, and their ends.  To stay short, the self-test sets them to their ends at ``moved``."""
     ranges = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
     counts = [slot.name for slot in layout.slots if slot.name in ranges and ranges[slot.name].most == "commissioning"]
     return [(name, spec.config.commissioning) for name in counts]
@@ -353,7 +353,7 @@ class _Run:
                 if every:
                     self.model.memory.field(slot.name)[:] = DAMAGE
                 self.strike(slot, damage(self.spec), calls.struck)
-        # what the model says of such numbers is not hashed: floating-point libraries differ
+        # results with such numbers are not hashed, because floating-point libraries differ
         self.found = counted
         self.call(calls.last)
         return self.found
@@ -370,19 +370,19 @@ class _Run:
 
 
 def _label_kind(spec: Spec) -> str:
-    """The kind of the labels that the sequence makes up; "none" if nothing is learned."""
+    """The kind of the labels in the sequence; "none" if nothing is learned."""
     return spec.program.label_kind if spec.program.learns else "none"
 
 
 def distances(plan: Sequence) -> list[int]:
-    """How often the sizes of a sample of each kind are halved; of its label as much more often as of a usual sample's."""
+    """How often the sizes of a sample of each kind are halved.  Its label is halved ``label_halvings - halvings`` times more."""
     other: dict[int, int] = {Kind.OUTLYING: 0, Kind.MIDDLE: MIDDLE}
     other |= dict.fromkeys(range(Kind.NARROW, Kind.OUTLYING), plan.halvings + CLOSE)
     return [other.get(kind, plan.halvings) for kind in range(KINDS)]
 
 
 def _sound_arithmetic(spec: Spec) -> np.ndarray:
-    """What the sums of ``pykernel/runtime_c/arithmetic.h`` are, if the arithmetic is IEEE's."""
+    """The results of the sums in ``pykernel/runtime_c/arithmetic.h`` with IEEE arithmetic."""
     one, step = spec.real.real(1), np.finfo(spec.real.dtype).eps
     return np.array([0, 2 * (one + 2 * step)] * 8 + [0, 0, one + step], spec.real.dtype)
 
@@ -393,7 +393,7 @@ def refused(dtype: np.dtype) -> Any:
 
 
 WRONG = 255
-"""The highest byte of a number that no count may have: it is negative, or the largest but some."""
+"""A highest byte that makes every count invalid: a signed count becomes negative, an unsigned one too large."""
 
 
 def damage(spec: Spec) -> int:
@@ -482,11 +482,11 @@ def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
 
 
 def _of_samples(spec: Spec, printer: Printer, plan: Sequence) -> dict[str, Any]:
-    """What the template is told of the samples that it makes up."""
+    """The template's context about the samples."""
     precision, int16, label, width = spec.real, spec.program.is_int16, _label_kind(spec), plan.centers.shape[1]
     largest = f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX"
     outputs = spec.outputs if label in ("real", "reals") else 0
-    # of reals, a label lies behind its sample, and is made up as another number of it
+    # a label of reals follows its sample, and is generated like further numbers of it
     behind = outputs if not int16 else 0
     places = np.pad(np.vstack([plan.centers, plan.sizes]), ((0, 0), (0, behind)))
     places[-1, width:] = plan.label_size
@@ -522,7 +522,7 @@ def _of_samples(spec: Spec, printer: Printer, plan: Sequence) -> dict[str, Any]:
 def _of_calls(
     spec: Spec, printer: Printer, layout: Layout, plan: Sequence, samples: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the template is told of the calls with these samples."""
+    """The template's context about the calls with these samples."""
     calls, label, label_at = calls_of(spec, layout, plan), samples["label"], samples["label_at"]
     switched = f"(calls >> {len(calls.entries) + 1})"
     off = f"(int32_t)({switched} & 1u) - (int32_t)({switched} >> 1)"
@@ -558,7 +558,7 @@ def _of_calls(
 
 
 def _of_damage(spec: Spec, layout: Layout) -> dict[str, Any]:
-    """What the template is told of the numbers that it overwrites: how many are in each field; what lies between is negative."""
+    """The template's context about the numbers that it overwrites: how many are in each field, and, negative, how many between fields."""
     numbers, end = [], 0
     for slot in overwritten(spec, layout):
         skipped = (end - slot.offset) // spec.real.dtype.itemsize

@@ -1,4 +1,4 @@
-"""The bill of materials of a generated folder, as CycloneDX: what the firmware gets, of which bytes, under which licence."""
+"""The bill of materials of a generated folder, as CycloneDX: the firmware's files, their hashes, and their licences."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LICENCE = [{"license": {"id": "0BSD"}}]
 
 
 def sbom(files: Mapping[str, str], context: Mapping[str, Any], hashes: Mapping[str, str]) -> str:
-    """JSON that follows from the files: without a time or a serial number.
+    """JSON that depends only on the files: it has no time and no serial number.
 
-    files: the folder's; those in src/ get into a firmware.  hashes: numbers that say which model this is.
+    files: the folder's files; a firmware contains those in src/.  hashes: numbers that say which model this is.
     """
     name = context["name"]
     model = {

@@ -57,12 +57,12 @@ NARROW = {Int16: "int16", Uint16: "uint16", Int8: "int8", Uint8: "uint8"}
 
 
 def reader(scalar: Scalar) -> str:
-    """The end of the name of the template's function that reads an element of this type."""
+    """The suffix of the template's function that reads an element of this type."""
     return "real" if scalar is Real else NARROW.get(scalar, "count")
 
 
 class StoredPrinter(Printer):
-    """As ``Printer``, but functions take a NAME_stored_t instead of the model, and byte positions instead of arrays."""
+    """Like ``Printer``, but functions take a NAME_stored_t instead of the model, and byte positions instead of arrays."""
 
     def touches_struct(self, f: Function) -> bool:
         return any(isinstance(kind, Array) for _, kind in f.params) or super().touches_struct(f)
@@ -71,7 +71,7 @@ class StoredPrinter(Printer):
         return "stored"
 
     def said_before(self, node: Statement) -> list[str]:
-        """Without those of indices: readers take any position, and the tables' rows are longer than any array of a kernel."""
+        """All assertions except those about indices: readers take any position, and tables have longer rows than a kernel's arrays."""
         return [text for text in super().said_before(node) if not text.startswith(f"assert {INSIDE}:")]
 
     def pointer_parameter(self, f: Function) -> Argument:
@@ -133,7 +133,7 @@ def snapshot_context(
     ranges = _ranges(spec, layout, printer)
     read = {*(kind["reader"] for kind in ranges), *re.findall(r"_stored_(\w+)\(", "\n".join(printed))}
     if blanks:
-        read.add("count")  # of what they wait for
+        read.add("count")  # blanks depend on counts
     if read & {*NARROW.values()}:
         read.add("natural")
     return {
@@ -146,7 +146,7 @@ def snapshot_context(
         "reads": [what for what in ("row", "real", "count", "natural", *NARROW.values()) if what in read],
         "narrow": [(what, printer.type(scalar), scalar.dtype(spec.real).itemsize) for scalar, what in NARROW.items()],
         "valid": renamed(printer.name(root.name)),
-        # nothing, if ranges say all that there is to check
+        # empty if the ranges are all that there is to check
         "valid_takes": "stored" if printer.takes_struct(root.name) else "",
         "ranges": ranges,
         "blanks": blanks,
@@ -155,9 +155,10 @@ def snapshot_context(
 
 
 def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]]:
-    """Tables: where numbers lie in a model, how many, and the ends of their declared ranges.
+    """Tables: the positions of numbers in a model, how many there are, and the ends of their declared ranges.
 
-    Integers from 0 are in one table, the widest first; reals around 0, behind reals from 0, in another, without the lower end.
+    One table has the integers with ranges from 0, the widest first.  Another has the reals with ranges from 0, and after them
+    those with ranges around 0, without the lower ends.
     """
     declared = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
     found: dict[tuple[str, Scalar], list[dict[str, Any]]] = {}
@@ -204,7 +205,7 @@ def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]
 
 
 def _blanks(spec: Spec, layout: Layout) -> list[dict[str, Any]]:
-    """Where reals lie that are zero while a count is."""
+    """The positions of reals that are zero while a count is zero."""
     after = spec.program.waiting({slot.name for slot in layout.slots})
     rows: list[dict[str, Any]] = []
     for slot in _kept(spec, layout):
@@ -218,7 +219,7 @@ def _kept(spec: Spec, layout: Layout) -> list[Slot]:
 
 
 def _add(rows: list[dict[str, Any]], slot: Slot, told: dict[str, str]) -> None:
-    """Add a row for a field, or the field to the last row, if it lies behind that one's and is told the same."""
+    """Add the field to the last row if it follows that row's fields and has the same ``told``; otherwise add a row for it."""
     if rows and rows[-1]["end"] == slot.offset and rows[-1]["told"] == told:
         rows[-1]["count"] += math.prod(slot.shape)
         rows[-1]["end"] += slot.nbytes

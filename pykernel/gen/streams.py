@@ -11,7 +11,7 @@ from pykernel.spec.model import Spec
 def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """A stream that visits every path: smooth data, scales from 1e-20 to 1e20, repeats, constants, NaN and infinities.
 
-    For a model of integers, the stream is converted to counts, and has counts at the ends of the int16 range as well.
+    For an int16 model, the stream is converted to counts, and has counts at the ends of the int16 range as well.
 
     Returns the inputs (samples, DIM) as the C takes them, and the labels.  Labels are numbers (samples,); or numbers
     (samples, OUTPUTS) with correlated columns; or class indices (samples,), int32, some of which are invalid.  Without
@@ -35,7 +35,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
         y = y[:, None] * own.uniform(-1, 1, labels.shape) + 0.5 * np.sin(x @ directions)
     y = y * min(1.0, spec.label.max_abs / 4) + spec.label_offset
     kind, when = rng.random(samples), np.arange(samples) / samples
-    # other scales come late only: an isolated vector or a huge multiplier stays in the model, and later samples then
+    # other scales come only late: an isolated vector or a huge multiplier stays in the model, and later samples then
     # reach fewer paths
     scale = 10.0 ** rng.uniform(-20, 20, samples)
     wild = (kind < 0.1) & (when > 0.6)
@@ -130,7 +130,7 @@ def stream_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The stream of a check: the one that was given, else a mixed one.  Raises UserError if it would be empty.
 
-    A monitor whose alarms are answered sees a machine in four fifths of it: else it hardly alarms, and no states are born and merged.
+    For a monitor whose alarms are answered, four fifths of it are ``machine_rows``: otherwise there are few alarms and no new states.
     """
     if samples < 1:
         raise UserError(f"samples is {samples}; at least one is needed")
@@ -144,7 +144,7 @@ def stream_of(
 
 
 def near_halves(spec: Any, rows: int = 4096) -> np.ndarray:
-    """Floats for NAME_counts, (rows, numbers of a sample): counts of all sizes, the middles between two, and their neighbours."""
+    """Floats for NAME_counts, (rows, numbers of a sample): counts of all sizes, the midpoints between two counts, and their neighbours."""
     rng, shape = np.random.default_rng(0), (rows, len(spec.counts_per_unit))
     counts = (np.rint(2.0 ** rng.uniform(0, 15.01, shape)) - rng.choice([0.5, 1], shape)) * rng.choice([-1, 1], shape)
     counts[5:20] = np.nextafter(np.float32(0.5), np.float32(0))  # with one half more, float32 rounds it to 1
@@ -157,8 +157,8 @@ def near_halves(spec: Any, rows: int = 4096) -> np.ndarray:
 
 
 def machine_rows(spec: Spec, count: int, seed: int) -> np.ndarray:
-    """Rows of a machine that changes often between more states than the monitor has room for, in small and large units.  Some of its
-    sensors fail: one repeats its value, or is somewhere else."""
+    """Rows of a machine that often changes between more states than the monitor has room for, in small and large units.  Some
+    sensors fail: they repeat a value, or are shifted."""
     rng, dim = np.random.default_rng([seed, 4]), spec.dim
     states = 1 + 2 * max(size for name, size in spec.capacities.items() if name not in ("DIM", "OUTPUTS"))
     middles, mixing = 8 * rng.normal(size=(states, dim)), 0.3 * rng.normal(size=(states, dim, dim))

@@ -15,9 +15,9 @@ from pykernel.errors import UserError
 from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
 MANIFEST_FORMAT = 1
-"""The number of what manifest.json holds.  Before there was one, ``spec`` held the spec's keys, and extents were among the figures."""
+"""The version of manifest.json.  Without a version, ``spec`` held the spec's keys, and extents were among the figures."""
 MANIFEST_LIMIT = 2**24
-"""Most bytes of a manifest.json.  A manifest has no tables, so it is small."""
+"""Largest size of a manifest.json, in bytes.  A manifest has no tables, so it is small."""
 
 
 def raw(content: str | bytes) -> bytes:
@@ -46,7 +46,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
             _refuse_unsafe(folder, path, text, known, force)
         _clear_project(folder, (*known, *files))
         gone = known.keys() - vouched.keys() if own and name == own else set()
-        # the manifest last: until it is in its place, the former one vouches for the files that are still to come or to go
+        # the manifest last: until it is replaced, the former one lists the files that are still to be written or removed
         for path in [*sorted(gone), *sorted(files, key="manifest.json".__eq__)]:
             outdated = folder / path
             if path in files:
@@ -78,19 +78,19 @@ def read_manifest(folder: Path) -> Any:
 
 
 EXTRAS = {"check": r".*_check/check\.c", "micropython": r"micropython\.mk", "recorder": r"src/\w+_log\.c"}
-"""What a folder may hold beside a model, as ``build`` takes it -> a file of it."""
+"""What a folder may hold in addition to a model, as ``build`` takes it -> a pattern for one of its files."""
 
 
 def extras(folder: Path) -> set[str]:
-    """What the folder holds beside a model, of ``EXTRAS``."""
+    """Those of ``EXTRAS`` that the folder holds."""
     paths = _told_by(lambda: read_manifest(folder))[1]
     return {what for what, pattern in EXTRAS.items() if any(re.fullmatch(pattern, path) for path in paths)}
 
 
 def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:
-    """The model's name in a manifest.json, and the digests of the files for which it vouches.
+    """The model's name in a manifest.json, and the digests of the files that it lists.
 
-    read: returns the content.  If it cannot, or if the content is not that of pykernel, nothing is vouched for.
+    read: returns the content.  There are no digests if it fails, or if pykernel did not write the content.
     """
     try:
         content = read()
@@ -109,7 +109,7 @@ def starts_learned(folder: Path, name: str) -> bool:
 
 
 def _clear_project(folder: Path, paths: Iterable[str]) -> None:
-    """Remove the temporary files of runs that died, beside the project's files and in all of the project's folders."""
+    """Remove the temporary files of runs that died, from the folder and from all of the project's subfolders."""
     clear_folder(folder)
     for top in {PurePosixPath(path).parts[0] for path in paths if _inside(folder, path)}:
         if (folder / top).is_dir():

@@ -30,7 +30,7 @@ class Alarms:
         self.samples = self.count = 0  # number of samples in alarm; number of alarms
         self.listed: list[dict[str, Any]] = []  # the first ALARMS alarms
         self._taken, self._last = 0, -1  # number of samples that were not refused; index of the last one in alarm
-        self._row, self._gone = -1, False  # the last row in alarm; whether because rows were refused
+        self._row, self._gone = -1, False  # the last row in alarm; whether it is in alarm because rows were refused
 
     def take(self, rows: np.ndarray, statuses: np.ndarray, states: np.ndarray, blame: np.ndarray) -> np.ndarray:
         """Take the next samples: their rows, statuses, states and blame, as in ``Steps``.

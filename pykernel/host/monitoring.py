@@ -48,7 +48,7 @@ def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
 
 
 class Monitoring(Run):
-    """A model that learns without labels, fed from a stream as the device will be.
+    """A model that learns without labels, and is fed with a stream as on the device.
 
     For each row, the model is asked its main question, then learns the row.  It is refreshed every ``refresh_every`` rows
     (0: never).  Raises UserError for a model with labels: see Simulation.

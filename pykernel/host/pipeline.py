@@ -1,4 +1,4 @@
-"""A model behind its signal stage, fed with a recording as the device will be."""
+"""A model with its signal stage, fed with a recording as on the device."""
 
 from __future__ import annotations
 

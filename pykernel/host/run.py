@@ -48,7 +48,7 @@ class Steps:
 
 
 class Run:
-    """A model fed from a stream, as the device will be.
+    """A model that is fed with a stream as on the device.
 
     The model answers for each row; then it learns a row.  With labels, the learnt row is the one ``delay`` rows before,
     if it has all of its labels.  The model is refreshed every ``refresh_every`` rows (0: never).  A model that is
@@ -91,7 +91,7 @@ class Run:
         self.trainings = {status: 0 for status in program.status}
         self._labels_since = 0  # labels given to the update since the last training
         self.visited = 0  # samples that were visited after a training
-        self.coarse: str | None = None  # a sentence if the first rows have numbers that the model's precision cannot hold
+        self.coarse: str | None = None  # a warning of numbers in the first rows that the precision cannot hold
         self.streak = self.longest_streak = 0  # consecutive labelled samples that were refused
         self._why = ""
         self._waiting_x = np.zeros((0, spec.dim), spec.number)
@@ -201,12 +201,12 @@ class Run:
 
     @property
     def visits(self) -> list[str]:
-        """Functions that take each sample once more, after a training."""
+        """Functions that take each sample once more after training."""
         program = self.spec.program
         return [name for name in program.visits if name not in program.promises and self.model.exists(name)]
 
     def _missing(self, y: np.ndarray) -> np.ndarray:
-        """Rows without a label, or without one of several."""
+        """Which rows lack a label, or one of several labels."""
         y = as_table(y)
         return np.asarray((y < 0 if y.dtype.kind == "i" else np.isnan(y)).any(axis=1))
 

@@ -277,7 +277,8 @@ class Ranges:
     def __init__(self, names: Sequence[str], most: int = 120) -> None:
         self.names, self.rows = tuple(names), 0
         k = len(self.names)
-        self.kept = Windows(2 * k, 2 * k, 0, most)  # counts and sums of numbers; their maxima, and those of the negated numbers
+        # counts and sums of numbers; their maxima, and those of the negated numbers
+        self.kept = Windows(2 * k, 2 * k, 0, most)
         self._mean, self._squares, self._count = np.zeros(k), np.zeros(k), np.zeros(k)
 
     def add(self, values: np.ndarray) -> None:

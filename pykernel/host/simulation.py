@@ -20,7 +20,7 @@ LEAST_CHANCE = 2.0**-24
 
 
 class Simulation(Run):
-    """A model fed from a stream, as the device will be, and its errors.
+    """A model that is fed with a stream as on the device, and its errors.
 
     Row t is predicted (by a classifier: classified); then row t - delay is learnt.  So no label is used before it is
     known.
@@ -53,9 +53,11 @@ class Simulation(Run):
         self.errors = Errors(names)
         # for a refused row, the previous answer is kept
         self.standing, self._stood = Errors(("model",)), np.zeros((1, self._shape[0] if self._shape else 1))
-        self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []  # with several labels: the errors of each
+        # with several labels: the errors of each
+        self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []
         self.signs = Signs(spec, delay)
-        self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)  # [i, j]: rows of class i classified as j
+        # [i, j]: rows of class i classified as j
+        self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)
         self.coverage: Coverage | None = None
         if self.model.has("interval"):
             # a second model learns the same rows and is asked for intervals, because the loop asks only one question

@@ -27,7 +27,7 @@ def what_was_asked(given: Asked, *more: tuple[str, object]) -> Section:
 
 
 def default_of(report: Mapping[str, Any]) -> tuple[str, str]:
-    """The fact about the rule that a spec gets if it names none."""
+    """The default rule of a spec that names none, as a fact."""
     return "default", (report["default"] or {"told": ""})["told"]
 
 

@@ -192,7 +192,7 @@ class Result:
 
     @property
     def failure(self) -> Exception | None:
-        """The exception that the command raises after it has shown this; CheckFailed says the verdict."""
+        """The exception that the command raises after it has shown this; CheckFailed has the verdict as its message."""
         return None
 
     def __repr__(self) -> str:

@@ -59,7 +59,7 @@ def time_text(seconds: float) -> str:
 class Line:
     """Values at ascending positions; NaN is a gap.  kind: the line's style.
 
-    low: if given, y is the largest and low the least value of the rows from a position to the next: both are drawn.
+    low: if given, y is the largest and low the smallest value of the rows from one position to the next; both are drawn.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Axis:
             self.low, self.high = (self.low / 2, self.low * 2) if self.log else (self.low - 0.5, self.low + 0.5)
 
     def part(self, values: np.ndarray | float) -> np.ndarray:
-        """Where values are: 0 at the low end, 1 at the high one."""
+        """The relative positions of values: 0 at the low end, 1 at the high end."""
         if not self.log:
             return np.asarray((np.asarray(values, float) - self.low) / (self.high - self.low))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -271,7 +271,7 @@ def _drawing(across: Axis, up: Axis, parts: Sequence[Html]) -> Html:
 
 
 def _ticks(kind: str, axis: Axis, label: str = "", marks: Sequence[tuple[float, str]] | None = None) -> Html:
-    """Ticks of an axis; marks: where they are, and their text, if they are not numbers."""
+    """Ticks of an axis.  marks: positions and texts of ticks that are not numbers."""
     side = "bottom" if kind == "y" else "left"
     parts = [
         element("i", element("b", text), style=f"{side}:{100 * float(axis.part(value)):.2f}%")

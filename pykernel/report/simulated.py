@@ -32,7 +32,7 @@ from pykernel.telling import (
 )
 
 PARTS = {"all": "", "second_half": ", 2nd half"}
-"""Parts of the rows that have errors of their own, and the ends of their columns' names."""
+"""Parts of the rows with separate errors, and the suffixes of their columns' names."""
 CLASSES = 8
 """Largest number of classes whose confusion matrix the terminal shows; for more, it lists this many of the most frequent mistakes."""
 SUREST, LISTED = 12, 100
@@ -265,7 +265,7 @@ def _in_alarm(found: Mapping[str, Any], unit: str) -> str:
 
 
 def _statuses(report: Mapping[str, Any]) -> list[Part]:
-    """How many samples had each status, and how many had none and why; and what was missing."""
+    """The number of samples with each status, or without one for some reason; and what was missing."""
     counts = {status.replace("_", " "): count for status, count in report["statuses"].items()}
     counts |= {  # for a model without labels, refused inputs are already in the statuses
         "no label yet": report.get("unlabelled", 0),

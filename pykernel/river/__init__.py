@@ -1,4 +1,4 @@
-"""River's face: models that learn from dictionaries, one sample after the other."""
+"""Models with River's interface, which learn from dictionaries, one sample after the other."""
 
 from __future__ import annotations
 

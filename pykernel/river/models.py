@@ -1,7 +1,7 @@
-"""River's conventions for the models that learn sample by sample: dictionaries in, and C that goes on from their state.
+"""Models that learn sample by sample, with River's interface: they take dictionaries, and generated C continues from their state.
 
-Each is scikit-learn's model of the same task with River's methods added: parameters, attributes, sentences and the model of the
-device are that one's.
+Each is the scikit-learn estimator for the same task with River's methods added: parameters, attributes, messages and the device's
+model are the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Sample = Mapping[Hashable, Any]
 
 
 class Calls(threading.local):
-    """The calls of each thread, for they hold a sample and its answer.  Copies and pickles of a model begin without."""
+    """The calls of a thread, separate because they hold a sample and its answer.  Copies and pickles of a model have none."""
 
     bound: Bound | None = None
 
@@ -54,20 +54,20 @@ class Bound(Single):
 
 
 class Unsupported(UserError, NotImplementedError):
-    """The model has no such answer, for which River asks for a NotImplementedError."""
+    """The model does not have this answer; River requires a NotImplementedError for this."""
 
 
 class Model(Streaming):
-    """River's methods of all models, beside scikit-learn's: a sample's values are copied by name into the model's row."""
+    """River's methods that all models have: a sample's values are copied by name into the model's row."""
 
     _afresh = "take a clone()"
     _calls: Calls = Calls()
     _status = 0
-    """What became of the last sample."""
+    """The status of the last sample."""
 
     @property
     def features_(self) -> tuple[Any, ...]:
-        """The inputs' names, in the order of the device's x[]; of a first sample they are sorted."""
+        """The inputs' names, in the order of the device's x[]; those of a first sample are sorted."""
         return tuple(getattr(self, "feature_names_in_", range(self.n_features_in_)))
 
     def _unit_test_skips(self) -> set[str]:
@@ -115,7 +115,7 @@ class Model(Streaming):
         return calls
 
     def _require(self, x: Sample, names: tuple[Any, ...]) -> None:
-        """Raises UserError, one sentence, if something is wrong with a sample.  names: what it must have."""
+        """Raises UserError, one sentence, if something is wrong with a sample.  names: the features that it must have."""
         where = self._where
         where.need(names, "the first sample has no features; it must have all that there will be")
         fixed = "; the first sample fixed the features, which are the inputs of the C"
@@ -128,7 +128,7 @@ class Model(Streaming):
             where.need(finite, f"feature {name!r} is {short(value)}; it must be a {'finite ' * number}number")
 
     def _taught(self, x: Sample, calls: Bound) -> None:
-        """Learn what the calls hold.  Raises UserError if it was refused because it is no sample."""
+        """Learn the sample that the calls hold.  Raises UserError if it was refused because it is not a valid sample."""
         self._status = status = calls.learn()
         if status in calls.learned:
             self.status_counts_[calls.learned[status]] += 1
@@ -141,7 +141,7 @@ class Model(Streaming):
         super()._counted(statuses)
 
     def _asked(self, x: Sample, question: str) -> np.ndarray:
-        """The answer for a sample, (values,), overwritten by the next."""
+        """The answer for a sample, (values,); the next answer overwrites it."""
         calls = self._fill(x)
         if question not in calls.asked:
             try:
@@ -156,12 +156,12 @@ class Model(Streaming):
         return self._beyond(len(answer))
 
     def _beyond(self, values: int) -> np.ndarray:
-        """What is said of a sample beyond the limit of inputs: NaN, with a warning."""
+        """The answer for a sample beyond the limit of inputs: NaN, with a warning."""
         return self._finite(np.full((1, values), np.nan))[0]  # type: ignore[no-any-return]
 
 
 class Supervised(Model):
-    """Of models that learn labels."""
+    """River's methods of models that learn labels."""
 
     _without: ClassVar[Sequence[str]] = ("seed",)  # which River sets in every model that has it
 
@@ -173,29 +173,30 @@ class Supervised(Model):
         x
             The features: numbers, under the names that the first sample had.
         y
-            The label, a number; of a classifier one of ``classes``.
+            The label, a number; for a classifier one of ``classes``.
 
         Raises
         ------
         UserError
-            If a feature is missing, unexpected or no finite number, or the label cannot be; at the first sample, if a
-            parameter cannot be.
+            If a feature is missing, unexpected or not a finite number, or the label is invalid; at the first sample, also
+            if a parameter is invalid.
         """
         calls = self._fill(x)
         calls.label(self._device_label(y))
         self._taught(x, calls)
 
     def _device_label(self, y: Any) -> Any:
-        """The label as the device takes it.  Raises UserError if it cannot be."""
+        """The label as the device takes it.  Raises UserError if it is invalid."""
         raise NotImplementedError
 
 
 class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: ignore[misc]
     """Kernel regression in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    It is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters it is a spec without a rule: a sum of few
-    sinusoids whose frequencies learn, with inputs in running standard deviations and linear parts beside (docs/reference/rules.md). Raw
-    data need no scaler before it. What ``pykernel.generate(model, out, name=…)`` writes goes on learning from this model's state, with the same bytes.
+    It is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters it is a spec without a rule: a sum of a few
+    sinusoids whose frequencies are learned, plus linear parts, on inputs in running standard deviations
+    (docs/reference/rules.md). Raw data need no scaler. The C that ``pykernel.generate(model, out, name=…)`` writes continues
+    learning from this model's state, with the same bytes.
 
     The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
     a missing or an unexpected feature is refused.
@@ -203,15 +204,15 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
     Parameters
     ----------
     {others}
-        As in `pykernel.BudgetedKernelRegressor`. A sample shows no scale: with a rule that has a kernel, give ``sigma`` or
-        ``gamma`` as a number, or begin with ``fit``. Limits that are not given are the spec's.
+        As in `pykernel.BudgetedKernelRegressor`. A single sample shows no scale: with a rule that has a kernel, give
+        ``sigma`` or ``gamma`` as a number, or begin with ``fit``. Limits that are not given are the spec's.
 
     Attributes
     ----------
     features_ : tuple
         The inputs' names, in the order of the device's x[].
     spec_, model_, status_counts_
-        As of `pykernel.BudgetedKernelRegressor`.
+        As in `pykernel.BudgetedKernelRegressor`.
 
     Notes
     -----
@@ -240,18 +241,18 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
         x
             The features.
         with_interval
-            Whether to return a ``river.conf.Interval`` in place of the value, as River's conformal wrappers do.
+            Whether to return a ``river.conf.Interval`` instead of the value, as River's conformal wrappers do.
 
         Returns
         -------
         y
             The number that the device computes: 0 before anything was learned; NaN, with a warning, beyond
-            ``input_max_abs``. Or the interval: all that labels can be, before 20 labels were learned.
+            ``input_max_abs``. Or the interval, which covers all possible labels until 20 were learned.
 
         Raises
         ------
         UserError
-            If ``with_interval`` is asked of a model without ``interval_level``.
+            If ``with_interval`` is given for a model without ``interval_level``.
         """
         if with_interval:
             return conf.interval.Interval(*self._asked(x, "interval").tolist())
@@ -267,8 +268,9 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
     """Kernel classification in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
     It is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters it is a spec without a rule: a linear part
-    and few sinusoids whose frequencies learn, with inputs in running standard deviations, and a linear model beside
-    (docs/reference/rules.md). What ``pykernel.generate(model, out, name=…)`` writes goes on learning from this model's state, with the same bytes.
+    and a few sinusoids whose frequencies are learned, on inputs in running standard deviations, mixed with a linear model
+    (docs/reference/rules.md). The C that ``pykernel.generate(model, out, name=…)`` writes continues learning from this model's
+    state, with the same bytes.
 
     The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
     a missing or an unexpected feature is refused, and so is a class beyond ``classes``.
@@ -276,17 +278,17 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
     Parameters
     ----------
     classes : sequence, default=(False, True)
-        All classes, from 2 to 64, in the order of the device's positions.
+        All classes, from 2 to 64, in the order of the device's class indices.
     {others}
-        As in `pykernel.BudgetedKernelClassifier`. A sample shows no scale: with a rule that has a kernel, give ``sigma`` or
-        ``gamma`` as a number, or begin with ``fit``.
+        As in `pykernel.BudgetedKernelClassifier`. A single sample shows no scale: with a rule that has a kernel, give
+        ``sigma`` or ``gamma`` as a number, or begin with ``fit``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         ``classes``. What the device calls class i is ``classes_[i]``.
     features_, spec_, model_, status_counts_
-        As of `Regressor`.
+        As in `Regressor`.
 
     Notes
     -----
@@ -328,7 +330,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         return np.fromiter(map(plain, self._given()["classes"]), object)
 
     def partial_fit(self, X: Any, y: Any) -> Any:  # type: ignore[override]
-        """As that of the estimator, whose ``classes`` are a parameter here."""
+        """As in the estimator, but ``classes`` are a parameter of the model here."""
         return self._stream(X, y, afresh=not hasattr(self, "model_"))
 
     def predict_one(self, x: Sample) -> Any:
@@ -347,9 +349,9 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         Raises
         ------
         UserError
-            If a feature is missing, unexpected, no finite number or beyond ``input_max_abs``.
+            If a feature is missing, unexpected, not a finite number or beyond ``input_max_abs``.
         """
-        position = self._asked(x, "classify")[0]  # which begins a new model
+        position = self._asked(x, "classify")[0]  # this call begins a new model if there is none
         return self.classes_[position]
 
     def predict_proba_one(self, x: Sample) -> dict[Any, float]:
@@ -363,13 +365,14 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         Returns
         -------
         p
-            Of each class. The device's numbers are divided by their sum in float64, for River asks for the sum 1.
+            The probability of each class. The device's numbers are divided by their sum in float64, because River requires
+            the sum 1.
 
         Raises
         ------
         UserError
-            If the model has no ``NAME_probability``; it has without a rule and ``n_max``, and with rule "spectrum-softmax".
-            The error is a NotImplementedError, too, as River asks.
+            If the model has no ``NAME_probability``. It has one without a rule and ``n_max``, and with rule
+            "spectrum-softmax". The error is a NotImplementedError, too, as River requires.
         """
         p = self._asked(x, "probability").astype(float)
         return dict(zip(self.classes_, (p / p.sum()).tolist(), strict=True))
@@ -388,8 +391,8 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
 class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: ignore[misc]
     """A monitor in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    It is `pykernel.OnlineMonitor` with River's methods, and a spec with [novelty] and no rule: a bank of Gaussians, one for each
-    regime of a machine, alarms in 1 % of the rows of normal operation, and no learning during an alarm (docs/guide/monitor-settings.md).
+    It is `pykernel.OnlineMonitor` with River's methods. Its spec has [novelty] and no rule: a bank of Gaussians, one for each
+    regime of a machine, a false-alarm rate of 1 %, and no learning during an alarm (docs/guide/monitor-settings.md).
 
     The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
     a missing or an unexpected feature is refused; with ``missing="hold"`` a value may be NaN.
@@ -406,14 +409,14 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
     blame_ : dict of feature to float
         Each feature's share in the present alarm, or in the last one.
     level_, threshold_, since_, kind_, regimes_
-        As of `pykernel.OnlineMonitor`.
+        As in `pykernel.OnlineMonitor`.
     features_, spec_, model_, status_counts_
-        As of `Regressor`.
+        As in `Regressor`.
 
     Notes
     -----
-    For K ``components`` and D inputs, a score costs O(K D^2), an update as much, in an alarm O(D^3), where regimes merge
-    O(K^2 D^3).
+    For K ``components`` and D inputs, a score or an update costs O(K D^2), an update during an alarm O(D^3), and one that
+    merges regimes O(K^2 D^3).
 
     Examples
     --------
@@ -443,7 +446,7 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
         Raises
         ------
         UserError
-            If a feature is missing, unexpected or no finite number; at the first sample, if a parameter cannot be.
+            If a feature is missing, unexpected or not a finite number; at the first sample, also if a parameter is invalid.
         """
         self._taught(x, self._fill(x))
 
@@ -458,8 +461,8 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
         Returns
         -------
         score
-            What the device's ``NAME_novelty`` writes: like a logarithm, about 0 for usual rows, from -64 to 64. NaN, with a
-            warning, beyond ``input_max_abs``.
+            What the device's ``NAME_novelty`` writes: from -64 to 64, about 0 for usual rows, growing like a logarithm. NaN,
+            with a warning, beyond ``input_max_abs``.
         """
         return float(self._asked(x, "novelty")[0])
 

@@ -33,7 +33,7 @@ AGAIN = b"\0"
 FIRST_WORD = 10.0
 """Seconds in which the board must send its first valid frame; a start-up takes about two seconds."""
 SILENCE = 60.0
-"""Seconds that one call may take on the board, and seconds without any data after which the line counts as dead."""
+"""Seconds that one call may take on the board, and seconds without any data after which the line is taken to be dead."""
 PIECE = 50
 """Rows in a job: a second or two at the usual speed."""
 PAUSE = 0.5

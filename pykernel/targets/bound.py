@@ -128,7 +128,7 @@ class Code:
     def offsets(self, start: int, size: int) -> dict[int, int]:
         """Offset in a routine -> its place in this image.
 
-        A RISC-V linker may shorten calls, and so move the instructions behind them.  Offsets are those without
+        A RISC-V linker may shorten calls, which moves the instructions after them.  Offsets are those before
         shortening.
         """
         if not self.riscv:

@@ -90,7 +90,7 @@ def data_file(name: str) -> str:
 
 @dataclass(frozen=True)
 class Function:
-    """Where a function lies."""
+    """The position of a function."""
 
     start: int
     size: int

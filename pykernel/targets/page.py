@@ -129,7 +129,7 @@ def _text(data: bytes) -> str:
 
 
 def _fields(host: HostModel) -> dict[str, Any]:
-    """Where the page finds the vectors of the budget, and their number; empty for models without a budget."""
+    """The positions of the budget's vectors and of their number in memory; empty for models without a budget."""
     found = {}
     for slot in host.memory.layout.slots:
         if slot.struct and slot.name in ("v", "n"):

@@ -64,7 +64,7 @@ def without_each(stage: Stage) -> dict[str, Stage]:
 def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list[Content]:
     """For each stage: the error of the planned model with it, its change, and bytes of RAM; or the reason why there are none.
 
-    earns: whether the error without this kind of feature is larger than what counts as equal to the planned one.
+    earns: whether the error without this kind of feature is larger than any error considered equal to the planned one.
     """
     told = winner.told
     assert told is not None

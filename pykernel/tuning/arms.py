@@ -34,14 +34,14 @@ from pykernel.tuning.promises import Losses
 MOST = 128
 """The largest size that a plan tries."""
 COMPONENTS = (2, 3, 4, 8)
-"""Gaussians of a monitor's bank."""
+"""Numbers of Gaussians in a monitor's bank that are tried."""
 MONITOR: tuple[Knob, ...] = (
     Knob("novelty", "smoothing", (), math.log(2), 0.05, 1.0),
     Whole("novelty", "relearn_after", (), math.log(2), 10, 400),
 )
-"""What is tried of a monitor."""
+"""Parameters of a monitor that are searched."""
 MOST_TRAINED = 64
-"""Most trained vectors.  More vectors take long to train, and are seldom better."""
+"""Maximum number of trained vectors.  More vectors take long to train, and are seldom better."""
 
 
 @dataclass
@@ -62,14 +62,14 @@ class Trial:
 
     @property
     def told(self) -> dict[str, Any] | None:
-        """The error and deviation by which the trial is ranked: those of the learning model if it learns, else
-        frozen.
+        """The error and deviation by which the trial is ranked: those of the learning model if it learns, else those of
+        the frozen one.
         """
         return self.found.get("learning") or self.found.get("frozen")
 
     @property
     def score(self) -> float:
-        """What is to be small: the error; of a monitor that does not keep its rate of false alarms, more than one that does."""
+        """The value to minimise: the error.  A monitor that exceeds its false-alarm rate is ranked after all that keep it."""
         told = self.told
         if self.fits is False or told is None or self.found.get("diverged") or not math.isfinite(told["error"]):
             return math.inf
@@ -87,7 +87,7 @@ class Trial:
 
     @property
     def losses(self) -> Losses:
-        """What is known of its errors on the judged rows."""
+        """Its losses on the judged rows, by block."""
         told = self.told
         assert told is not None
         if self._losses is None:
@@ -162,8 +162,8 @@ def arms(
     """The arms of all chosen rules for this data; the rules that work best on most data come first.
 
     Each rule has its default technique, or each of ``techniques``.  For a target without an FPU, there are also arms in
-    integers, where possible.  labels: "never" for a device that gets none: then models that do not learn there, and if no rules are
-    chosen the default that the recording has taught.
+    integers, where possible.  labels: "never" for a device that gets none: then only models that do not learn on the device and, if no
+    rules are chosen, the default model as trained on the recording.
     """
     if "label" not in base:
         return _monitors(base, chosen)

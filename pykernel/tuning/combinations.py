@@ -31,7 +31,7 @@ NETWORK = "network"
 LINEAR = "linear"
 """The technique without vectors: a linear function of the inputs."""
 POLYNOMIALS = {"quadratic": 2, "cubic": 3}
-"""Techniques that are ridge regressions on all products of so many inputs."""
+"""Technique -> degree of the products of inputs on which it is a ridge regression."""
 BASES: dict[str, tuple[str, ...]] = {
     "frozen": (TRAINED, NETWORK, LINEAR, *POLYNOMIALS, "sgma", "efvs"),
     "expansion-rls": (NETWORK,),
@@ -46,8 +46,8 @@ NUMBERS_INPUT: Content = STAGED["input"]
 NUMBERS_LABEL: Content = STAGED["label"]
 """The stages around a rule on raw numbers."""
 MARGIN = 10.0
-"""[input] max_abs of a planned spec is so many times the largest recorded input: a plant may run hotter than recorded, and no fault of
-a plan's monitors, of 20 standard deviations at most, should be refused where it is to be an alarm (docs/decisions.md, "Limits of inputs")."""
+"""[input] max_abs of a planned spec is this many times the largest recorded input: a plant may run hotter than recorded, and a fault,
+which has at most 20 standard deviations in a plan, should raise an alarm and not be refused (docs/decisions.md, "Limits of inputs")."""
 _SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 
@@ -82,7 +82,7 @@ class Knob:
 
 
 class Whole(Knob):
-    """A knob whose values are whole numbers."""
+    """A knob whose values are integers."""
 
     def value(self, position: float) -> float:
         return round(min(max(math.exp(position), self.least), self.most))
@@ -143,7 +143,7 @@ The first training chooses them by cross-validation; later trainings begin with 
 
 
 def held(spec: Spec, knob: Knob) -> float:
-    """The value that the spec has."""
+    """The value of a knob in the spec."""
     value = getattr(getattr(spec, knob.section), knob.key)
     if value == "auto":
         value = stages.NOISE["noise_first"]
@@ -176,7 +176,7 @@ def budget_of(spec: Spec) -> tuple[str, str] | None:
 
 
 def techniques() -> tuple[str, ...]:
-    """The words that the key may be."""
+    """The possible values of [reduction] technique."""
 
     def words(annotation: Any) -> Iterable[str]:
         for part in get_args(annotation):
@@ -203,8 +203,8 @@ class Combination:
     budget: the (section, key) that sets the model's size; None if the size depends only on the inputs.
     spec: the simplest model.  None for a rule whose vectors come from the data: the technique is then the way to get
     them, and ``content`` has the other sections.
-    training: for trained vectors units, widths, ridge, steps and start, for networks the penalty, after a first training has chosen
-    them.
+    training: settings that a first training has chosen: units, widths, ridge, steps and start for trained vectors, the penalty for
+    networks.
     """
 
     rule: str
@@ -221,7 +221,7 @@ class Combination:
 
     @property
     def trained_here(self) -> bool:
-        """Whether the PC trains the model: once more on all rows, when it was chosen."""
+        """Whether the PC trains the model; once it is chosen, it is trained again on all rows."""
         return self.spec is None and self.rule != "kfd"
 
     def means(self, section: str, key: str) -> bool:
@@ -267,7 +267,7 @@ class Known:
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray) -> Known:
-        """Of the rows before those that models are judged on."""
+        """From inputs and labels of the rows before those on which models are judged."""
         if y.dtype.kind in "iu" or not np.isfinite(y).any():
             return cls(x)
         return cls(x, float(np.abs(y[np.isfinite(y)]).max()))
@@ -310,8 +310,7 @@ def combine(
 
 
 def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
-    """Models that learn in integers: each rule with each of its techniques, with stages; without, if these are not
-    possible.
+    """Models that learn in integers: each rule with each of its techniques, and with stages if these are possible.
 
     The ranges of inputs and labels come from the known rows, extended by half of the range on each side.
     """
@@ -320,7 +319,7 @@ def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
     low, high, deviation = np.nanmin(finite, axis=0), np.nanmax(finite, axis=0), np.nanstd(finite, axis=0)
     center, margin = (low + high) / 2, 1.5 * np.maximum(high - low, 1e-9 * np.maximum(np.abs(high), 1.0)) / 2
     deviation = np.where(deviation > 0, deviation, margin)
-    # one that hardly changed may change more
+    # an input that hardly changed may change more
     margin = np.maximum(margin, 0.5 * (margin / deviation).max() * deviation)
     input = given | {name: _shown(values) for name, values in (("center", center), ("max_abs", margin))}
     label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}

@@ -1,6 +1,4 @@
-"""What a model costs on a device: bytes of memory, and instructions, stack and flash on an emulated target; and the limits
-that a device sets.
-"""
+"""The cost of a model on a device: memory, and instructions, stack and flash on an emulated target; and a device's limits."""
 
 from __future__ import annotations
 
@@ -22,9 +20,9 @@ from pykernel.spec.model import Spec
 from pykernel.tuning.combinations import Content
 
 SAMPLES = 200
-"""Samples of the stream's second half that are emulated."""
+"""Number of samples of the stream's second half that are emulated."""
 INSTRUCTIONS = 40_000_000
-"""Emulation of a stream ends after that many instructions: with soft floating point, before its last sample."""
+"""Emulation of a stream ends after this many instructions, which soft floating point uses up before the last sample."""
 
 NAMELESS = {"name": "model"}
 """The model's name must not change a task."""
@@ -33,9 +31,9 @@ HEADROOM = 0.96
 """Fraction of the limit of instructions that a model without a proved bound may use, because the longer search for the
 worst case at the end finds slightly more instructions."""
 CODE = 24 * 1024
-"""Flash without constants of a model that was not measured.  On a Cortex-M4F at -O2 the defaults take 17 KB at most, with constants
-(docs/data/default-cost.csv), and others less than 24 KB (streaming-cost.csv, training-cost.csv, signal-cost.csv), but for subspaces,
-with 20 to 49 KB (subspace-device.csv)."""
+"""Assumed flash, without constants, of a model that was not measured.  On a Cortex-M4F at -O2 the defaults take at most 17 KB, with
+constants (docs/data/default-cost.csv), subspaces 20 to 49 KB (subspace-device.csv), and all others less than 24 KB
+(streaming-cost.csv, training-cost.csv, signal-cost.csv)."""
 ASKED = ("predict", "classify", "novelty")
 CALLS = ("update", "push", "push_labelled", *ASKED)
 """The functions for which the limit of instructions holds."""
@@ -110,7 +108,7 @@ def target_costs(
     samples are raw samples; their number is that of whole steps, at least two.
 
     Returns mean and max instructions of the update (if the model learns) and of the main question, usually predict, and
-    ``worst``, if it was searched; with a signal stage, these are of NAME_push and of what answers for the newest features.  Of an
+    ``worst``, if it was searched; with a signal stage, these are for NAME_push and for the answer to the newest features.  For an
     AVR, whose emulator counts no instructions, mean and max are cycles, which are more.  Also bounds, flash_bytes (everything that is
     linked), ram_bytes (the struct), stack_bytes, samples and updates_refused.  Or only ``refused``: the reason why the
     model does not fit the target.
@@ -166,7 +164,7 @@ def target_costs(
         if bounds[call]["instructions"] is None and isinstance(device, unicorn_runner.UnicornModel):
             most = worst.worst_call(device, call, x[half:done], y[half:done], tries=tries)
             costs[names[call]]["worst"] = most.instructions
-    device.call("selftest")  # of all calls it may take the most stack
+    device.call("selftest")  # it may take more stack than all other calls
     return costs | {
         "flash_bytes": image.flash_bytes,
         "ram_bytes": project.figures["ram_bytes"],
@@ -220,7 +218,7 @@ class Limits:
 
 
 def flash_of(found: Mapping[str, Any]) -> int:
-    """About the flash of a model that was not measured."""
+    """The approximate flash of a model that was not measured."""
     return int(found.get("table_bytes", 0)) + CODE
 
 
@@ -252,7 +250,7 @@ def make_limits(
 
 
 def called(costs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """What was counted of the calls for which limits hold: instructions, or an AVR's cycles, which are more."""
+    """The counts of the calls for which limits hold: instructions, or an AVR's cycles, which are more."""
     counted = costs | costs.get("times", {})
     return {name: counted[name] for name in CALLS if counted.get(name)}
 
@@ -282,5 +280,5 @@ def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tu
 
 
 def fits(uses: Mapping[str, float]) -> bool:
-    """Whether no limit is exceeded; not for a model that could not be measured."""
+    """Whether no limit is exceeded; False for a model that could not be measured."""
     return max(uses.values(), default=math.inf) <= 1

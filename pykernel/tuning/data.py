@@ -14,16 +14,15 @@ from pykernel.tuning.combinations import Content
 from pykernel.tuning.stage import Stage, first_judged
 
 MOST_ROWS = 50_000
-"""Most rows: of a longer table, only the last MOST_ROWS rows are used."""
+"""Maximum number of rows: only the last MOST_ROWS rows of a longer table are used."""
 FEWEST = 20
-"""Fewest rows; a shorter table is refused."""
+"""Minimum number of rows; a shorter table is refused."""
 
 
 class Devices(NamedTuple):
-    """Rows of many devices, one device after the other, and what they are for.
+    """The numbers of rows of many devices, one device after the other: those that teach, and those that judge.
 
-    teach: from these rows vectors, scales and whole models are made.  judge: their errors are those of what is chosen.  Each: the number
-    of rows of each device.
+    teach: vectors, scales and whole models are made from their rows.  judge: models are chosen by the errors on their rows.
     """
 
     teach: tuple[int, ...]
@@ -36,7 +35,7 @@ class Devices(NamedTuple):
 
 
 def parts_of(devices: int, folds: int) -> list[list[int]]:
-    """The numbers of the devices of each part.  The last part is not the largest one."""
+    """The indices of the devices in each fold.  The last fold is not larger than the others."""
     return [part.tolist() for part in np.array_split(np.arange(devices), folds)]
 
 
@@ -53,21 +52,21 @@ class Table:
     y: np.ndarray | None
     delay: int = 0
     stage: Stage | None = None
-    completes: bool = False  # whether models are also compared on rows of which an input is missing
+    completes: bool = False  # whether models are also compared on rows with a missing input
     final: bool = False  # whether models that are trained here learn from all rows, and none are judged
-    devices: Devices | None = None  # of many devices, what their rows are for
-    device_folds: int = 1  # into so many parts the devices are divided, each of which judges what the others teach
+    devices: Devices | None = None  # with many devices: which rows teach, and which judge
+    device_folds: int = 1  # number of folds of devices; each judges models that the others teach
 
     @property
     def split(self) -> int:
-        """The first row from which nothing is made: of one table the first that is judged, of many devices the first of those that judge."""
+        """The first row that is not used for training: the first judged row, or with many devices the first row of those that judge."""
         if self.final:
             return len(self.x)
         return first_judged(len(self.x)) if self.devices is None else sum(self.devices.teach)
 
     @cached_property
     def folds(self) -> tuple[Table, ...]:
-        """This table, and others of the same devices in which other devices judge, until each has judged once."""
+        """This table, and tables of the same devices in which other devices judge, so that each device judges once."""
         if self.devices is None or self.device_folds == 1:
             return (self,)
         rows = [*self.devices.teach, *self.devices.judge]
@@ -88,8 +87,8 @@ class Table:
 
     @property
     def runs(self) -> list[tuple[int, int, int]]:
-        """Where a model that learns begins anew, its first judged row, and the row behind its last: the table, or each device that
-        judges, of which the second half is judged.
+        """For each run of a learning model: its first row, its first judged row, and its end.  A run is the table, or each device that
+        judges, whose second half is judged.
         """
         if self.devices is None:
             return [(0, self.split, len(self.x))]
@@ -97,7 +96,7 @@ class Table:
 
     @property
     def judged(self) -> np.ndarray:
-        """The numbers of the judged rows."""
+        """The indices of the judged rows."""
         return np.concatenate([np.arange(first, end) for _, first, end in self.runs])
 
     @property
@@ -116,16 +115,16 @@ class Table:
 
     @property
     def labelled(self) -> np.ndarray:
-        """Where there is a label, (rows,)."""
+        """Which rows have a label, (rows,)."""
         y = self.labels
         return np.asarray(y >= 0 if self.of_classes else np.isfinite(y).reshape(len(y), -1).all(axis=1))
 
     def known(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Where there is a label, and no input is missing."""
+        """Which rows have a label, and no missing input."""
         return np.asarray(self.labelled[rows] & np.isfinite(self.x[rows]).all(axis=1))
 
     def compared(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Where models are compared."""
+        """On which rows models are compared."""
         return np.asarray(self.labelled[rows]) if self.completes else self.known(rows)
 
     def whole(self, content: Content) -> Spec:
@@ -145,7 +144,7 @@ class Table:
         return Table(x, None if self.y is None else y, self.delay, stage)
 
     def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-        """Samples that the whole model takes, and their labels, (rows, 0) where it takes none."""
+        """Samples that the whole model takes, and their labels; (rows, 0) if it takes none."""
         if self.stage is not None:
             return self.stage.device_rows(spec)
         rows = np.isfinite(self.x).all(axis=1) & spec.accepts(self.x)

@@ -1,13 +1,14 @@
-"""Faults as textbooks have them, put into the rows of a recording: what a plan judges monitors by.
+"""Textbook faults, put into the rows of a recording, by which a plan judges monitors.
 
-Of one sensor: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network data
-fault types, 2009 (spikes, stuck values, dropouts); and what control loops know besides, oscillation.  Of the machine, which move
+Faults of one sensor: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network
+data fault types, 2009 (spikes, stuck values, dropouts); and oscillation, as in control loops.  Faults of the machine, which move
 several sensors at once: J. J. Downs, E. F. Vogel, A plant-wide industrial process control problem, 1993 (the Tennessee Eastman
-process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are in units of the part of a
-sensor that the other sensors do not explain, from one such unit to twenty; of several sensors, the root of the sum of squares.
+process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  The unit of size is the spread of the
+part of a sensor that the other sensors do not explain; sizes are from 1 to 20.  For several sensors, the size is the root of the sum
+of squares.
 
-Machines seldom fail once: a loose contact comes again and again, one fault follows another, and many begin where a run does.  So faults
-come in five manners (``MANNERS``), about equally many of each.
+Machines seldom fail once: a loose contact recurs, one fault follows another, and many faults begin with a run.  So faults come in five
+manners (``MANNERS``), about equally many of each.
 """
 
 from __future__ import annotations
@@ -19,40 +20,40 @@ from typing import NamedTuple
 import numpy as np
 
 SMALLEST, SMALL, LARGEST = 1.0, 4.0, 20.0
-"""Sizes of faults, of small ones up to the second; their logarithms are spread evenly."""
+"""Smallest size of a fault, largest size of a small fault, and largest size of all; sizes are drawn log-uniformly."""
 SHORTEST, LONGEST = 20, 300
-"""Rows of a fault."""
+"""Minimum and maximum number of rows of a fault."""
 ROOM = 6500
-"""Least rows of a repetition, so that each manner has room."""
+"""Minimum number of rows of a repetition, so that each manner has room."""
 APART, RARE, OFTEN = 200, 6300, 600
-"""Rows without a fault before those that belong together: at least, and so many more in the mean, of rare ones and of others."""
+"""Rows without a fault before each group of faults: at least APART, and on average RARE more for rare faults, OFTEN more for others."""
 MANNERS = ("rare", "repeated", "in succession", "with a run", "dense and small")
-"""How faults come.  Rare: one of 40 to 300 rows.  Repeated: the same, 20 to 60 rows long, 4 to 12 times, with 60 to 200 rows between.  In
-succession: two different ones, 5 to 50 rows apart.  With a run: up to 20 rows after the machine's state changed.  Dense and small:
-the same, 20 rows long, 8 times, with 100 to 480 rows between.
+"""How faults occur.  Rare: a single fault of 40 to 300 rows.  Repeated: the same fault, 20 to 60 rows long, 4 to 12 times, with 60 to 200
+rows between.  In succession: two different faults, 5 to 50 rows apart.  With a run: up to 20 rows after the machine's state changed.
+Dense and small: the same small fault, 20 rows long, 8 times, with 100 to 480 rows between.
 """
 CHANGE, ABRUPT, NEAR_RUN = 0.5, 4.0, 20
-"""A run begins where the means of the NEAR_RUN rows before and after differ by CHANGE standard deviations of a sensor, and by ABRUPT of
-its standard deviations within these rows.
+"""A run begins where the means of the NEAR_RUN rows before and after differ by CHANGE standard deviations of a sensor, and by ABRUPT
+times its standard deviation within these rows.
 """
 COUNT = 128
-"""Least number of faults with which a trial is judged, in as many repetitions of the rows as that takes."""
+"""Minimum number of faults with which a trial is judged; the rows are repeated as often as that takes."""
 PROMISED = 256
-"""The same for what a plan promises."""
+"""The same for the error that a plan promises."""
 SHOWS = 0.5
-"""A fault changes its sensor by at least so many units, in root mean square; one that does not is drawn again."""
+"""A fault that changes its sensor by less than this many units, in root mean square, is drawn again."""
 TRIES = 30
 NEAR = 100
-"""Rows whose mean says where the machine is."""
+"""Number of rows whose mean is the machine's operating point."""
 WHOLE = 0.01
-"""A sensor's values are whole steps apart if they are so within this part of a step."""
+"""Tolerance, in steps, with which a sensor's values must be whole steps apart."""
 
 
 class Sensors(NamedTuple):
-    """What is usual for each sensor, (D,).
+    """Properties of each sensor, (D,).
 
-    own: spread of what the other sensors do not explain (linearly); 0 for a sensor that never moved.  step: all values are
-    whole steps from ``origin``; 0 if there is no step.  low, high: what a sensor of two values cannot leave.
+    own: spread of the part that the other sensors do not explain linearly; 0 for a constant sensor.  step: all values are
+    whole steps from ``origin``; 0 if there is no step.  low, high: range of a sensor with two values; infinite for others.
     """
 
     own: np.ndarray
@@ -84,7 +85,7 @@ class Sensors(NamedTuple):
         return cls(np.where(own > 0, np.maximum(own, step / 2), 0.0), step, origin, low, high)
 
     def read(self, values: np.ndarray, sensor: int) -> np.ndarray:
-        """What the sensor says of these values."""
+        """The sensor's readings of these values: rounded to its step and clipped to its range."""
         step, origin = self.step[sensor], self.origin[sensor]
         if step > 0:
             values = np.round((values - origin) / step) * step + origin
@@ -92,15 +93,15 @@ class Sensors(NamedTuple):
 
 
 def usual_spread(x: np.ndarray) -> np.ndarray:
-    """Standard deviation of each column, (D,), from its quartiles: rare large values do not count.  If half of a column is one
-    value, the standard deviation.
+    """Standard deviation of each column, (D,), from its quartiles, so that rare large values have no influence; if half of a
+    column is one value, the usual standard deviation.
     """
     low, high = np.quantile(x, [0.25, 0.75], axis=0)
     return np.where(high > low, 0.741 * (high - low), x.std(axis=0))
 
 
 def step_of(values: np.ndarray) -> float:
-    """The step of which these values, which rise, are whole numbers apart; 0 if there is none beyond rounding."""
+    """The step of which all differences between these ascending values are multiples; 0 if there is none above rounding error."""
     if len(values) < 2:
         return 0.0
     away, step = values - values[0], float(np.diff(values).min())
@@ -111,7 +112,7 @@ def step_of(values: np.ndarray) -> float:
 
 
 class Case(NamedTuple):
-    """A fault in the making: of rows first, .., last - 1 of these, (rows, D); in one sensor, or in several."""
+    """A fault to be made in the rows first, .., last - 1 of ``rows``, (rows, D), in one sensor or in several."""
 
     rng: np.random.Generator
     rows: np.ndarray
@@ -120,7 +121,7 @@ class Case(NamedTuple):
     sensor: int
     size: float  # in the sensors' units
     own: np.ndarray  # these units, (D,); 0 for a sensor that never moved
-    steps: np.ndarray  # of their values, (D,)
+    steps: np.ndarray  # the steps of the sensors' values, (D,)
 
     @property
     def values(self) -> np.ndarray:
@@ -137,7 +138,7 @@ class Case(NamedTuple):
 
     @property
     def before(self) -> np.ndarray:
-        """What the sensor said lately, at least two values where there are some."""
+        """The sensor's values in up to 500 rows before the fault, and in at least two rows."""
         found = self.values[max(0, self.first - 500) : max(2, self.first)]
         return found[np.isfinite(found)]
 
@@ -155,7 +156,7 @@ class Case(NamedTuple):
 
 
 def between(rng: np.random.Generator, least: float, most: float) -> float:
-    """A number whose logarithm is spread evenly."""
+    """A log-uniform random number."""
     return float(np.exp(rng.uniform(math.log(least), math.log(most))))
 
 
@@ -168,7 +169,7 @@ def drift(case: Case) -> np.ndarray:
 
 
 def gain(case: Case) -> np.ndarray:
-    """More or less sensitive, about the middle of the latest values."""
+    """The sensor becomes more or less sensitive, around the median of its latest values."""
     middle, spread = np.median(case.before), max(float(case.before.std()), 1e-30)
     return middle + (case.x - middle) * (1 + case.much / spread) ** case.sign()
 
@@ -178,7 +179,7 @@ def stuck(case: Case) -> np.ndarray:
 
 
 def stuck_with_dither(case: Case) -> np.ndarray:
-    """Stuck, but for the last digit."""
+    """Stuck, except for the last digit."""
     step = case.steps[case.sensor]
     count = step if step > 0 else 0.05 * case.much
     return stuck(case) + count * case.rng.integers(-1, 2, len(case.x))
@@ -194,7 +195,7 @@ def spikes(case: Case) -> np.ndarray:
 
 
 def another_time(case: Case) -> np.ndarray:
-    """What the sensor said at another time: all is usual but its relation to the other sensors."""
+    """The sensor's values at another time: only its relation to the other sensors is unusual."""
     start = int(case.rng.integers(0, len(case.values) - len(case.x) + 1))
     return case.values[start : start + len(case.x)]
 
@@ -210,7 +211,7 @@ def slow(case: Case) -> np.ndarray:
 
 
 def dropouts(case: Case) -> np.ndarray:
-    """Now and then a few values at 0, or at the lowest."""
+    """Now and then a few values at 0, or at the minimum of the latest values."""
     starts = case.rng.random(len(case.x)) < 1 / 12
     gone = np.convolve(starts, np.ones(int(case.rng.integers(1, 6))))[: len(case.x)] > 0
     return np.where(gone, 0.0 if case.rng.random() < 0.5 else case.before.min(), case.x)
@@ -221,7 +222,7 @@ def oscillation(case: Case) -> np.ndarray:
 
 
 def together(case: Case, course: np.ndarray) -> np.ndarray:
-    """Several sensors follow a cause with this course, (n,), each as much as chance says: (n, D)."""
+    """Several sensors follow a common cause with this course, (n,), each by a random amount: (n, D)."""
     moving = np.flatnonzero(case.own > 0)
     some = case.rng.choice(moving, int(case.rng.integers(min(2, len(moving)), len(moving) + 1)), replace=False)
     parts = np.zeros(len(case.own))
@@ -249,18 +250,18 @@ def unrest(case: Case) -> np.ndarray:
 
 
 def sticking(case: Case) -> np.ndarray:
-    """A valve that sticks and slips: a saw of which the sensors show each a part."""
+    """A valve that sticks and slips: a sawtooth, which the sensors follow."""
     return together(case, 2 * ((case.time / between(case.rng, 8, 80)) % 1) - 1)
 
 
 def place_of(rows: np.ndarray) -> np.ndarray:
-    """Where the machine is: the mean of these rows, (D,), NaN where no value is there."""
+    """The machine's operating point: the mean of these rows, (D,), NaN for a column without values."""
     there = np.isfinite(rows)
     return np.where(there, rows, 0.0).sum(axis=0) / np.where(there.any(axis=0), there.sum(axis=0), np.nan)
 
 
 def regime(case: Case) -> np.ndarray:
-    """All sensors move along the way from where they are to where they were at another time: not as far, beyond it, or back."""
+    """All sensors move along the line from the present operating point to that of another time: not as far, farther, or backwards."""
     other = int(case.rng.integers(0, len(case.rows) - NEAR + 1))
     way = place_of(case.rows[other : other + NEAR]) - place_of(case.rows[max(0, case.first - NEAR) : case.first])
     return case.block + np.outer(
@@ -336,10 +337,10 @@ def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) 
 def with_faults(
     x: np.ndarray, sensors: Sensors, seed: int = 0, least: int = COUNT
 ) -> Iterator[tuple[np.ndarray, list[Fault]]]:
-    """The rows again and again, each time with other faults of one manner, until there are ``least`` faults; first all repetitions of one
-    manner, then those of the next.  Kinds come in turn.
+    """Repeat the rows, each time with other faults of one manner, until there are ``least`` faults; first all repetitions of one
+    manner, then those of the next.  Kinds take turns.
 
-    x: (rows, D); fewer than ROOM rows come several times in a repetition.  Nothing if no sensor moves, or if no fault shows.
+    x: (rows, D); fewer than ROOM rows come several times in a repetition.  Yields nothing if no sensor moves, or if no fault shows.
     """
     rows, copies, runs = len(x), math.ceil(ROOM / len(x)), runs_of(x)
     runs = np.concatenate([runs + i * rows for i in range(copies)])
@@ -375,8 +376,9 @@ def _put(
     manner: str,
     queue: list[str],
 ) -> Iterator[tuple[int, int, str]]:
-    """Put faults into ``changed`` at these spots, the same at all unless they are in succession: the first kind of the queue that shows,
-    which leaves the queue.  Where it does not show, the rows stay sound.
+    """Put faults into ``changed`` at these spots: the same fault at all, or different ones if they are in succession.
+
+    The kind is the first one in the queue that shows, and is removed from the queue.  Where it does not show, the rows stay unchanged.
     """
     how = None
     for first, last in spots:

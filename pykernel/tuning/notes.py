@@ -1,4 +1,4 @@
-"""What ``pykernel table`` knows of a table that it made, in a file beside it."""
+"""Notes of ``pykernel table`` on a table that it made, in a file next to the table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, FiniteFloat, NonNegativeInt
 
 
 def notes_of(table: Path) -> Path:
-    """The file beside a table that ``pykernel table`` made, with what is known of its making."""
+    """The path of the notes on a table that ``pykernel table`` made."""
     return table.with_suffix(".inputs.json")
 
 
@@ -25,7 +25,7 @@ class Code(BaseModel):
 
 
 class Origin(BaseModel):
-    """Of what a column is made: of a column's numbers; of one of its words, 0 or 1; or of its times, a phase of the day or week."""
+    """The origin of a new column: another column's numbers; one of its words, as 0 or 1; or its times, as a phase of the day or week."""
 
     column: str
     word: str | None = None
@@ -34,7 +34,7 @@ class Origin(BaseModel):
 
     @property
     def how(self) -> str:
-        """The formula for people, and for a spec."""
+        """The formula as text, for people and for a spec."""
         if self.word is not None:
             return f"1 where {self.column} is {self.word!r}, else 0"
         if self.wave is None:
@@ -44,9 +44,7 @@ class Origin(BaseModel):
 
 
 class Notes(BaseModel):
-    """What ``pykernel table`` knows of a table that it made.  table: its digest; made: new columns and their origins; label: a column that
-    stayed as it was.
-    """
+    """The notes on a table.  table: its digest; made: new columns and their origins; label: a column that was not changed."""
 
     table: str
     made: dict[str, Origin]
@@ -55,15 +53,15 @@ class Notes(BaseModel):
 
 
 def notes(text: str, made: Mapping[str, Origin], label: str | None, codes: Sequence[Code]) -> str:
-    """What ``noted`` reads.  text: the table; codes: what was emptied."""
+    """The notes as JSON, which ``noted`` reads.  text: the table; codes: the sentinels that were emptied."""
     known = Notes(table=hashlib.sha256(text.encode()).hexdigest(), made=dict(made), label=label, sentinels=list(codes))
     return known.model_dump_json(indent=1, exclude_defaults=True) + "\n"
 
 
 def noted(data: dict[str, Any], table: str | Path) -> None:
-    """Add to what was read from a table what ``pykernel table`` knew of it: how its inputs are made, and emptied sentinels.
+    """Add the notes of ``pykernel table`` to what was read from a table: how its inputs were made, and emptied sentinels.
 
-    Nothing, if the notes are of another table, or if there are none that can be read.
+    Does nothing if the notes are on another table, or if there are none that can be read.
     """
     try:
         known = Notes.model_validate_json(notes_of(Path(table)).read_bytes())

@@ -29,7 +29,7 @@ from pykernel.tuning.stage import dump
 from pykernel.tuning.trials import stand_in
 
 LEAST, START = 4, 32
-"""Sizes: the least, and the first that a plan tries."""
+"""The smallest size, and the first size that a plan tries."""
 BATCH, FEW_AT_ONCE, MANY_ROWS = 8, 4, 10_000
 """Trials between two checks of the clock: BATCH, or FEW_AT_ONCE with more than MANY_ROWS rows."""
 FEW_ROWS = 100
@@ -38,9 +38,9 @@ SMALLER = 1.05
 """A model with an error up to this factor above the planned model's error is reported as well, if it needs at most half
 of the bytes."""
 WORSE = 0.05
-"""The same for monitors: so many more of the faults are missed."""
+"""The same for monitors: this fraction of the faults may be missed in addition."""
 ALIKE = 0.02
-"""Monitors that miss up to so many more of the faults count as equally good, or up to a standard deviation more."""
+"""Monitors are considered equally good if they miss up to this fraction of the faults more, or up to a standard deviation more."""
 SHARES = (1.0, 1 / 2, 1 / 4)
 """Numbers of trained vectors that are tried, as fractions of the largest number within the limits, up to START."""
 STOOD_IN = (4, 16)
@@ -49,11 +49,11 @@ STOOD_IN = (4, 16)
 From them, the largest number of vectors within the limits follows.
 """
 BOUNDING = 0.3
-"""The part of the time after which this is given up."""
+"""Fraction of the time after which this measurement is given up."""
 LEADERS = 6
 """How many of the best arms are changed."""
 BEHIND = 3
-"""Where it is not known whether the device gets labels, every so many changes are of the kind of model that is behind."""
+"""If it is not known whether the device gets labels, one in this many changes is of the kind of model that is behind."""
 WIDTHS = (1 / 4, 1 / 2, 2.0)
 """Factors of the initial width with which each kernel is tried as well."""
 RULES_WITH_TECHNIQUES = 3
@@ -63,27 +63,27 @@ RETRIES = 4
 TRIES = 200
 """Tries in the search for the most expensive update, for each model that is measured; the winner gets more."""
 VERIFIED = 12
-"""Most models that are verified, beginning with the best, before the plan gives up."""
+"""Maximum number of models that are verified, beginning with the best, before the plan gives up."""
 FEW_VERIFIED = 50
-"""Rows by which the instructions of a sample are found."""
+"""Number of rows from which the instructions of a sample are found."""
 BUILT = 5.0
 """Seconds to build a model for a target twice, and to prove its bounds."""
 BY_MEASURING = 4
-"""How many times as long as measuring a model it takes to verify it, without the rows: twice built, and five times as many tries in the
-search.  Of four models 2.4 times the CPU seconds at most; a PC that became busy meanwhile takes longer."""
+"""Time to verify a model, without the rows, relative to the time to measure it: it is built twice, and the search makes five times as
+many tries.  For four models it was at most 2.4 times the CPU seconds; a PC that became busy meanwhile takes longer."""
 EMULATED_A_SECOND = 30e6
-"""About so many instructions are emulated in a second; slower PCs end later than ``time``."""
+"""Approximate number of instructions that are emulated in a second; slower PCs end later than ``time``."""
 EMULATED = 600_000_000
 """Approximate number of instructions that are emulated to verify a model."""
 
 
 def by_chance(missed: float) -> float:
-    """By how much the missed parts of equally good monitors may differ."""
+    """By how much the fractions of missed faults of equally good monitors may differ."""
     return max(ALIKE, deviation_of(missed, COUNT)) if missed <= 1 else ALIKE
 
 
 class NothingFits(CheckFailed):
-    """No model that was tried keeps all limits.  The command exits with 1.  report: what was found."""
+    """No model that was tried is within all limits.  The command exits with 1.  report: what was found."""
 
     report: dict[str, Any] | None = None
 
@@ -109,7 +109,7 @@ class Search:
     complete: bool = False
     """Whether there was nothing left to try."""
     measuring: float = 0.0
-    """The most seconds that it took to measure a model on the target."""
+    """The longest time that it took to measure a model on the target, in seconds."""
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def run(self, left: Callable[[Search], int], until: Callable[[Search], float] = lambda course: math.inf) -> None:
@@ -139,12 +139,12 @@ class Search:
                 self._take(batch, [self.workers.finished(task) for task in tasks])
                 raise
             self._take(batch, results)
-            if None in results:  # the time is over: who is not measured is verified at once
+            if None in results:  # the time is over: a model that was not measured is verified at once
                 return
             self._measure()
 
     def _take(self, batch: Sequence[Trial], results: Sequence[Any]) -> None:
-        """Keep the batch's trials before the first without a result; or, if these would be the only ones, all that have one."""
+        """Keep the batch's trials before the first one without a result; if that would leave no trial at all, all with a result."""
         many = [*results, None].index(None)
         if not self.trials and not many:
             many, self.repeatable = len(batch), False
@@ -154,7 +154,7 @@ class Search:
 
     def _tried(self, trial: Trial, found: Any) -> None:
         ram = self.limits.ram
-        # where no labels come, a model that learns is one that the recording has taught
+        # without labels on the device, a model that learns stays as the recording has trained it
         trial.found = found | {"learning": None} if self.labels == "never" else found
         for arm in self._arms_of(trial.arm.made.technique) if found.get("training") else ():
             arm.began_with(found["training"])
@@ -189,12 +189,12 @@ class Search:
         return min(near, key=lambda trial: (trial.bytes, trial.score))
 
     def honest(self, learning: bool | None = None) -> Losses:
-        """The losses of the winner on rows that did not choose it."""
+        """The losses of the winner on held-out rows, which did not choose it."""
         found = self.candidates(learning)
         return nested([trial.losses for trial in found], [trial.bytes for trial in found])
 
     def kinds(self) -> tuple[bool | None, ...]:
-        """Whose winners are wanted: of all candidates; and of both kinds, where nobody said how the device lives."""
+        """Kinds of candidates of which a winner is wanted: all; and each kind, if it is not known whether the device gets labels."""
         return (None,) if self.labels is not None or self.table.y is None else (None, False, True)
 
     def smaller(self, winner: Trial) -> Trial | None:
@@ -216,8 +216,8 @@ class Search:
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
     def as_good_as(self, error: float) -> float:
-        """The largest error that counts as equal to this error: 1 % more; for classes, at least one more wrong row; for
-        monitors, as many more missed faults as chance makes.
+        """The largest error that is considered equal to this error: 1 % more; for classes, at least one more wrong row; for
+        monitors, as many more missed faults as may be due to chance.
         """
         if self.table.y is None:
             return error + by_chance(error)
@@ -248,16 +248,16 @@ class Search:
         return {"amounts": amounts, "uses": uses, "costs": costs}
 
     def finish(self, trial: Trial) -> None:
-        """Train a frozen model once more, on the judged rows, too: what is known of the plant should not end with them."""
+        """Train a frozen model again, now on the judged rows as well, so that it knows the latest rows of the plant."""
         if trial.arm.made.trained_here and "final" not in trial.found:
             (found,) = self.workers.run([trial.arm.task(trial, None) | {"final": True}])
             trial.found |= {"spec": found["spec"], "final": True} if "spec" in found else {"final": False}
 
     def _bound_trained(self, until: float) -> None:
-        """Estimate how many trained vectors keep all limits.
+        """Estimate how many trained vectors stay within all limits.
 
         Costs grow linearly with the number of vectors.  Models with random vectors have the same costs and need no
-        training.  until: the time at which what is not measured yet is given up.
+        training.  until: the time at which measurements that are not finished are given up.
         """
         target = self.limits.target
         for arm in self._arms_of(TRAINED, NETWORK) if target is not None else ():
@@ -330,7 +330,7 @@ class Search:
                     yield from self._new(arm, self._first_size(arm), values)
 
     def _changes(self, rng: np.random.Generator) -> Iterator[Trial]:
-        """Changes of the best arms: every other one of the best arm of a rule, because techniques of one rule are
+        """Changes of the best arms.  Every other change is of the best arm of a rule, because techniques of one rule are
         similar.
         """
         ranked = [arm for arm, _ in self._best_arms()]
@@ -340,7 +340,7 @@ class Search:
         for arm in ranked:
             of_rules.setdefault(arm.made.rule, arm)
         for number in range(4 * BATCH if ranked else 0):
-            by_rule = number % 2 and self.table.y is not None  # monitors are of one rule
+            by_rule = number % 2 and self.table.y is not None  # all monitors have the same rule
             leaders = list(of_rules.values()) if by_rule else ranked
             if self.labels is None and number % BEHIND == 0 and self.table.y is not None:
                 leaders = (others if ranked[0] in learners else learners) or leaders
@@ -384,14 +384,14 @@ class Search:
         yield from self._new(arm, size, values)
 
     def _first_size(self, arm: Arm) -> int | None:
-        """START, or less where that takes more RAM than there is: so the first trial of an arm fits, if one can."""
+        """START, or less if that takes more RAM than there is, so that the first trial of an arm fits, if one can."""
         size = self._size(arm, START)
         while size is not None and size > LEAST and not self._may_fit(arm, size):
             size = max(LEAST, size * 3 // 4)
         return size
 
     def _may_fit(self, arm: Arm, size: int | None) -> bool:
-        """Whether all fields of the model fit into the RAM; the C may have fewer, but to know them takes as long as a trial."""
+        """Whether all fields of the model fit into the RAM; the C may have fewer, but finding these takes as long as a trial."""
         if arm.made.spec is None or self.limits.ram is None:
             return True
         with contextlib.suppress(UserError):  # the trial will report the reason
@@ -425,8 +425,8 @@ def _smaller(size: int, used: float) -> int:
 def verified(
     search: Search, say: Callable[[str], None], learning: bool | None = None
 ) -> tuple[Trial, dict[str, Any] | None, dict[str, float]]:
-    """The winner, trained on all rows if it is trained here; on a target also the row of its check, which compares byte for byte, and the used fraction of each
-    limit.
+    """The winner, trained on all rows if it is trained here; on a target, the row of its check, which compares bytes; and the used
+    fraction of each limit.
 
     Raises NothingFits, which names the closest model, if no model fits.
     """
@@ -449,7 +449,7 @@ def verified(
 
 def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
     """A row of the check on the target: the table's first rows, byte for byte, and the worst case found; or only
-    ``refused``, as ``target_costs``.
+    ``refused``, as in ``target_costs``.
 
     Raises CheckFailed if the device's memory differs from the host's.
     """
@@ -460,7 +460,7 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
     emulator = find_target(target).counting
     x, y = table.device_rows(spec)
     few = FEW_VERIFIED * spec.stride
-    with engine_used(chosen_engine()):  # pykernel check has the reference
+    with engine_used(chosen_engine()):  # pykernel check also runs the reference engine
         try:
             first = check_targets(spec, [target], emulator=emulator, stream=(x[:few], y[:few]), tries=0).rows[0]
         except UserError as error:  # it was not measured in time, and is too large
@@ -473,19 +473,19 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
 
 
 def per_sample(spec: Spec, costs: Mapping[str, Any]) -> int:
-    """Instructions of a sample, for each row that the rule sees."""
+    """Instructions for each row that the rule sees, including all raw rows of a step."""
     return int(spec.stride * sum(call["max"] for call in called(costs).values()) or EMULATED)
 
 
 def rows_verified(spec: Spec, instructions: int) -> int:
-    """The rows by which a model is verified that takes so many instructions for each."""
+    """The number of rows with which a model is verified that takes this many instructions for each."""
     return spec.stride * max(2 * spec.capacities.get("N_MAX", 0) + 50, min(2000, EMULATED // instructions))
 
 
 def seconds_to_verify(search: Search) -> float:
     """About how long ``verified`` will take, if the best model so far stays the best; 0 without a target.
 
-    A model that is not measured yet is taken for one like the best that is.
+    A model that is not measured yet is assumed to take as long as the best one that is.
     """
     if search.limits.target is None:
         return 0.0

@@ -1,8 +1,8 @@
-"""What errors of models on the same rows say: which are told apart, and what the chosen one promises for rows to come.
+"""Comparison of models by their errors on the same rows, and the error to expect of the chosen one on future rows.
 
-The judged rows lie in BLOCKS blocks, in their order; of many devices, each device is a block, or some devices together are.  Of each
-model, each block has the sum of the rows' losses (squared differences; for classes 1 for a wrong one), and how many rows count:
-neighbours in time are alike, and rows of a device are, blocks hardly are.
+The judged rows are divided into BLOCKS blocks, in their order; with many devices, a block is one device or several.  For each model
+and block, the sum of the rows' losses is kept (squared differences; for classes 1 for a wrong one), and the number of rows that count:
+rows that are neighbours in time, or from the same device, are correlated, but blocks hardly are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from pykernel.telling import root
 
 BLOCKS = 20
-"""Blocks of rows whose spread tells how uncertain an error is."""
+"""Number of blocks of rows; the spread over blocks gives the uncertainty of an error."""
 T_BOTH = [
     float(t)
     for t in "12.71 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262 2.228 2.201 2.179 2.160 2.145 2.131 2.120 2.110 2.101 2.093".split()
@@ -26,29 +26,31 @@ T_ONE = [
     float(t)
     for t in "6.314 2.920 2.353 2.132 2.015 1.943 1.895 1.860 1.833 1.812 1.796 1.782 1.771 1.761 1.753 1.746 1.740 1.734 1.729".split()
 ]
-"""Student's t with 1, 2, .., BLOCKS - 1 degrees of freedom: 95 % lie within on both sides; below."""
+"""Student's t with 1, 2, .., BLOCKS - 1 degrees of freedom at 95 %: two-sided, and one-sided."""
 T_TREND, GROWS = 2.878, 1.05
-"""A trend over the blocks counts if its slope is so many standard deviations from 0 (0.5 % of slopes without any are above), and if the
-last block errs so many times as much as all."""
+"""A trend over the blocks is significant if its slope is T_TREND standard deviations from 0 (without a trend, 0.5 % of slopes are above
+that), and if the last block's error is GROWS times that of all rows."""
 PER_BLOCK = ("sums", "rows", "offsets")
-"""What is known of each block."""
+"""The values that are kept for each block."""
 NEW = 1.25
-"""By so much an interval is wider than that of a mean over rows of the same kind: a promise is for other rows, and the
-search has seen these."""
+"""Factor by which an interval is wider than that of a mean over rows of the same kind: a promise is for other rows, and
+the search has seen these."""
 FOLDS = 4
-"""Parts of the judged rows that are left out of the choice in turn.  With every block a part, nearly the same rows would choose, and
-mostly the same model: of 100 models without any difference an interval of 95 % then holds in 70 %, with four parts in 90 %."""
+"""Number of folds of the judged rows that are held out of the choice in turn.  If every block were a fold, nearly the same rows would
+choose, and mostly the same model: with 100 equal models, an interval of 95 % then holds in 70 % of cases; with four folds, in 90 %."""
 NEAR = 1.01
-"""Models with an error up to this factor above the smallest one count as equally good."""
+"""Models with an error up to this factor above the smallest one are considered equally good."""
 FAR, FAR_ROWS = 1.1, 0.01
-"""Models with an error above this factor never do, however little the rows tell; for classes also, so much more of the rows are wrong:
-a test that finds no difference in few or drifting rows does not show that there is none."""
+"""Models with an error above this factor never are, whatever a test says; for classes, the error rate must also be larger by FAR_ROWS.
+A test that finds no difference in few or drifting rows does not show that there is none."""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """sums, rows: of each block, (blocks,).  of_classes: whether a loss is a wrong class.  offsets: sums of errors with their
-    signs, (blocks,); zeros where there are none.  in_time: whether one block comes after the other.
+    """A model's losses by block.
+
+    sums, rows: sum of losses, and number of rows, of each block, (blocks,).  of_classes: whether a loss is a wrong class.  offsets:
+    sums of signed errors, (blocks,); zeros if there are none.  in_time: whether blocks are in time order.
     """
 
     sums: np.ndarray
@@ -66,8 +68,8 @@ class Losses:
         errors: np.ndarray | None = None,
         lengths: Sequence[int] = (),
     ) -> Losses:
-        """losses, counts, errors: (rows,), of all judged rows; counts: which of them count.  lengths: judged rows of each device, if there
-        are several, one after the other.
+        """losses, counts, errors: for all judged rows, (rows,); counts: which of them count.  lengths: number of judged rows of each
+        device, if there are several, one after the other.
         """
         in_time, number = len(lengths) < 2, BLOCKS
         block = np.arange(len(losses)) * BLOCKS // max(1, len(losses))
@@ -91,7 +93,7 @@ class Losses:
 
     @property
     def t_both(self) -> float:
-        """Student's t: 95 % lie within on both sides."""
+        """Student's t, two-sided, at 95 %."""
         return T_BOTH[len(self.rows) - 2]
 
     @property
@@ -100,11 +102,11 @@ class Losses:
 
     @property
     def error(self) -> float:
-        """The root of the mean square; for classes the part that is wrong."""
+        """The root mean square error; for classes the error rate."""
         return self.mean if self.of_classes else root(self.mean)
 
     def influence(self) -> np.ndarray:
-        """By how much each block pulls the mean, (blocks,); their sum is 0."""
+        """The influence of each block on the mean, (blocks,); their sum is 0."""
         return np.asarray((self.sums - self.mean * self.rows) / self.rows.sum())
 
     @property
@@ -122,9 +124,9 @@ class Losses:
 
     @property
     def growth(self) -> tuple[float, float] | None:
-        """The errors of the first and of the last block by their trend, if the errors grow; None if they do not.
+        """The errors of the first and the last block on the fitted trend, if the errors grow; None if they do not.
 
-        Either the blocks' mean losses grow, or their mean errors leave zero: an offset shows there long before it shows in squares.
+        Either the blocks' mean losses grow, or their mean errors drift from zero: an offset shows there long before it shows in squares.
         """
         here = np.flatnonzero(self.rows)
         if not self.in_time or len(here) < BLOCKS // 2:
@@ -148,7 +150,7 @@ class Losses:
 
 
 def follows(errors: np.ndarray, there: np.ndarray) -> float:
-    """The correlation of an error and that of the row before."""
+    """The correlation of a row's error with that of the previous row."""
     pairs = there[1:] & there[:-1]
     now, before = errors[1:][pairs], errors[:-1][pairs]
     if not len(now):
@@ -159,7 +161,7 @@ def follows(errors: np.ndarray, there: np.ndarray) -> float:
 
 
 def deviation_of(part: float, count: int) -> float:
-    """Standard deviation of a part of ``count``, as if there were one more of both kinds."""
+    """Standard deviation of the fraction ``part`` of ``count``, after adding one of each kind."""
     part = (part * count + 1) / (count + 2)
     return math.sqrt(part * (1 - part) / (count + 2))
 
@@ -167,8 +169,8 @@ def deviation_of(part: float, count: int) -> float:
 def _line(values: np.ndarray, at: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
     """The line through the blocks' values, (blocks,); None if its slope may be chance.
 
-    weights: of the blocks, with sum 1.  If neighbours err alike, they tell less: the slope's variance grows by (1 + r) / (1 - r),
-    r the correlation of a block's residual with the next one's.
+    weights: those of the blocks, with sum 1.  Correlated neighbours give less information: the slope's variance grows by
+    (1 + r) / (1 - r), with r the correlation of a block's residual with the next one's.
     """
     t = at - weights @ at
     spread = weights @ np.square(t)
@@ -187,7 +189,7 @@ def _root_sum(influence: np.ndarray) -> float:
 
 
 def as_good(one: Losses, best: Losses) -> bool:
-    """Whether a model is as good as the best one: by NEAR, or by a paired test at 5 % that does not tell them apart, up to FAR."""
+    """Whether a model is as good as the best one: within NEAR of it, or within FAR and not different in a paired test at 5 %."""
     if one.error <= NEAR * best.error:
         return True
     if one.error > max(FAR * best.error, best.error + FAR_ROWS if one.of_classes else 0.0):
@@ -196,7 +198,7 @@ def as_good(one: Losses, best: Losses) -> bool:
 
 
 def more_by(one: Losses, other: Losses, t: Sequence[float] = T_BOTH) -> bool:
-    """Whether one's mean loss is larger by more than chance, by the differences of paired blocks."""
+    """Whether one's mean loss is significantly larger, by the differences of paired blocks."""
     return one.mean - other.mean > t[len(other.rows) - 2] * _root_sum(one.influence() - other.influence())
 
 
@@ -204,13 +206,13 @@ def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
     """The position of the smallest of the models that are as good as the best one."""
     errors = [each.mean for each in losses]
     best = min(range(len(losses)), key=lambda i: (errors[i], sizes[i]))
-    # the first of these is it: the best one is as good as itself
+    # there is always one, because the best one is as good as itself
     order = sorted((i for i in range(len(losses)) if sizes[i] <= sizes[best]), key=lambda i: (sizes[i], errors[i]))
     return next(i for i in order if i == best or as_good(losses[i], losses[best]))
 
 
 def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
-    """The losses of what is chosen, on rows that did not choose: every FOLDS-th block is judged by what the others choose."""
+    """The losses of the chosen model on held-out rows: the model that other blocks choose is judged on every FOLDS-th block."""
     first = losses[0]
     folds = min(FOLDS, len(first.rows))
     judged = np.arange(len(first.rows)) % folds
@@ -223,11 +225,11 @@ def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
 
 
 def promise(found: Losses) -> dict[str, float]:
-    """The error to expect on rows to come, and half of an interval of 95 %.
+    """The error to expect on future rows, and half the width of its 95 % interval.
 
-    For classes two right and two wrong rows are added (Agresti and Coull): few rows without an error promise little.
-    first, last: only if errors grow, see ``Losses.growth``.  The interval is then wider by what rows as far behind as the last block
-    err more than all.
+    For classes, two right and two wrong rows are added (Agresti and Coull): a few rows without an error prove little.
+    first, last: only if errors grow, see ``Losses.growth``.  The interval is then wider by the difference between the last block's error
+    and that of all rows.
     """
     told = {"error": found.error, "within": NEW * found.within}
     if found.of_classes:
@@ -242,7 +244,7 @@ def promise(found: Losses) -> dict[str, float]:
 
 
 def ratio(model: Losses, simple: Losses) -> dict[str, float] | None:
-    """The model's error over that of a simple predictor on the same rows, and an interval of 95 % by paired blocks; None if
+    """The model's error over that of a simple predictor on the same rows, and its 95 % interval from paired blocks; None if
     one of them is 0.
     """
     if not model.mean > 0 or not simple.mean > 0:

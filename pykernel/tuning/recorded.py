@@ -1,4 +1,4 @@
-"""What a recording is like, before a model is planned for it: rows that are like no others, and raw waveforms."""
+"""Checks of a recording before a model is planned for it: rows that are unlike all others, and raw waveforms."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from pykernel.tuning.data import Table
 from pykernel.tuning.tables import listed
 
 LASTS = 20
-"""An alarm of so many rows is told, with gaps of up to so many."""
+"""Alarms of at least this many rows are reported; they may have gaps of up to this many rows."""
 KNOWN, RELEARN, FEWEST = 1500, 400, 400
-"""Rows, or a quarter of a short recording, of which a pass says nothing; rows in alarm until a state is known; fewest rows of a recording."""
+"""Number of first rows that a pass does not judge, or a quarter of a short recording; rows in alarm until a state is known; minimum number
+of rows in a recording."""
 LONGEST_PERIOD, WAVES, CHANNELS, PERIODS = 200, 0.3, 8, 8
-"""Most rows of an oscillation; the least correlation with the rows a period before, and minus that half a period before; most channels;
-periods of a window, at least.
+"""Longest period of an oscillation, in rows; minimum autocorrelation at one period, and minus that of half a period; maximum number of
+channels; minimum number of periods in a window.
 """
 
 
 def unlike(x: np.ndarray) -> list[tuple[int, int]]:
-    """First and last rows, from 0, that are like no others for long: a monitor that learns the rows before is in alarm, and one that
-    learns those behind is, too.  So a state that comes twice is none.
+    """First and last rows, from 0, of long stretches that are unlike all other rows.
+
+    There, a monitor that has learned the rows before is in alarm, and so is one that has learned the rows after.  A state that occurs
+    twice is therefore not reported.
     """
     known = min(KNOWN, len(x) // 4)
     novelty = {"life": "known", "warmup": min(500, known // 2), "commissioning": known, "relearn_after": RELEARN}
@@ -39,7 +42,7 @@ def unlike(x: np.ndarray) -> list[tuple[int, int]]:
 
 
 def states_told(x: np.ndarray) -> str:
-    """A sentence about the normal states of a recording, and what a monitor makes of another one."""
+    """A sentence about the normal states of a recording, and how a monitor reacts to another one."""
     model = HostModel(make_spec(dict(completed({"name": "states", "input": {"dim": x.shape[1]}, "novelty": {}}))))
     model.update(x)
     count = int((model.read("regimes")[0] > 0).sum())
@@ -48,7 +51,7 @@ def states_told(x: np.ndarray) -> str:
 
 
 def period_of(x: np.ndarray) -> int | None:
-    """The median period, in rows, with which columns oscillate; None if not at least half of those that move do.  O(D rows log rows)."""
+    """The median period, in rows, of the columns that oscillate; None if these are fewer than half of those that vary.  O(D rows log rows)."""
     found, moving = [], 0
     for column in np.where(np.isfinite(x), x, np.nan).T:
         away = np.nan_to_num(column - np.nanmean(column)) if np.isfinite(column).any() else np.zeros(1)
@@ -63,14 +66,14 @@ def period_of(x: np.ndarray) -> int | None:
 
 
 def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
-    """Sentences about the recording.  rows: how many there were, of which the table has the last; of many devices all."""
+    """Sentences about the recording.  rows: how many were recorded; the table has the last of them, or all with many devices."""
     (unit, first), told = ("row", 1 + rows - len(table.x)) if table.stage is None else ("step", 1), list[str]()
     if table.y is None and table.devices is None and len(table.x) >= FEWEST and (found := unlike(table.x)):
         named = listed([f"{first + begin:,} to {first + end:,}" for begin, end in found])
         told.append(
             f"{unit}s {named} are like no other {unit}s: if the machine was faulty there, leave them out, for a monitor takes them for normal"
         )
-    # inputs that go up and down with their label are no waveform
+    # inputs that oscillate with their label are not a waveform
     beside = None if table.y is None or table.of_classes else period_of(table.y.reshape(len(table.y), -1))
     if table.stage is None and table.x.shape[1] <= CHANNELS and beside is None and (period := period_of(table.x)):
         window, channels = max(64, 1 << (PERIODS * period - 1).bit_length()), ", ".join(f'"{name}"' for name in columns)

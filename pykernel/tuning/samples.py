@@ -96,7 +96,7 @@ def read(
 
 
 def _names(data: str, inputs: Sequence[str], label: str | None) -> tuple[list[str], list[str]]:
-    """The inputs of a file with names of columns, those that were given, or all others with numbers; and other columns."""
+    """The inputs of a file with named columns (those given, or all numeric ones except the label), and the other columns."""
     columns = table_columns(data)
     names = list(inputs) or [each for each, numeric in columns if numeric and each != label]
     if not names:
@@ -107,7 +107,7 @@ def _names(data: str, inputs: Sequence[str], label: str | None) -> tuple[list[st
 def _positions(
     data: str, inputs: Sequence[str], label: str | None, assumed: list[str]
 ) -> tuple[list[int] | None, int | None]:
-    """Positions of the inputs (None: all columns) and of the label, in a file without names of columns."""
+    """Positions of the inputs (None: all columns) and of the label, in a file without column names."""
     width = as_rows(Path(data)).dim
     of_label = None if label is None else _position(label, width, data, option("label"))
     wanted = [_position(each, width, data, option("inputs")) for each in inputs] or None

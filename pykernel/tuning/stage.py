@@ -40,7 +40,7 @@ def first_judged(rows: int) -> int:
 
 @dataclass(frozen=True)
 class Stage:
-    """A signal stage, and the recorded rows that it makes steps of.
+    """A signal stage, and the recorded rows that it turns into steps.
 
     base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS).  y: their labels; (rows, 0)
     if there are none, or if the labels are measures of the signal.  raw_rows: number of raw rows, and of gaps.
@@ -74,8 +74,8 @@ class Stage:
     def scaled(self, x: np.ndarray) -> Stage:
         """The stage with center, scale and ranges from the steps before the judged ones.
 
-        Without this, a model of integers would know only the largest possible magnitudes.  A feature beyond twice the
-        range that was seen is clipped.
+        Without this, an int16 model would know only the largest possible magnitudes.  A feature beyond twice the range
+        that was seen is clipped.
         """
         spec, given = self.plain, {"center": None, "scale": None}
         default = spec.signal_inputs(given).get("scale")

@@ -1,4 +1,4 @@
-"""Tables of text: their columns, as numbers, and a table with a label as the samples of a model."""
+"""Text tables: their columns as numbers, and a table with a label as the samples of a model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ MODELS = ("kfd", "ls-svm", "krr", "svm", "lp", "trained", "network")
 
 
 FEW_ROWS, ALIKE, CHANCE = 50, 0.1, 4.0
-"""Rows follow each other if there are so many, and if errors of neighbours are correlated by so much, and by so many standard deviations."""
+"""Rows follow each other in time if there are at least FEW_ROWS, and if the correlation of neighbouring errors exceeds ALIKE and CHANCE
+standard deviations."""
 
 
 @dataclass
@@ -58,19 +59,19 @@ class LabelledTable:
     warnings: list[str] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
     device: np.ndarray | None = None
-    """Of many devices, the number of each row's, (l,)."""
+    """With many devices, the index of each row's device, (l,)."""
     in_time: bool = False
-    """Whether the last rows judge a model, and folds are blocks of rows."""
+    """Whether a model is judged on the last rows, and folds are blocks of rows."""
 
     @cached_property
     def apart(self) -> np.ndarray:
-        """The rows with a number far from all others of its column, (l,): none of them trains a model."""
+        """The rows with a number far from all others of its column, (l,); models are not trained on these rows."""
         return apart_rows(self.x if self.classes else np.column_stack([self.x, self.y]))
 
     @cached_property
     def follows(self) -> bool:
-        """Whether a linear model's errors of neighbouring rows are alike by more than chance, as where rows follow each other in time; not of
-        rows that are sorted by their labels.  O(l d^2).
+        """Whether a linear model's errors of neighbouring rows are significantly correlated, as if rows follow each other in time; False
+        for rows that are sorted by their labels.  O(l d^2).
         """
         steps = np.diff(self.y)
         if len(self.y) < FEW_ROWS or (steps >= 0).all() or (self.classes and (steps != 0).sum() < len(self.classes)):
@@ -108,7 +109,7 @@ def read_table(
     show: Show | None = None,
     signal: Mapping[str, Any] | None = None,
 ) -> LabelledTable:
-    """A table of text with a header line, or those of many devices one after the other, as the samples of a model.
+    """A text table with a header line, or those of many devices one after the other, as the samples of a model.
 
     inputs: columns; if empty, all other columns of numbers, except constant columns and times.
     classes: the label's classes, in their order; if empty, they are found in the data, if the label is text or
@@ -172,7 +173,7 @@ def _make_steps(table: LabelledTable, signal: Mapping[str, Any], classes: Sequen
 
 
 def _leave_out_gaps(table: LabelledTable) -> dict[str, Any]:
-    """Leave out rows without a label, or with a missing input.  Returns how many, for a report; counts of steps are assumptions.
+    """Leave out rows without a label, or with a missing input.  Returns counts for a report; those of steps become assumptions.
 
     Raises UserError if too few rows are left.
     """
@@ -266,9 +267,9 @@ def _need_rows(table: LabelledTable) -> None:
 def infer(
     file: BinaryIO | Recordings, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None
 ) -> LabelledTable:
-    """A table of text with a header line, or those of many devices one after the other, as the samples of a plan; rows with gaps are kept.
+    """A text table with a header line, or those of many devices one after the other, as the samples of a plan; rows with gaps are kept.
 
-    inputs: names of columns; if empty, all columns of different numbers, except the label and times.  label: a column's
+    inputs: names of columns; if empty, all columns of varying numbers, except the label and times.  label: a column's
     name; without a label, a monitor is planned.  A label is a class if it is not a number, or if it has only two
     values, both integers.
     """
@@ -326,9 +327,11 @@ def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
 # ------------------------------------------------------------------------------------------------- columns
 
 UNEVEN, GAP = 0.1, 10
-"""Rows are unevenly spaced if nine in ten intervals differ by more than this part of the median; of so many times that is a gap."""
+"""Rows are unevenly spaced if the middle 90 % of intervals spread over more than UNEVEN medians.  An interval of more than GAP medians
+is a gap."""
 RISES, LEAST_RISES = 20, 7
-"""A column that never falls, and rises so often, counts time or rows; of a shorter table, in every row; of fewer rows than LEAST_RISES, none."""
+"""A column that never falls, and rises at least RISES times, counts time or rows.  In a shorter table it must rise in every row, and at
+least LEAST_RISES times."""
 MOMENT = re.compile(r"\s*(\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ,].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
 """A cell that holds a date or a time."""
 
@@ -345,8 +348,8 @@ def read_columns(
 ) -> WholeTable:
     """The table in memory: all columns, or, if they are given, the inputs and the label.
 
-    labelled: whether there is a label.  codes: numbers that stand for missing values.  kind: as what columns are read; the label is read
-    as text.  Raises UserError, also if an input or the label is not there.
+    labelled: whether there is a label.  codes: numbers that stand for missing values.  kind: how columns are read; the label is read
+    as text.  Raises UserError, also if an input or the label is missing.
     """
     header: list[str] = []
     kinds: dict[str, str] = {}
@@ -357,7 +360,7 @@ def read_columns(
         header.extend(filter(None, names))
         refuse(
             (
-                labelled and len(header) < 2 and label not in inputs,  # what is forecast is an input, too
+                labelled and len(header) < 2 and label not in inputs,  # a label that is forecast is an input, too
                 f"{name}, line 1: names one column, {''.join(header)!r}; a label and at least one input are needed",
             ),
             (
@@ -391,7 +394,7 @@ def read_columns(
 
 class WholeTable:
     """A table in memory: the numbers of those columns that hold numbers, and the cells of the others.  Sentinels
-    are missing values, but for a label whose few whole numbers may be classes.
+    are missing values, except in a label whose few integers may be classes.
 
     Raises UserError for a number in a notation that is not read, and for an input that holds words.
     """
@@ -406,7 +409,7 @@ class WholeTable:
         label: str | None = None,
         codes: Iterable[float] = (),
     ) -> None:
-        """parts: with the name of each one's file.  codes: numbers that stand for missing values."""
+        """parts: each with the name of its file.  codes: numbers that stand for missing values."""
         self.name, self.header, self.parts = name, header, parts
         self.columns = {each: Column(name, each, each in inputs, each == label) for each in columns}
         self.numeric: dict[str, np.ndarray] = {}
@@ -434,12 +437,12 @@ class WholeTable:
 
     @property
     def starts(self) -> list[int]:
-        """The first rows of all devices but the first."""
+        """The first row of each device after the first one."""
         return list(itertools.accumulate(self.rows.values()))[:-1]
 
     @property
     def device(self) -> np.ndarray | None:
-        """The number of each row's device, (rows,); None of one table."""
+        """The index of each row's device, (rows,); None for a single table."""
         return np.repeat(np.arange(len(self.rows)), [*self.rows.values()]) if list(self.rows) != [self.name] else None
 
     def cells(self, column: str) -> list[str]:
@@ -473,7 +476,7 @@ class WholeTable:
         return cells
 
     def without(self, codes: Iterable[float]) -> Iterator[dict[str, Any]]:
-        """Take further numbers for missing values; what was found of each, as plain values."""
+        """Treat further numbers as missing values.  Yields what was found of each, as plain values."""
         for value in codes:
             for each, values in self.numeric.items():
                 if (here := values == value).any():
@@ -494,7 +497,7 @@ class WholeTable:
         return used.report(chosen=chosen, inputs=list(inputs), label=label, left_out=out, times=self._times(out))
 
     def _times(self, left_out: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-        """How uneven the first column of times is."""
+        """The intervals in the first column of times, if they are uneven."""
         for each in left_out:
             name = each["column"]
             if each["why"] == "time":
@@ -506,7 +509,7 @@ class WholeTable:
         return None
 
     def left_out(self, name: str) -> dict[str, Any]:
-        """Why a column is no input."""
+        """Why a column is not an input."""
         values, words, such_as = self.numeric.get(name), list[str](), ""
         if name in logged(self.header):
             why = "logged"
@@ -556,11 +559,11 @@ def _counts(values: np.ndarray, starts: Sequence[int]) -> bool:
 
 DAYS, CLOCKS = ("%d.%m.%Y", "%Y/%m/%d"), ("%H:%M:%S", "%H:%M")
 MOMENTS = ("", *(f"{day} {clock}" for day in DAYS for clock in CLOCKS), *DAYS, *CLOCKS)
-"""Formats of dates and times that tell day and month apart; first that of ISO."""
+"""Formats of dates and times in which day and month are unambiguous; the first one is ISO 8601."""
 
 
 def moment(cell: str) -> float | None:
-    """Days since a Monday, of a date or a time; None if it is in no known format."""
+    """A date or a time as days since a Monday; None if its format is not known."""
     text = cell.removesuffix("Z")
     for kind in MOMENTS:
         try:
@@ -573,7 +576,7 @@ def moment(cell: str) -> float | None:
 
 
 def intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) -> dict[str, Any] | None:
-    """How far rows are apart in time, where that differs; None if they are even.  times: (rows,), NaN where there is none."""
+    """The intervals between rows in time, if they are uneven; else None.  times: (rows,), NaN where there is none."""
     steps = np.concatenate([np.diff(finite_values(part)) for part in np.split(times, starts)])
     steps = steps[steps > 0]
     if len(steps) < RISES:
@@ -587,8 +590,8 @@ def intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) ->
 
 
 def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) -> list[str]:
-    """The inputs' columns: those that were given, or all of different numbers except the label, and except times, unless there are
-    only times.  Raises UserError.
+    """The inputs' columns: those that were given, or all columns of varying numbers except the label and times (times only if there is
+    nothing else).  Raises UserError.
     """
     if label in inputs:
         raise UserError(f"{read.name}: column {label!r} is the label; leave it out of {option('inputs')}")
@@ -620,7 +623,7 @@ def sentinels(data: Mapping[str, Any]) -> list[float]:
 
 
 def few_values(values: np.ndarray) -> list[str]:
-    """The different values of a label that may be meant as classes, in order; none if they are too many, or not whole."""
+    """The different values of a label that may be meant as classes, in order; none if they are too many, or not integers."""
     found = np.unique(finite_values(values))
     return [f"{value:.0f}" for value in found] if len(found) <= FEW_VALUES and (found == np.round(found)).all() else []
 
@@ -637,7 +640,7 @@ def round_limit(values: np.ndarray) -> float:
 
 
 def uneven(x: np.ndarray) -> bool:
-    """Whether the columns' scales differ by more than 4, or one is far from zero."""
+    """Whether the columns' scales differ by more than a factor of 4, or a column is far from zero."""
     finite = [finite_values(column) for column in x.T]
     deviation = np.array([max(float(values.std()), 1e-30) for values in finite])
     mean = np.array([abs(float(values.mean())) for values in finite])

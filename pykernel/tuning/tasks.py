@@ -14,7 +14,7 @@ from pykernel.tuning.trials import judged
 
 
 def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    """A task, in any process: a trial, or a measurement.  The result can be written as JSON."""
+    """Run a task, a trial or a measurement, in any process.  The result can be written as JSON."""
     if task["do"] == "judge":
         try:
             return judged(task, table)

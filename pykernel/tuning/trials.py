@@ -1,8 +1,8 @@
 """One trial of a plan: a model learns the first rows of a table, and is judged on the last ones, in their order.
 
 A trial is judged twice: *frozen*, as it is after the first rows, and *learning*, where each row is predicted and then
-learned.  Monitors have no labels: faults are put into the last rows (``faults.py``), and what counts is which of them raise
-an alarm.
+learned.  Monitors have no labels: faults are put into the last rows (``faults.py``), and monitors are judged by which of
+them raise an alarm.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ ANSWERED = 0.95
 MOST_PRODUCTS = 300
 """A polynomial with more products of inputs is not tried."""
 TRAINED_ROWS = 4000
-"""Most rows with which a model is trained on the host; they are evenly spaced."""
+"""Maximum number of rows on which a model is trained on the host; they are evenly spaced."""
 MOVED_ROWS = 10_000
-"""Most rows for trained vectors.  Their training time grows only linearly with the rows."""
+"""Maximum number of rows for trained vectors.  Their training time grows only linearly with the rows."""
 RETRAINED = 5
 """How often a model that is trained on the device is trained again over the last rows."""
 NEAR_BEST = 1.01
@@ -76,7 +76,7 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
         return {"ram_bytes": ram, "reason": f"takes {ram:,} bytes of RAM", "training": training}
     if table.y is None:
         found = watch(spec, table, task.get("promise", False))
-    else:  # the settings of the first part's training serve the others
+    else:  # the other folds use the settings of the first fold's training
         known = {"training": training} if training else {}
         others = [table.whole(made(fold, known)).inner for fold in table.folds[1:]]
         found = judge(spec, table, others)
@@ -89,7 +89,7 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
 
 
 def continues(spec: Spec) -> bool:
-    """Whether the model goes on from what the PC has trained."""
+    """Whether the model continues learning from weights trained on the PC."""
     return spec.program.learns and getattr(getattr(spec, "expansion", None), "weights", None) is not None
 
 
@@ -99,7 +99,7 @@ def continues(spec: Spec) -> bool:
 def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, Any]:
     """Errors of a model on the judged rows: root mean square, or for classes the fraction of wrong ones.
 
-    others: the model as it was made for each further one of the table's folds.
+    others: the models made for the further folds of the table.
     frozen, learning: None; or the error, its deviation (standard deviation, from blocks of rows) and the number of
     scored rows, and the losses of each block.
     diverged: updates that were refused because the model would leave its range.
@@ -113,8 +113,8 @@ def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, An
 
 
 def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Answers to the judged rows by the frozen model, and by one that learns, if it does; and how many updates were refused because
-    the model would leave its range.
+    """Answers to the judged rows by the frozen model, and by the learning one (None if it does not learn); and how many updates were
+    refused because the model would leave its range.
     """
     split, y, judged = table.split, table.labels, table.x[table.judged]
     question = "classify" if spec.label.classes else "predict"
@@ -122,12 +122,12 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
     gone = ~np.isfinite(table.x).all(axis=1) & (table.completes and not spec.completes)
     if not spec.program.learns:
         answers, _ = model.ask(question, judged)
-        # what it refuses is no reason to judge it by the rest: the firmware then goes on with what it has
+        # refused rows are judged as well: there, the firmware continues with what it has
         beyond = gone[table.judged] | (np.isfinite(judged).all(axis=1) & ~spec.accepts(judged))
         _stand_in(answers, beyond, y[:split], bool(spec.label.classes))
         return answers, None, 0
     late, trains = table.delay, trained_at_once(spec)
-    # what the PC trained has learned from these rows
+    # a model trained on the PC has already learned these rows
     taught = slice(0, 0 if continues(spec) else split - late)
     statuses = [model.update(table.x[taught], y[taught])]
     if trains and model.train() < 0:
@@ -155,7 +155,7 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
 
 
 def _stand_in(answers: np.ndarray, beyond: np.ndarray, y: np.ndarray, of_classes: bool) -> None:
-    """Answers in place of those that are refused: the one before, or what is usual, by which of the two is nearer to the labels y."""
+    """Replace refused answers by the previous answer or by the usual label, whichever would be nearer to the labels y."""
     if not beyond.any():
         return
     usual, known = _usual(y, of_classes), y[y >= 0] if of_classes else y[np.isfinite(y).reshape(len(y), -1).all(axis=1)]
@@ -189,7 +189,7 @@ def _retrained(model: HostModel, table: Table, first: int, end: int, question: s
 
 
 def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | None:
-    """Error, deviation and scored rows, and what ``promises`` knows of them; None if too few rows got an answer."""
+    """Error, deviation, number of scored rows and the losses of each block; None if too few rows got an answer."""
     known = np.concatenate([fold.compared(fold.judged) for fold in table.folds])
     y = np.concatenate([fold.labels[fold.judged] for fold in table.folds])
     answers = np.asarray(answers, np.float64).reshape(y.shape)
@@ -208,9 +208,9 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
 
 
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
-    """Error, deviation and bytes of each simple predictor, on the same rows; those that live with labels as ``labels`` says.
+    """Error, deviation and bytes of each simple predictor on the same rows.  labels: "never" if the device gets none.
 
-    frozen: the same of a predictor that learned the first rows only, or those of the devices that teach; the last label is none.
+    frozen: the same for a predictor that learned only the first rows, or those of the devices that teach; without "last label".
     """
     if table.y is None:
         return {}
@@ -224,8 +224,8 @@ def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dic
 
 
 def _simple_errors(late: int, frozen: bool, spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
-    """Errors of simple predictors that begin anew where models do, with labels ``late`` rows late; or of frozen ones, which learn the
-    first rows alone, or the devices that teach.
+    """Errors of simple predictors that begin anew where models do, with labels ``late`` rows late; or of frozen ones, which learn only
+    the first rows, or those of the devices that teach.
     """
     found: dict[str, list[np.ndarray]] = {}
     for fold in table.folds:
@@ -256,8 +256,8 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
     on the basis, or a ridge regression; "kfd" takes only the vectors and the ridge, and is trained on the device.  O(l n^2) for l rows.
     Raises UserError.
 
-    For trained vectors and networks, the task may have ``training``, as in ``Combination``.  Otherwise rows left out choose the
-    settings, and they are written to ``training``.
+    For trained vectors and networks, the task may have ``training``, as in ``Combination``.  Otherwise the settings are chosen on
+    held-out rows, and written to ``training``.
     """
     if "spec" in task:
         given = dict(task["spec"])
@@ -314,8 +314,8 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
 
 
 def _basis(task: Mapping[str, Any], z: np.ndarray) -> Basis:
-    """Vectors among the rows, for a polynomial as many as it has coefficients; or for a linear function of the inputs the unit vectors,
-    which span its kernel's space.
+    """Vectors chosen among the rows (for a polynomial, as many as it has coefficients).  For a linear function of the inputs, the unit
+    vectors, which span its kernel's space.
     """
     from pykernel.bases.basis import Basis
     from pykernel.bases.gram import MercerKernel
@@ -366,7 +366,7 @@ def _trained(
     else:
         job, steps, start = Job(rows, m, loss, k_means, 0), int(training["steps"]), int(training["start"])
         candidate = Candidate(training["units"], training["widths"], training["ridge"])
-        with one_thread:  # so that the bits do not depend on how many there are
+        with one_thread:  # so that the bits do not depend on the number of threads
             path = job.search(rows, candidate, start, None, steps, lambda step: None)
         found = job.unscaled(path.best, candidate.units)
     if not all(np.isfinite(part).all() for part in vars(found).values()):
@@ -377,7 +377,7 @@ def _trained(
 
 
 def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray, chosen: Content) -> Content:
-    """The content of a network, or of a head that goes on learning behind it."""
+    """The content of a network, or of one whose output layer continues to learn."""
     from pykernel.importers.sklearn import read_estimator
     from pykernel.training.network import PENALTIES, trained_network
 
@@ -391,7 +391,7 @@ def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray, chosen: Cont
 
 
 def headed(content: Content, rule: str) -> Content:
-    """A frozen model's content; with another rule one that goes on from it, mixed with a linear expert."""
+    """A frozen model's content; for another rule, that of a model that learns on from it, mixed with a linear expert."""
     if rule == "frozen":
         return content
     tables = {key: value for key, value in content["expansion"].items() if key != "calibration"}
@@ -435,21 +435,21 @@ def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
 # ------------------------------------------------------------------------------------------------------ without labels
 
 GUARD = 20
-"""Rows after a fault that count neither as faulty nor as others: levels are smoothed, and the sensor comes back at once."""
+"""Rows after a fault that are counted neither as faulty nor as fault-free: levels are smoothed, and the sensor recovers at once."""
 TWICE = 2.0
-"""A monitor keeps the false alarm rate if no more than so many times this part of the other rows is in alarm."""
+"""A monitor keeps its false-alarm rate if the fraction of fault-free rows in alarm is at most this many times the wanted one."""
 CHOICE, PROMISE = (0, COUNT), (1, PROMISED)
-"""Seed and number of the faults that choose models, and of those that a promise is of: the first flatter the model that is chosen.
+"""Seed and number of the faults that choose models, and of those for a promise: the first would give the chosen model too small an error.
 Further devices have further seeds, of the same parity.
 """
 
 
 def watched_rows(spec: Spec, table: Table, promise: bool = True) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The rows that a monitor learns from before, and those into which faults may be put, which are judged, and come after the warm-up;
-    of each device that judges.  Raises UserError if there are too few.
+    """For each device that judges: the rows that a monitor learns first, and the rows after the warm-up into which faults may be put, which
+    are judged.  Raises UserError if there are too few.
 
-    promise: the judged rows of the table, of which the model that is planned is told; else the rows before these, which choose it.  Of
-    short recordings the same rows do both.
+    promise: take the judged rows of the table, on which the planned model's error is reported; else the rows before these, which choose
+    the model.  In short recordings the same rows do both.
     """
     found, longest = [], 0
     for fold in table.folds:
@@ -472,23 +472,24 @@ def watched_rows(spec: Spec, table: Table, promise: bool = True) -> list[tuple[n
 
 @dataclass
 class Watched:
-    """What a monitor makes of faults."""
+    """The results of a monitor on rows with faults."""
 
-    rate: float  # the wanted part of the other rows in alarm
+    rate: float  # the wanted fraction of fault-free rows in alarm
     faults: list[tuple[Fault, int, bool]] = field(default_factory=list)  # with its device, and whether it is missed
     others: list[int] = field(default_factory=lambda: [0, 0])  # rows without a fault, and how many are in alarm
 
     def take(self, alarmed: np.ndarray, faults: Sequence[Fault], device: int = 0) -> None:
-        """Take the rows of a repetition: whether each is in alarm.  A fault is seen if one of its rows is."""
+        """Take the rows of a repetition: whether each is in alarm.  A fault is detected if one of its rows is in alarm."""
         self.faults += [(each, device, not alarmed[each.first : each.last].any()) for each in faults]
         quiet = quiet_rows(len(alarmed), faults)
         self.others[0] += int(quiet.sum())
         self.others[1] += int((alarmed & quiet).sum())
 
     def report(self) -> dict[str, Any]:
-        """error: the part of the faults that is missed; deviation, within: its standard deviation, and half of an interval of 95 %, from
-        blocks of the recording, or from devices; scored: number of faults; other_rows: part of the rows without a fault in alarm; rate: the wanted part; keeps_rate: whether the two are about equal.  missed, manners:
-        for each kind and each manner, how many faults are missed, and of how many.
+        """error: the fraction of faults that are missed; deviation, within: its standard deviation, and half the width of its 95 %
+        interval, from blocks of the recording or from devices; scored: number of faults; other_rows: the fraction of fault-free rows in
+        alarm; rate: the wanted fraction; keeps_rate: whether other_rows is at most TWICE times rate.  missed, manners: for each kind and
+        each manner, how many faults are missed, and of how many.
         """
         if not self.faults:
             raise UserError("no fault can be put into these rows: no input moves, or too few rows have all of them")
@@ -514,7 +515,7 @@ class Watched:
 
 
 def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:
-    """Which rows count as rows without a fault, (rows,)."""
+    """Which rows are counted as fault-free, (rows,)."""
     quiet = np.ones(rows, bool)
     for fault in faults:
         quiet[fault.first : fault.last + GUARD] = False
@@ -522,10 +523,10 @@ def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:
 
 
 def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
-    """What a monitor makes of faults by its own threshold: see ``Watched.report``.
+    """The results of a monitor with its threshold on rows with faults: see ``Watched.report``.
 
-    It goes on learning, as on a device, through one repetition after the other; of many devices, each has a monitor of its own.
-    promise: in rows that chose nothing, with more faults, and others than those that choose a model.
+    It continues to learn, as on a device, through one repetition after the other; with many devices, each has a separate monitor.
+    promise: use rows that chose nothing, with more faults, and other ones than those that choose a model.
     """
     found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
     for statuses, faults, device in _repetitions(spec, table, promise, lambda: HostModel(spec).update):
@@ -536,8 +537,9 @@ def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
 def _repetitions(
     spec: Spec, table: Table, promise: bool, made: Callable[[], Callable[[np.ndarray], np.ndarray]]
 ) -> Iterator[tuple[np.ndarray, list[Fault], int]]:
-    """What a monitor answers to each repetition of a device's rows, the faults in it, and the device's number.  Each device has a new one
-    for each manner of faults: a machine fails in one.
+    """A monitor's answers to each repetition of a device's rows, the faults in it, and the device's index.
+
+    Each device gets a new monitor for each manner of faults, because a machine fails in one manner.
     """
     watched, (seed, count) = watched_rows(spec, table, promise), PROMISE if promise else CHOICE
     for number, (before, rows) in enumerate(watched):
@@ -552,8 +554,8 @@ def _repetitions(
 
 
 def watched_simply(spec: Spec, table: Table, part: float) -> dict[str, dict[str, Any]]:
-    """What simple monitors make of the faults of a promise: each is in alarm above a level that the part ``part`` of the rows without
-    a fault exceeds, so that all have equally many false rows.
+    """The results of simple monitors on the faults of a promise.  Each is in alarm above the level that the fraction ``part`` of the
+    fault-free rows exceeds, so that all have the same false-alarm rate.
     """
     dim, found = table.x.shape[1], {}
     every = list(_repetitions(spec, table, True, lambda: Rivals(dim, spec.completes).step))

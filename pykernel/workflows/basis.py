@@ -1,4 +1,4 @@
-"""``fit`` of a basis that is chosen from many rows, as a spec for the device; or the basis alone."""
+"""``fit`` for a basis that is chosen from many rows: written as a spec for the device, or as the basis alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import BASIS_MODELS, TRAINED, called, need_report, need_unset, trained_by, write_file
 
 USUAL = 100
-"""Vectors, if nobody says how many."""
+"""Default number of vectors."""
 OF_TABLES = ("flash", "hold_out", "cv", "by", "coding", "loss", "weights", "spec", "jobs")
 """Arguments of machines that are trained on a table in memory."""
 
@@ -38,7 +38,7 @@ class Found:
 
 
 def fit(given: Fit) -> Found:
-    """Choose and write; docs/bases.md gives the cost of each method."""
+    """Choose a basis and write it; docs/bases.md gives the cost of each method."""
     need_possible(given)
     usual = OUTPUTS_LIMIT if _coordinates(given) else USUAL
     request = work.requested(given, usual if given.n_max is None else given.n_max)
@@ -128,13 +128,13 @@ def _need_table(given: Fit) -> None:
     if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
         raise UserError(f"{given.data}: is a folder of several tables, and {asks}{many}")
     need_free(path_of(given.output), str(given.data), given.force)
-    need_free(path_of(given.report), str(given.data), force=True)  # a report is made anew, as by all commands
+    need_free(path_of(given.report), str(given.data), force=True)  # every command overwrites its report
     need_different([path_of(path) for path in (given.output, given.report)])
     need_report(given.report)
 
 
 def _need_trained(given: Fit) -> None:
-    """Raises UserError for arguments that do not fit to trained vectors, which need a label and a single process."""
+    """Raises UserError for arguments that do not fit trained vectors, which need a label and a single process."""
     if given.rule != "nystrom-rls" or given.label is None:
         rule = option("rule", "nystrom-rls")
         raise UserError(
@@ -155,7 +155,7 @@ def _write(
     with all_or_none():
         if given.report is not None:
             page.write(Path(given.report))
-        if spec is None:  # last, because where it is there, a second run is refused
+        if spec is None:  # last, because a second run is refused once it exists
             basis.save(Path(str(given.output)))
         elif given.output is not None:
             write_file(Path(given.output), spec.to_toml())

@@ -50,9 +50,9 @@ from pykernel.workflows.given import (
 LEARNING = ("nystrom-rls", "kfd")
 """Rules of models whose weights the device learns."""
 TUNED_ROWS = 5000
-"""Most rows on which width and ridge are chosen; of more rows, this many are drawn."""
+"""Largest number of rows on which width and ridge are chosen; from more rows, this many are drawn."""
 LIMIT_ROWS = 3000
-"""Most rows for which the eigenvalues of the Gram matrix, and so the best possible basis, are computed."""
+"""Largest number of rows for which the Gram matrix's eigenvalues are computed, to compare with the best possible basis."""
 PULL = 1e-2
 """Largest width of trained vectors whose weights the device learns.  With wider kernels, the kernel functions are
 nearly linearly dependent."""
@@ -69,7 +69,7 @@ residual.  A hundredth of the resolution of float32, 0.001, is 170 roundings of 
 class Request:
     """Options as numbers.
 
-    n_max: most vectors.  model: the model that is fitted to the label.  epsilon: smallest residual of a vector.  widths, ridges: values to
+    n_max: largest number of vectors.  model: the model that is fitted to the label.  epsilon: smallest residual of a vector.  widths, ridges: values to
     try; None: derived from the data.  of_method: options that only some methods have.
     """
 
@@ -130,9 +130,8 @@ def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
 class Chosen:
     """The chosen basis.
 
-    Also: the seconds that it took; with a label, the selection of width and ridge, and the weights
-    if they go to the device.  With --features, ``machine`` computes the features, and ``sigma`` are their singular
-    values.
+    seconds: the time that this took.  selection: with a label, the choice of width and ridge.  machine: the weights, if
+    they go to the device.  With --features, ``machine`` computes the features, and ``sigma`` are their singular values.
     """
 
     basis: Basis
@@ -147,7 +146,7 @@ def begin(request: Request, show: Show) -> Job:
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
     samples = read(str(options.data), names, options.label, classes, options.rule == "kfd", show)
-    if options.makes_spec:  # what no spec can name is refused before the work
+    if options.makes_spec:  # names that no spec can have are refused before the work
         inputs = {"dim": samples.rows.dim} if samples.inputs is None else {"columns": samples.inputs}
         make_spec({"name": called(options), "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
     if samples.column is None:
@@ -206,7 +205,7 @@ class Job(Request):
     def run(self) -> Chosen:
         options, rows = self.options, self.scaled.rows
         selection, machine, sigma = None, None, None
-        with one_thread:  # so that the spec's bits do not depend on how many there are
+        with one_thread:  # so that the spec's bits do not depend on the number of threads
             kernel = self._mercer(self._width())
             start = time.perf_counter()
             basis = self._at_once(kernel)

@@ -1,5 +1,5 @@
-"""``fit`` without a named model: of as many vectors chosen among the rows, trained vectors and hidden units of a network, what is surely
-better on rows left out.
+"""``fit`` without a named model: compares vectors chosen among the rows, trained vectors and a network's hidden units, and takes those
+that are significantly better on rows left out.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from pykernel.workflows.network import NOT_HERE, NetworkJob
 from pykernel.workflows.trained import CHOOSING, TrainedJob
 
 SURELY = 2.0
-"""A machine is taken in place of another if its losses are smaller by so many standard errors of the difference."""
+"""A machine replaces another if its mean loss is smaller by this many standard errors of the difference."""
 
 
 @dataclass(frozen=True)
 class Rival:
-    """wrong: the loss of each of the compared rows by machines that were trained without it, (rows,).  job, made: None where vectors are
-    chosen, which ``model`` names.
+    """A machine that is compared with others.
+
+    wrong: the loss on each compared row, by machines trained without that row, (rows,).  job, made: None if vectors were chosen among rows.
     """
 
     model: str
@@ -45,8 +46,10 @@ class Rival:
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """With a limit of the vectors: the best of the machines.  Without a limit: all rows are vectors; in place of a large model, a few trained
-    vectors or hidden units, unless they are surely worse, which is then reported.
+    """With a limit on the vectors, take the best of the machines.
+
+    Without a limit, all rows are vectors.  A large model is replaced by a few trained vectors or hidden units, unless these are
+    significantly worse, which is then reported.
     """
     assumed, warnings = list(table.assumed), list(table.warnings)
     found = chosen.fit(options, table)
@@ -81,13 +84,13 @@ def fit(options: Fit, table: LabelledTable) -> Found:
         try:
             made = network.run(network.vectors())
             rivals.append(_rival(network, made, network.left_out(made.vectors, at)))
-        except UserError:  # such as a precision that cannot hold it: the others are there
+        except UserError:  # such as a precision that cannot hold it: the other machines remain
             pass
         except KeyboardInterrupt:
             interrupted = True
     beaten = []
     for rival in rivals:
-        # in place of all rows, few vectors are taken unless they are surely worse
+        # few vectors replace all rows unless they are significantly worse
         least = SURELY if limited or taken.job is not None else -SURELY
         if surely(taken.wrong, rival.wrong) > least:
             taken, rival = rival, taken

@@ -1,4 +1,4 @@
-"""Does a model's C compute what the host computes: with this machine's compilers, on emulated CPUs, on a board?"""
+"""Checks whether a model's C computes what the host computes: with this machine's compilers, on emulated CPUs, or on a board."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
 ON_TARGETS = 1000
-"""Random samples on a target or a board, if nobody says how many."""
+"""Default number of random samples on a target or a board."""
 
 
 def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -45,7 +45,7 @@ class Checked(Result):
     rows: one for each build, target or board: ``equal``, bytes, instructions of calls.  on_target: rows for the spec's
     [target], if its limits need them.  figures: bytes of the model, and more.  simple_bytes: memory of simple
     predictors.
-    engine: what simulated the model.  witnesses: rows for other engines that learned the same stream: ``engine``,
+    engine: the engine that simulated the model.  witnesses: rows for other engines that learned the same stream: ``engine``,
     ``equal``, ``first_difference``.
     exceeded: one sentence for each limit of the [target] that is exceeded.  loads: shares of the processor, if a rate
     was given.
@@ -80,7 +80,7 @@ class Checked(Result):
 
     @property
     def equal(self) -> bool:
-        """Whether all builds have the bytes of the host, and all engines."""
+        """Whether all builds and all engines have the host's bytes."""
         return all(row["equal"] for row in (*self.rows, *self.on_target, *self.witnesses))
 
     @property
@@ -127,13 +127,13 @@ def run(given: Check) -> Checked:
     if given.record is not None and known is None:
         known = validity.start_of(Path(given.record), spec)
     if given.rate is not None and target is None and given.board is None and spec.target is not None:
-        target = spec.target.name  # the share of the processor is asked of the part that the spec names
+        target = spec.target.name  # the processor's share is computed for the CPU that the spec names
     asked = replace(given, memory=known, target=[target] if isinstance(target, str) else target)
     _need_possible(asked)
     if given.record is not None:
         validity.require_project(Path(given.record), spec)
     report = compared(spec, asked)
-    with engine_used(report.engine):  # the witnesses have seen the model
+    with engine_used(report.engine):  # the witnesses have already checked the model
         on_target = check_own_target(spec, asked)
     equal = report.ok and all(row["equal"] for row in on_target)
     measured = [*(report.rows if asked.target else []), *on_target]
@@ -169,7 +169,7 @@ def count_of(asked: Check) -> int:
 
 
 def how_of(asked: Check) -> dict[str, Any]:
-    """What is asked of this machine's compilers."""
+    """The arguments for this machine's compilers."""
     return {name: value for name in ("levels", "compilers", "engine") if (value := getattr(asked, name)) is not None}
 
 
@@ -278,7 +278,7 @@ def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
 def _recorded(
     spec: Spec, data: str | Path | Sequence[str | Path], log: str | Path | None, watch: Watch
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[str, int]]]:
-    """The rows of a recording; or those of many devices, one device after the other, and how many each has."""
+    """The rows of a recording; or those of many devices, one device after the other, and each device's number of rows."""
     import numpy as np
 
     from pykernel.host.samples import read_each, read_rows

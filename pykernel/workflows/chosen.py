@@ -37,15 +37,15 @@ from pykernel.workflows.given import width as kernel_width
 LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""
 EVERY = 13 * 2**33
-"""Up to so many widths times rows cubed, every row may be a vector: 2,048 rows with the default's 13 widths."""
+"""Up to this product of widths and rows cubed, every row may be a vector: 2,048 rows with the 13 default widths."""
 MINUTE = 13 * 3 * 2**20
-"""Without a limit, there are as many vectors as give at most so many widths times rows times vectors: 256 of 12,288 rows.  Both numbers
-are constant, and not measured when they are needed, so that a spec does not depend on the machine.
+"""Without a limit, widths times rows times vectors is at most this: 256 vectors of 12,288 rows.  Both numbers are constants rather
+than measurements, so that a spec does not depend on the machine.
 """
 PAIRS = 2048
-"""Of more rows, no vectors are chosen by comparing all pairs of them: the errors are the same, and it takes three times longer."""
+"""With more rows, vectors are not chosen by comparing all pairs of rows, which takes three times longer for the same errors."""
 FEW, MANY = 16, 512
-"""The least and the most of them."""
+"""The smallest and the largest default number of vectors."""
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
@@ -77,7 +77,7 @@ def estimator_of(trained: Any) -> Any:
 
 @dataclass(frozen=True)
 class ChosenJob(Job):
-    """As ``Job``, with the estimator for vectors that are chosen among rows."""
+    """A ``Job`` with the estimator for vectors that are chosen among rows."""
 
     # ---- the estimator
 
@@ -122,7 +122,7 @@ class ChosenJob(Job):
     def _basis_parameters(self) -> dict[str, Any]:
         """Parameters for the choice of vectors.
 
-        A vector that float32 can hardly distinguish from the span of the vectors before it is not chosen.
+        Vectors that float32 can hardly distinguish from the span of earlier vectors are not chosen.
         """
         epsilon = LEAST_ALD_THRESHOLD.get(self.trained_for, 0.0)
         rows, method = len(self.train), self.options.method or "auto"
@@ -132,7 +132,7 @@ class ChosenJob(Job):
 
     @cached_property
     def x(self) -> np.ndarray:
-        """Inputs to train on, (l, d), scaled as they will be."""
+        """Inputs to train on, (l, d), scaled as for training."""
         x, _ = self.rows
         return np.asarray(StandardScaler().fit_transform(x)) if self.scales else x
 
@@ -167,7 +167,7 @@ class ChosenJob(Job):
 
     @cached_property
     def in_a_minute(self) -> int | None:
-        """As many vectors as about a minute allows; None for every row."""
+        """The number of vectors that about a minute allows; None for every row."""
         if self.options.kernel == "sigmoid":  # has no basis
             return None
         rows, widths = len(self.train), len(self.grid(self.machine(None))[0])
@@ -183,7 +183,7 @@ class ChosenJob(Job):
     def trained(self, vectors: int | None) -> Any:
         machine = self.machine(vectors)
         trained = make_pipeline(StandardScaler(), machine) if self.scales else machine
-        with plainly(machine), one_thread:  # so that the spec's bits do not depend on how many there are
+        with plainly(machine), one_thread:  # so that the spec's bits do not depend on the number of threads
             self.fitted(trained)
         return trained
 
@@ -197,7 +197,7 @@ class ChosenJob(Job):
     # ---- what was found
 
     def _errors(self, machine: Any) -> dict[str, float | None]:
-        """The cross-validated error, and the same with its optimism added."""
+        """The cross-validated error, and the same corrected for its optimism."""
         found, classes = machine.selection_, self.table.classes is not None
         shown = float if classes else root
         if found is None:

@@ -33,7 +33,7 @@ from pykernel.workflows.requests import Demo
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
 FORGETTING = 0.999
-"""Forgetting factor of the linear models: approximately the last six weeks count.  The data drift over the year, and
+"""Forgetting factor of the linear models: a memory of about six weeks.  The data drift over the year, and
 linear models without forgetting are worse."""
 
 
@@ -64,11 +64,11 @@ def run(given: Demo) -> Found:
 def run_demo(
     out: str | Path, progress: Callable[[float, str], None] = lambda part, what: None
 ) -> tuple[dict[str, Any], Document]:
-    """All steps from data to a checked C project in ``out``.  Returns the figures as plain values, and what is told of them.
+    """All steps from data to a checked C project in ``out``.  Returns the figures as plain values, and a document about them.
 
     Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.html`` and the project
     ``out/bikeshare/``: all of them, or nothing.  progress: called with the fraction that is done, from 0 to 1, and the
-    next step.  Without a compiler the C is written, not compared.  Raises UserError if the folder cannot be written.
+    next step.  Without a compiler the C is written but not compared.  Raises UserError if the folder cannot be written.
     """
     with new_folder(Path(out)), engine_used(chosen_engine()):
         return _run_demo(Path(out), default_spec(), progress)
@@ -146,7 +146,7 @@ def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tup
 def weekly_errors(
     predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec
 ) -> dict[str, np.ndarray]:
-    """The mean absolute error of each whole week: of the model, and of the better ones of the others."""
+    """The mean absolute error of each whole week, for the model and for the better baselines."""
     shown = {f"the default, {spec.learning.rule}": predictions}
     shown |= {name: others[name][0] for name in ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS")}
     weeks = len(y) // WEEK

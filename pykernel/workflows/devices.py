@@ -1,4 +1,4 @@
-"""Many devices, each on its own: one after the other, beside each other on cores, or on a cluster; and what they have in common."""
+"""Many devices, each simulated separately, one after the other or in parallel on several cores; and statistics over all devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pykernel.spec.model import Spec
 from pykernel.telling import Watch, devices_told
 
 LITTLE = 2**22
-"""Bytes of all files up to which other processes would need longer to start than to help."""
+"""Up to this many bytes in all files, starting other processes takes longer than it saves."""
 
 
 class OnDevice(Protocol):
@@ -28,7 +28,7 @@ class OnDevice(Protocol):
     def spec(self) -> Spec: ...
 
     def of(self, path: str, name: str) -> dict[str, Any]:
-        """What was found, as plain values.  name: the file's in sentences.  Raises UserError if the recording cannot be read."""
+        """What was found, as plain values.  name: the file's name in messages.  Raises UserError if the recording cannot be read."""
 
 
 def each_device(
@@ -38,7 +38,7 @@ def each_device(
     watch: Watch,
     title: str,
 ) -> tuple[list[tuple[Device, dict[str, Any]]], list[dict[str, Any]]]:
-    """What was found of each device; and those whose recording cannot be read, with the reason.
+    """The results of each device; and the devices whose recording cannot be read, with the reason.
 
     The result does not depend on jobs, see ``pykernel.parallel``.  Raises UserError if no recording can be read.
     """
@@ -70,7 +70,7 @@ def _one(task: Mapping[str, Any], work: OnDevice) -> dict[str, Any]:
 
 
 def unread_error(report: Mapping[str, Any]) -> UserError | None:
-    """About recordings that cannot be read, the first of them; None if all can."""
+    """An error about the first recording that cannot be read; None if all can be read."""
     if not (unread := report["unread"]):
         return None
     of = len(report["devices"]) + len(unread)
@@ -80,7 +80,7 @@ def unread_error(report: Mapping[str, Any]) -> UserError | None:
 
 
 def spread(values: Iterable[tuple[str, float | None]]) -> dict[str, Any] | None:
-    """Of a number that is better the smaller it is: the median over the devices, the worst, and whose that is."""
+    """The median over the devices of a number that should be small, the worst value, and its device."""
     known = [(name, value) for name, value in values if value is not None]
     if not known:
         return None
@@ -90,7 +90,7 @@ def spread(values: Iterable[tuple[str, float | None]]) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, repr=False)
 class SimulatedDevices(Result):
-    """The result of a simulation of many devices, each of which began anew.
+    """The result of a simulation of many devices, each of which started with a new model.
 
     report: all that was found, as ``pykernel simulate --json`` prints it: ``devices`` has each device's simulation.
     """
@@ -108,7 +108,7 @@ class SimulatedDevices(Result):
 
     @property
     def measure(self) -> str:
-        """What ``error`` is: rmse, error_rate; of a model without labels in_alarm."""
+        """Which measure ``error`` is: rmse or error_rate; for a model without labels, in_alarm."""
         return self.report["measure"]
 
     @property
@@ -153,7 +153,7 @@ def simulated(
 def _row(told: Mapping[str, Any]) -> dict[str, Any]:
     """One device in numbers: its error over the second half, and how it compares with the best simple predictor.
 
-    ratio: the model's error divided by the predictor's; winner: "model", "simple" or "neither"; None where too few rows are scored.
+    ratio: the model's error divided by the predictor's; winner: "model", "simple" or "neither"; None if too few rows are scored.
     """
     watches, alarms, beside = "question" in told, told.get("alarms"), told.get("verdict") or {}
     half = told["second_half"].get("error_rate" if told.get("classes") else "rmse", {})
@@ -170,7 +170,7 @@ def _row(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def need_one(**given: object) -> None:
-    """Raises UserError for an argument that is of many devices, where there is one table."""
+    """Raises UserError for an argument that needs many devices, if there is one table."""
     for name, value in given.items():
         if value is not None:
             raise UserError(f"{option(name)} is of many devices; give a folder or several files, or leave it out")

@@ -40,7 +40,7 @@ class FittedTable(Result):
     """A machine trained on a table, or a basis of its rows.
 
     spec: the model, for ``generate`` and ``check``; None if only a basis was written.  report: all that was found, as ``pykernel fit --json``
-    prints it.  selection: errors of all widths and ridges, where vectors were chosen among rows.  basis: the vectors, their kernel and
+    prints it.  selection: errors of all widths and ridges, if vectors were chosen among rows.  basis: the vectors, their kernel and
     coordinates, if a basis was asked for.
     """
 
@@ -58,7 +58,7 @@ class FittedTable(Result):
 
     @property
     def left_out(self) -> list[float]:
-        """Of a basis, the fraction of tr K that 0, 1, ... vectors leave out."""
+        """The fraction of tr K that 0, 1, ... vectors of the basis leave out."""
         return self.report["left_out"]
 
 
@@ -77,9 +77,9 @@ def run(given: Fit) -> FittedTable:
 
 
 def _filled(given: Fit) -> Fit:
-    """The arguments, where they were not given as the spec says them.  Of the spec only one with a [signal] is kept.
+    """The arguments; those that were not given are taken from the spec.  Only a spec with a [signal] is kept.
 
-    The width is searched anew: a spec has one, whoever writes it.
+    The width is not taken from the spec but searched again, because every spec has one.
     """
     if given.spec is None:
         return given
@@ -140,7 +140,7 @@ def _need_possible(given: Fit) -> None:
     if given.model is not None:
         need_known(given.model, MODELS, "model")
     need_free(path_of(given.output), str(given.data), given.force)
-    need_free(path_of(given.report), str(given.data), force=True)  # a report is made anew, as by all commands
+    need_free(path_of(given.report), str(given.data), force=True)  # every command overwrites its report
     if given.report and given.output and Path(given.report).absolute() == Path(given.output).absolute():
         raise UserError(f"{given.report}: is named for both the spec and the report; give two names")
     need_report(given.report)
@@ -195,7 +195,7 @@ def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]
     with all_or_none():
         if given.report is not None:
             page.write(Path(given.report))
-        if given.output is not None:  # last, because where it is there, a second run is refused
+        if given.output is not None:  # last, because a second run is refused once it exists
             write_file(Path(given.output), found.spec.to_toml())
     return page
 

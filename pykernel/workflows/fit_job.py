@@ -1,5 +1,5 @@
-"""What ``fit`` does, however the vectors are found: hold out rows, train within the limit of flash, freeze the model as
-a spec, and measure it.
+"""What ``fit`` does for every kind of vectors: hold out rows, train within the flash limit, freeze the model as a spec,
+and measure it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import COARSE, COMPARED_ROWS, called
 
 DEVICE_FOLDS = 10
-"""Of many devices, folds in which they are left out, if nobody says how many."""
+"""Default number of folds in which whole devices are left out."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Job:
 
     @property
     def limit(self) -> int | None:
-        """Most bytes of flash."""
+        """The limit of flash, in bytes."""
         return None if self.options.flash is None else parse_amount(self.options.flash, "flash")
 
     @property
@@ -93,7 +93,7 @@ class Job:
             yield
 
     def folds(self, words: Mapping[str, str | int], what: str) -> str | int:
-        """How errors are estimated: what one of the words stands for, or a number of folds.  what: begins the remedy."""
+        """How errors are estimated: the meaning of one of the words, or folds.  what: the beginning of the error's remedy."""
         text = str(self.options.cv)
         number = int(text) if text.isascii() and text.isdigit() and int(text) >= 2 else None
         usual = words.get(text, DEVICE_FOLDS)
@@ -123,8 +123,8 @@ class Job:
         raise UserError(f"{option('cv')} is {text!r}; {what} a number of folds from 2")
 
     def blocks(self, count: int) -> GroupFolds | None:
-        """Folds of consecutive rows, where errors of neighbouring rows are alike; None if they are not, or if a fold left out takes all rows
-        of a class.
+        """Folds of consecutive rows, if errors of neighbouring rows are alike; None if they are not, or if a class has all its rows in one
+        fold.
         """
         if not self.table.in_time or len(self.train) < 2 * count:
             return None
@@ -142,7 +142,7 @@ class Job:
         return self.options.kernel
 
     def need_possible(self) -> None:
-        """Raises UserError for weights or a number of vectors that are not possible.  Before the work starts."""
+        """Raises UserError, before the work starts, for invalid weights or an impossible number of vectors."""
         n, rows = self.options.n_max, len(self.train)
         _ = self.weights
         if n is not None and not 1 <= n <= rows:
@@ -160,7 +160,7 @@ class Job:
         return fits
 
     def fewer(self, fits: int, limit: int) -> int:
-        """As many vectors as fit, in place of as many as were wanted."""
+        """The number of vectors that fit, which is smaller than wanted; adds this to the assumptions."""
         self.table.assumed.append(f"at most {fits:,} vectors, as {option('flash')} holds {limit:,} bytes")
         return fits
 
@@ -196,7 +196,7 @@ class Job:
         raise NotImplementedError
 
     def fitted(self, trained: Any) -> Any:
-        """The estimator or its pipeline, trained with the rows, of which each counts by its class."""
+        """The estimator or its pipeline, trained on the rows, each weighted by its class."""
         if self.options.weights is None:
             return trained.fit(*self.rows)
         name = "__".join([*([trained.steps[-1][0]] if hasattr(trained, "steps") else []), "sample_weight"])
@@ -204,7 +204,7 @@ class Job:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """How much a row of each class counts, (classes,); in the mean over the rows to train on 1."""
+        """The weight of a row of each class, (classes,), with mean 1 over the rows to train on."""
         given, classes, y = self.options.weights, self.table.classes or (), self.rows[1]
         if given is None:
             return np.ones(len(classes))
@@ -225,7 +225,7 @@ class Job:
         return each
 
     def reported(self, vectors: int | None) -> tuple[Frozen, dict[str, Any]]:
-        """Tell what was assumed, train and freeze, and report."""
+        """Show the assumptions, train and freeze, and report."""
         self.options.watch.data(self.table.data)
         self.options.watch.note(*assumed_told(self.table.assumed))
         made = self.run(vectors)
@@ -233,7 +233,7 @@ class Job:
             return made, self.report(made)
 
     def run(self, vectors: int | None) -> Frozen:
-        """Train and freeze, with fewer vectors if the limit of flash wants it."""
+        """Train and freeze, with fewer vectors if the flash limit requires it."""
         limit = self.limit
         while True:
             trained = self.trained(vectors)
@@ -270,7 +270,7 @@ class Job:
         # it was trained on positions of the table's classes
         named = replace(source, classes=tuple(table.classes)) if table.classes else source
         made = content(named, called(options), options.precision, None, columns, table.classes, distance)
-        if table.stage is None and options.precision != "int16":  # which has ranges of its own
+        if table.stage is None and options.precision != "int16":  # which has separate ranges
             limit = input_limit(usual, sentinels(table.data))
             made["input"]["max_abs"] = nearer_limit(made["input"]["max_abs"], limit, made["input"].get("center"))
         spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
@@ -287,7 +287,7 @@ class Job:
     # ---- what was found
 
     def report_of(self, made: Frozen, kernel: dict[str, Any], linear: float | None = None) -> dict[str, Any]:
-        """What a report says first: the model and its data, and simple predictors.  linear: a linear model's error, if it is known."""
+        """The beginning of a report: the model, its data, and simple predictors.  linear: a linear model's error, if it is known."""
         table, measure = self.table, "error_rate" if self.table.classes else "rmse"
         simple = {"linear model": linear, without_model(table.classes): self._without_model()}
         return {
@@ -317,7 +317,7 @@ class Job:
         return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
 
     def on_test_rows(self, spec: Spec) -> dict[str, Any]:
-        """The error on rows held out, and its standard deviation, by the spec as the device computes it."""
+        """The error of the spec on rows held out, as the device computes it, and its standard deviation."""
         x, y = self.table.x[self.test], self.table.y[self.test]
         taken = spec.inner.accepts(x)
         if not taken.any():
@@ -345,10 +345,11 @@ class Job:
 
 
 def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the training rows, and of the rows that are held out: the last ones if errors of neighbouring rows are alike, else
-    random ones of each class; of many devices that fraction of the devices.  Rows with a number far from all others do not train.
+    """Positions of the training rows, and of the rows that are held out.
 
-    given: the fraction, and if it is to be "last" or "random" that, behind a comma.
+    The last rows are held out if errors of neighbouring rows are alike, otherwise random rows of each class; with many devices, whole
+    devices.  Rows with a number far from all others are not trained on.
+    given: the fraction to hold out, which may be followed by ",last" or ",random".
     """
     hold_out = option("hold_out")
     text, _, which = str(given or 0).partition(",")
@@ -397,7 +398,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
 
 
 def _drawn(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same with random rows of each class."""
+    """Like ``held_out``, with random rows of each class."""
     labels = table.y if table.classes else np.zeros(len(table.y), np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
     test = np.zeros(len(labels), bool)
@@ -408,7 +409,7 @@ def _drawn(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np
 
 
 def _held_out_devices(device: np.ndarray, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same with a random part of the devices: all rows of a device are on one side."""
+    """Like ``held_out``, with a random part of the devices: all rows of a device are on one side."""
     order = np.random.default_rng(seed).permutation(np.unique(device))
     count = round(part * len(order))
     refuse(

@@ -26,7 +26,7 @@ from pykernel.telling import QUIET
 from pykernel.workflows.models import Model, Watched
 
 MANY_ROWS = 1000
-"""Number of rows from which starting all cores is worth it, if all rows are vectors; or the same amount of work with fewer vectors."""
+"""From this many rows on, using all cores saves time if all rows are vectors; with fewer vectors, from the same amount of work on."""
 DEFAULT_RIDGE = 0.1
 N_MAX = ("--n", "--vectors")
 
@@ -132,7 +132,7 @@ class Fit(Training):
 
     @property
     def of_basis(self) -> tuple[str, ...]:
-        """Why a basis is chosen from rows that need not be in memory: the arguments that ask for it."""
+        """The arguments that ask for a basis, whose rows need not be in memory."""
         found = [name for name in OF_BASES if getattr(self, name) not in (getattr(type(self), name), "frozen")]
         if self.output is not None and not self.makes_spec:
             found.append("output")

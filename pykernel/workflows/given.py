@@ -1,4 +1,4 @@
-"""What workflows are given: words that must be known, options of methods, and files."""
+"""Checks of what workflows are given: words that must be known, options of methods, and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGE = 16 * 1024
 """If vectors and weights need more bytes, fewer vectors are tried as well, unless the user gave the size."""
 BASIS_MODELS = ("krr", "ls-svm")
 COMPARED_ROWS = 1000
-"""Most rows on which the written spec is compared with what was computed here."""
+"""Largest number of rows on which the written spec is compared with what was computed here."""
 COARSE = 0.05
 """Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
 TRAINED = "trained"
@@ -30,7 +30,7 @@ TRAINED = "trained"
 
 
 def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> None:
-    """Raises UserError for a word that an argument cannot be.  name: the argument's; where: in which command."""
+    """Raises UserError for an unknown value of an argument.  name: the argument's name; where: the command, for the message."""
     if word not in known:
         from pykernel.spec.model import meant
 
@@ -113,12 +113,12 @@ def need_report(path: File | None) -> None:
 
 
 def called(given: Fit) -> str:
-    """The name in C."""
+    """The model's name in C."""
     return given.name or ("model" if given.output is None else prefix(Path(given.output)))
 
 
 def trained_by(given: Fit, spec: Spec) -> Spec:
-    """The spec, which tells how it was trained."""
+    """The spec with a section [training], which says how it was trained."""
     from pykernel.request.option import declared, stated
     from pykernel.spec.model import make_spec
 
@@ -142,9 +142,9 @@ def prefix(out: Path) -> str:
 
 
 def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
-    """Raises UserError if one of the arguments is given, which have no meaning for what another one names, such as vectors that are trained.
+    """Raises UserError if an argument was given that does not apply to the value of another one, such as to trained vectors.
 
-    trained: that one.
+    names: the arguments that do not apply.  trained: the name of the other argument.
     """
     named = str(getattr(given, trained))
     why = ", which trains vectors and widths" if named == TRAINED else ""
@@ -157,7 +157,7 @@ def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
 def width(given: Fit, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:
     """The name of the kernel's width, None if the kernel has none, and the width that was given.
 
-    known: the kernels.  where: in which command, for the sentence.  Raises UserError for an unknown kernel, and for
+    known: the kernels.  where: the command, for the message.  Raises UserError for an unknown kernel, and for
     a width that this kernel does not have.
     """
     need_known(given.kernel, known, "kernel", where)

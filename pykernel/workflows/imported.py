@@ -38,13 +38,13 @@ from pykernel.workflows.given import opened, prefix, write_file
 from pykernel.workflows.requests import Import
 
 CHECKED = 1000
-"""Most rows that are compared with the source."""
+"""Largest number of rows that are compared with the source."""
 RAW = 2**17
-"""Most raw samples for the comparison, in addition to the samples before the first features."""
+"""Largest number of raw samples for the comparison, in addition to the samples before the first features."""
 
 
 def run(given: Import) -> Found:
-    """The spec's contents and, with data, the comparison with the model.  The spec is written, unless that failed."""
+    """The spec's contents and, with data, the comparison with the model.  The spec is written unless the comparison fails."""
     model, out, state, data, vectors = given.model, given.output, given.start, given.data, given.vectors
     for path in (model, state, data):
         if path is not None:
@@ -105,7 +105,7 @@ def run(given: Import) -> Found:
 
 
 def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
-    """The spec, which names the columns of its labels.  Raises UserError if these are too many or too few."""
+    """The spec with the columns of its labels.  Raises UserError if these are too many or too few."""
     if columns is None:
         return spec
     wanted = 1 if spec.label.classes else spec.outputs
@@ -121,7 +121,7 @@ def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
 
 
 def _told(report: Mapping[str, Any], spec: Spec) -> Table:
-    """What the spec holds."""
+    """A table of the spec's contents."""
     kernel = dict(report["kernel"])
     function = kernel.pop("function")
     kinds = {"ovo": "; one for each pair of classes", "ovo_vote": "; one for each pair of classes; votes are predicted"}
@@ -150,7 +150,7 @@ def _units_told(report: Mapping[str, Any], spec: Spec) -> dict[str, str]:
 
 
 def _lost_told(report: Mapping[str, Any]) -> list[Part]:
-    """What fewer vectors answer otherwise."""
+    """How fewer vectors change the answers."""
     if (found := report.get("lost")) is None:
         return []
     rows = []
@@ -194,7 +194,7 @@ def _compared(report: Mapping[str, Any]) -> list[Part]:
 
 
 def _contents(spec: Spec, machine: Machine) -> dict[str, Any]:
-    """What the spec holds, as plain values for the report."""
+    """The spec's contents, as plain values for the report."""
     kernel, expansion, figures = spec.kernel, spec.expansion, build(spec).figures
     assert kernel is not None and expansion is not None
     assert expansion.weights is not None and expansion.bias is not None
@@ -217,13 +217,13 @@ def _contents(spec: Spec, machine: Machine) -> dict[str, Any]:
 
 
 def _all_words(given: str | None) -> list[str] | None:
-    """All words between commas, also empty and repeated ones, so that an error message can name these."""
+    """All words between commas, including empty and repeated ones, so that an error message can name these."""
     return None if given is None else [word.strip() for word in given.split(",")]
 
 
 def _rows_needed(machine: Machine, vectors: int | None) -> int:
-    """How many rows of a table are compared, or with ``vectors`` trained on; for raw samples, as many as give as many
-    steps.
+    """The number of rows of a table that are compared or, with ``vectors``, trained on; for raw samples, the number that
+    gives as many steps.
     """
     if machine.signal is None or machine.signal.signal is None:
         return CHECKED if vectors is None else MANY

@@ -1,4 +1,4 @@
-"""What this installation knows: the CPUs that a model can be checked on."""
+"""Information about this installation: the CPUs on which a model can be checked, and schemas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pykernel.workflows.requests import COMMANDS, Info
 
 
 def run(given: Info) -> Found:
-    """Without targets, what there is to say is the report."""
+    """Targets are shown as a table; schemas are only in the report."""
     if given.about == "targets":
         return targets()
     report = spec_schema() if given.about == "schema" else {name: schema(kind) for name, kind in COMMANDS.items()}

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Data = Recording | Sequence[str | Path]
     State = Memory
     Stream = Any
-else:  # what a request has is loaded when it runs
+else:  # a request's types are loaded when it runs
     Model = TheSpec = Rows = Recording = Data = State = Stream = Any
 
 TAKES = "Or a Spec, or a fitted estimator: the device starts from what it has learned."

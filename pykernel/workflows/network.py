@@ -20,7 +20,7 @@ from pykernel.workflows.given import need_unset
 from pykernel.workflows.trained import CHOOSING, TrainedJob
 
 NOT_HERE = (*(name for name in CHOOSING if name != "cv"), "loss", "weights", "standardise")
-"""Options that scikit-learn's networks have not, or that are chosen here."""
+"""Options that scikit-learn's networks do not have, or that are chosen here."""
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
@@ -32,7 +32,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
 
 
 class NetworkJob(TrainedJob):
-    """As ``TrainedJob``, with hidden units in place of vectors."""
+    """Like ``TrainedJob``, with hidden units instead of vectors."""
 
     @property
     def function(self) -> str:
@@ -45,12 +45,12 @@ class NetworkJob(TrainedJob):
 
     @property
     def cv(self) -> Any:
-        """How many folds, which may be of devices."""
+        """The number of folds, or folds of whole devices."""
         most = min(FOLDS, max(2, len(self.train)))
         return self.folds({"deleted": most}, f"of {option('model', 'network')} it must be")
 
     def left_out(self, vectors: int, at: np.ndarray | None = None) -> np.ndarray:
-        """The losses on rows that were left out, or on devices.  at: the positions of the rows, all but of more than COMPARED some."""
+        """The losses on rows or devices that were left out.  at: the rows' positions; by default all, or COMPARED random ones."""
         (x, y), count, folds = self.rows, len(self.table.classes or ()), self.cv
         targets = Targets.of_classes(y, count, "signs") if count else Targets.of_values(y)
         if at is None:
@@ -89,7 +89,9 @@ class NetworkJob(TrainedJob):
 
 
 def functions(model: Any, x: np.ndarray, classes: int) -> np.ndarray:
-    """What the device's functions approximate, up to what all classes share, (rows, F).  A class of no row in the training has no chance."""
+    """The functions that the device approximates, up to a term that all classes share, (rows, F).  A class without training rows gets
+    the smallest probability.
+    """
     if not classes:
         return np.asarray(model.predict(x))
     p = np.full((len(x), classes), np.finfo(float).tiny)

@@ -1,4 +1,4 @@
-"""A page in which a model predicts and learns recorded rows, beside the figures of its report."""
+"""A page in which a model predicts and learns recorded rows, next to the figures of its report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
 FIGURES = ("Errors", "Level and alarms", "Answers", "Bytes by part")
-"""Sections of a simulation's report."""
+"""The sections of a simulation's report that the page shows."""
 
 
 def run(given: Page) -> Found:
@@ -57,9 +57,9 @@ def run(given: Page) -> Found:
 def living_page(
     spec: Spec, x: np.ndarray, y: np.ndarray | None, target: Sequence[str] = (), beside: Mapping[str, str] | None = None
 ) -> tuple[str, Simulated | None]:
-    """The text of the page, and the simulation of its rows, unless nothing judges them.
+    """The text of the page, and the simulation of its rows; None if there are no labels by which to judge the answers.
 
-    x, y: as ``read_rows`` has them; y is None without labels.  target: emulated CPUs that learn the same rows, for
+    x, y: as ``read_rows`` returns them; y is None without labels.  target: emulated CPUs that learn the same rows, for
     instructions, bounds and hashes.  beside: hashes of other machines.  Raises CheckFailed if a CPU computes other bytes.
     """
     from pykernel.gen.streams import as_taken
@@ -69,7 +69,7 @@ def living_page(
     need_page(spec, *stream)
     simulated: Simulated | None = None
     labelled = spec.inner.program.label_kind != "none"
-    if not labelled or stream[1].size:  # a frozen model of a signal takes no labels, so nothing judges it here
+    if not labelled or stream[1].size:  # a frozen model of a signal takes no labels, so it cannot be judged here
         of_one_device = simulate(spec, (x, y if labelled else None))
         assert isinstance(of_one_device, Simulated)
         simulated = of_one_device

@@ -1,4 +1,4 @@
-"""From a table to the model of smallest error that keeps a device's limits."""
+"""Finds the model within a device's limits that has the smallest error on a table."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ from pykernel.workflows.planned import TARGET, findings, front_of, told_in_spec
 from pykernel.workflows.requests import Plan
 
 SILENCE = 10.0
-"""After this many seconds without a better model, a line reports this."""
+"""After this many seconds without a better model, a line says so."""
 ENDING, ENDING_BY_BEGINNING = 3.0, 3.0
-"""Least seconds for what follows the trials: the report, and errors of simple models; and how many times as long it takes as what
-came before them: on a slow PC, or a busy one, both take longer.  Measured in CPU seconds: 1.2 times, of 1,000 and of 8,645 rows."""
+"""Time reserved for the report and the errors of simple models after the trials: at least ENDING seconds, and ENDING_BY_BEGINNING
+times what the start took, because both take longer on a slow or busy PC.  Measured in CPU seconds: 1.2 times, for 1,000 and 8,645 rows."""
 COUNTED = 2.0
 """Approximate seconds to build a model for a target and count its instructions."""
 RAM, FLASH = 16 * 1024, 64 * 1024
-"""Limits of a plan that is given none, nor a target: a common small part."""
+"""Limits of a plan for which neither limits nor a target are given: a common small part."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,7 +75,7 @@ class Planned(Result):
     specs: ``planned``; and, if they exist, ``learning`` (the best model that learns, if the planned one does not),
     ``frozen`` (the best that does not, if the planned one learns and it is not known whether the device gets labels),
     ``small`` (nearly as good with much less memory).
-    Beside the file of a spec that learns lies its state after all rows, which ``generate`` starts from.
+    Next to the file of a spec that learns is its state after all rows, from which ``generate`` starts.
     """
 
     report: dict[str, Any]
@@ -115,7 +115,7 @@ def run(given: Plan) -> Planned:
         )  # raises UserError if its emulator is not installed
     asked = search.Asked(given)
     base, table, assumed = search.planned_data(asked, spec, given.inputs, given.label)
-    make_spec(base)  # raises UserError for names of columns that cannot be
+    make_spec(base)  # raises UserError for invalid column names
     if table.y is None and labels is not None:
         raise UserError(
             f"{option('labels')} is for a column to predict; a monitor gets none: leave it out, or give {option('label')}"
@@ -166,7 +166,7 @@ def run(given: Plan) -> Planned:
 
 
 def possible(tried: list[Arm], table: Table, watch: Watch) -> list[Arm]:
-    """The arms that this installation can train, and that are for these rows.  Raises UserError if there is none."""
+    """The arms that this installation can train, and that apply to these rows.  Raises UserError if there is none."""
     ready = [arm for arm in tried if arm.made.spec is not None]
     if len(ready) < len(tried):
         try:
@@ -257,8 +257,8 @@ def concluded(
 
 
 def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:
-    """The best model that learns; the best frozen one, where it would matter; and a smaller one.  What is written is finished."""
-    learner, frozen = course.winner(learning=True), None  # where no labels come, none learns
+    """The best model that learns; the best frozen one, if labels are undecided; and a smaller one.  Those to be written are finished."""
+    learner, frozen = course.winner(learning=True), None  # without labels, none learns
     if course.labels is None and course.table.y is not None:
         with contextlib.suppress(NothingFits):
             other, _, _ = verified(course, watch.tell, not winner.learns)
@@ -270,7 +270,7 @@ def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, T
 
 
 def count(course: Search, trials: Sequence[Trial]) -> None:
-    """Without a target: instructions and flash on TARGET, if its emulator is installed.  They are no limit, but told."""
+    """Without a target: instructions and flash on TARGET, if its emulator is installed.  They are reported but not limited."""
     if course.limits.target is not None:
         return
     with contextlib.suppress(UserError):
@@ -281,8 +281,9 @@ def count(course: Search, trials: Sequence[Trial]) -> None:
 
 
 def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
-    """The planned model's errors on all judged rows, also those that lack an input, by what [input] missing says; {} if no row does, or
-    if the spec says it.  Of rows that it refuses, the answer before stands.
+    """The planned model's error on all judged rows, including those that lack an input, for each value of [input] missing.
+
+    {} if no row lacks an input, or if the spec has this key.  For a row that is refused, the previous answer stands.
     """
     table, task = course.table, winner.arm.task(winner, None)
     spec = table.whole(winner.content)
@@ -294,14 +295,14 @@ def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
 
 
 def judge_again(course: Search, trials: Sequence[Trial]) -> None:
-    """Judge monitors once more, by more and other faults: those that chose them flatter them."""
+    """Judge monitors again by more and other faults, because errors on the faults that chose a monitor are too small."""
     tasks = [trial.arm.task(trial, course.limits.ram) | {"promise": True} for trial in trials]
     for trial, found in zip(trials, course.workers.run(tasks), strict=True):
         trial.found["promised"] = {key: found[key] for key in ("learning", "missed", "manners")}
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
-    """What the planned model is without each kind of feature; None without a signal, or if there is nothing to try.
+    """The planned model's error without each kind of feature; None without a signal, or if there is nothing to try.
 
     each: seconds of a trial.
     """
@@ -356,13 +357,13 @@ class _Watch:
         return sys.maxsize if clock.monotonic() < self.until(course) or not tried else 0
 
     def trial(self, tried: int | None = None) -> None:
-        """Show how far the work is after so many trials, or after one more."""
+        """Show progress after this many trials, or after one more."""
         self.tried = self.tried + 1 if tried is None else tried
         part = (clock.monotonic() - self.began) / self.time if self.trials is None else self.tried / self.trials
         self.show(min(1.0, part), "trying models")
 
     def until(self, course: Search) -> float:
-        """When the trials end, so that what follows ends in time; at least half of the time is theirs."""
+        """When the trials must end so that the rest ends in time; they get at least half of the time."""
         if self.trials is not None:
             return math.inf
         named = 1 if len(course.kinds()) == 1 else 2  # models that are verified, or whose instructions are counted

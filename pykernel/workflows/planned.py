@@ -1,4 +1,4 @@
-"""What a plan found, as plain values; and the comments in the planned spec."""
+"""The results of a plan as plain values, and the comments in the planned spec."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def findings(
     others: Mapping[str, Any],
     frozen: Trial | None,
 ) -> dict[str, Any]:
-    """others: what is told of simple predictors, or of simple monitors."""
+    """others: figures of simple predictors, or of simple monitors."""
     monitors, devices = course.table.y is None, course.table.devices
 
     def row(trial: Trial) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def findings(
 
 
 def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
-    """A model's size and values, and what is told of it: bytes, and errors without their blocks."""
+    """A model's size, values, bytes, and errors without their blocks."""
     content, tried, made = trial.content, {**trial.arm.own, **trial.values}, trial.arm.made
     values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
     named = {"model": model_name(trial), "rule": made.rule, "technique": made.technique, "size": trial.size}
@@ -95,15 +95,15 @@ def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How the planned model compares with the simple predictors; linear: whether it is one of them itself, but for its stages."""
+    """How the planned model compares with the simple predictors; linear: whether it is one of them, apart from its stages."""
     found: dict[str, Any] | None = winner["beside"]
     return found and found | {"linear": winner["technique"] == LINEAR}
 
 
 def choice(course: Search, winner: Trial) -> dict[str, Any]:
-    """Beside the planned model the one of smallest error: both errors on the judged rows, and bytes; why it is not the planned one.
+    """The model with the smallest error, compared with the planned one: both errors on the judged rows, its bytes, why it is not planned.
 
-    why: None if it is; "near" if the errors are nearly equal, "test" if a paired test does not tell them apart; of monitors "chance".
+    why: None if it is planned; "near" if the errors are nearly equal, "test" if a paired test does not separate them; for monitors "chance".
     """
     best = course.candidates()[0]
     own, least = ((trial.told or {})["error"] for trial in (winner, best))
@@ -113,7 +113,7 @@ def choice(course: Search, winner: Trial) -> dict[str, Any]:
 
 
 def _without_blocks(told: Any) -> Any:
-    """What is told of an error, without its blocks."""
+    """The figures of an error, without those of its blocks."""
     if not isinstance(told, Mapping):
         return told
     return {key: _without_blocks(value) for key, value in told.items() if key not in PER_BLOCK}
@@ -122,9 +122,9 @@ def _without_blocks(told: Any) -> Any:
 def beside_simple(
     course: Search, model: Losses, others: Mapping[str, Any], frozen: bool = False
 ) -> dict[str, Any] | None:
-    """A model's error over that of the best simple predictor, by the same blocks of rows.
+    """A model's error divided by that of the best simple predictor, on the same blocks of rows.
 
-    winner: "model", the predictor's name, or None if the interval of 95 % (low, high) has 1 in it.  frozen: whether the
+    winner: "model", the predictor's name, or None if the 95 % interval (low, high) contains 1.  frozen: whether the
     predictors are those that learned the first rows only.
     """
     told = {name: each["frozen"] if frozen else each for name, each in others.items()}
@@ -141,10 +141,10 @@ def beside_simple(
 
 
 def against_simple(winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How a monitor compares with simple ones that have equally many false rows: see ``verdict``.
+    """How a monitor compares with simple ones that have the same false-alarm rate: see ``verdict``.
 
-    winner: a rival that misses fewer of the same faults, or "model" if each rival misses more; None if chance may have made the
-    difference: then the smallest such rival is named.
+    winner: a rival that misses fewer of the same faults, or "model" if each rival misses more; None if the difference may be due to
+    chance: then the smallest such rival is named.
     """
     told = winner.found["promised"]["learning"]
     found = verdict(told["error"], {name: each["error"] for name, each in others.items()})
@@ -183,7 +183,7 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
 
 
 def told_of_life(report: Mapping[str, Any]) -> list[str]:
-    """Under which conditions the promise holds."""
+    """The conditions under which the promise holds."""
     winner = report["winner"]
     told = []
     if "other_rows" not in winner["promise"]:
@@ -200,7 +200,7 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         if grows := growth(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")
     if report.get("ranged"):
-        from pykernel.training.trained import MARGIN as BEYOND  # needs an extra, as the model did that is told of
+        from pykernel.training.trained import MARGIN as BEYOND  # needs an extra, as the planned model did
 
         told.append(
             f"[input] max_abs reaches {BEYOND:g} of each input's recorded range beyond that range, or more: the device refuses what is "

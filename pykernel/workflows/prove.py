@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Proved(Result):
     """The result of a proof.
 
-    calls: for each one ``level``, ``call``, ``proved``, ``why`` not, ``alarms``, ``ranges`` and how many were
-    ``proved_ranges``, ``statements`` and how many were ``reached``, ``unreached`` functions, ``seconds``.
+    calls: a row for each call: ``level``, ``call``, ``proved``, ``why`` (if not proved), numbers of ``alarms``, ``ranges``,
+    ``proved_ranges``, ``statements`` and ``reached`` statements, ``unreached`` functions, ``seconds``.
     findings: what could not be ruled out: ``level``, ``call``, ``kind``, ``meaning``, ``condition``, ``file``, ``line``,
     ``code``, ``stack``.
     nan_steps, proved_nan_steps: assertions about NaN, which another prover proves.
@@ -119,7 +119,7 @@ def run(given: Prove) -> Proved:
 
 
 def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, tools: str, show: Any) -> Proved:
-    """Analyse the calls of a proof in a folder, as many side by side as there are cores."""
+    """Analyse the calls of a proof in a folder, as many in parallel as there are cores."""
     from concurrent.futures import as_completed
 
     from pykernel.gen import frama_c
@@ -169,7 +169,7 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
 
 
 def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]:
-    """What is told of a call."""
+    """A call's row in the report."""
     call, (reached, statements) = found.call, found.statements
     alarms = len(found.alarms) + len(found.passed & unproved)
     proved = sum(found.checks.values())

@@ -1,4 +1,4 @@
-"""Rows as a device sends them, to a table: frames of ``generate --for recorder``, or lines of text."""
+"""Writes the rows that a device sends to a table: frames of ``generate --for recorder``, or lines of text."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from pykernel.tuning.tables import intervals
 from pykernel.workflows.requests import TableOf
 
 PORT = re.compile(r"(?P<url>[a-z0-9]{2,}://.+?|/dev/(?!null|stdin|fd/|shm/).+?|COM\d+)(@(?P<baud>\d+))?")
-"""A serial port, or another URL of pyserial's, and its speed."""
+"""A serial port, or another URL that pyserial supports, and its speed."""
 AGAIN = 0.5
-"""Seconds between two tries to open a port that has gone."""
+"""Seconds between two attempts to open a port that vanished."""
 FEW = 2
-"""So many lines of numbers that follow each other are a table of text."""
+"""This many consecutive lines of numbers are a table of text."""
 LATEST = 100_000
-"""Rows of which is told how even they are in time."""
+"""Largest number of rows whose time intervals are reported."""
 GLANCE = 1.0
-"""Seconds between two looks at what came."""
+"""Seconds between two updates of what is shown."""
 
 
 def is_recording(data: str) -> bool:
@@ -103,7 +103,7 @@ def record(given: TableOf, out: Path) -> Found:
 
 
 def _losses(tables: _Tables, heard: _Heard) -> str:
-    """What did not come whole."""
+    """How many rows were lost or damaged."""
     what = "lines that are no rows" if heard.text else "damaged frames"
     told = [f"{tables.lost:,} rows are lost, and empty here" if tables.lost else "none is lost"]
     told += [f"{heard.damaged:,} {what}"] * bool(heard.damaged)
@@ -112,7 +112,7 @@ def _losses(tables: _Tables, heard: _Heard) -> str:
 
 
 def _show(show: Show, tables: _Tables, heard: _Heard, seconds: float) -> None:
-    """How many rows came, how fast, and what is in them."""
+    """Show how many rows came, how fast, and the range of each column."""
     if time.monotonic() - tables.looked < GLANCE:
         return
     tables.looked = time.monotonic()
@@ -129,7 +129,7 @@ def _show(show: Show, tables: _Tables, heard: _Heard, seconds: float) -> None:
 
 @contextmanager
 def _until_told() -> Iterator[None]:
-    """Until Ctrl-C or SIGTERM, which end the recording as its end does."""
+    """Within the block, Ctrl-C or SIGTERM ends the recording, like the end of the data."""
     here = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler) if here else None
     try:
@@ -145,7 +145,7 @@ def _until_told() -> Iterator[None]:
 
 
 def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
-    """Bytes as they come; empty ones where nothing comes for a while.  A serial port that vanishes is waited for."""
+    """Bytes as they come; empty if nothing comes for a while.  If a serial port vanishes, wait until it is back."""
     port = PORT.fullmatch(data)
     if port is None or port["url"].startswith("socket://"):
         with ExitStack() as stack:
@@ -169,7 +169,7 @@ def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
 
 
 def _connected(url: str, stack: ExitStack) -> BinaryIO:
-    """What comes from a socket://HOST:PORT, until its end."""
+    """The bytes from a socket://HOST:PORT, until its end."""
     try:
         where = urlsplit(url)
         connection = stack.enter_context(socket.create_connection((where.hostname, where.port or 0)))
@@ -188,9 +188,9 @@ def _reopened(url: str, baud: int) -> Line | None:
 
 
 class _Heard:
-    """What came: frames, or lines of text.  It is text once FEW lines follow each other that hold as many numbers, and no frame came.
+    """The data received: frames, or lines of text.  It is text after FEW consecutive lines with equally many numbers, and no frame.
 
-    given: names of a text's columns, if its first line is none.
+    given: names of a text's columns, if they are not in the text.
     """
 
     def __init__(self, source: str, given: Sequence[str]) -> None:
@@ -209,7 +209,7 @@ class _Heard:
         return self.unread if self.text else self.frames.damaged
 
     def why(self) -> str:
-        """Why there is no row."""
+        """The reason why no row came."""
         if not self.bytes:
             return "nothing was sent; is the baud rate right, and the firmware running?"
         if self.frames.early or self.frames.layout is not None:
@@ -219,7 +219,7 @@ class _Heard:
     def feed(self, data: bytes) -> Iterator[Told]:
         self.bytes += len(data)
         for came in self.frames.feed(data):
-            if self.text:  # it was text of the firmware's own
+            if self.text:  # the text was the firmware's output, not a table
                 self.text = False
                 yield Told("began")
             yield came
@@ -275,10 +275,10 @@ def _is_cell(cell: str) -> bool:
 
 
 class _Tables:
-    """The files: the one that was named, and where a device began anew another one with a number.  On a disk that is full all whole
+    """The files: the named one, and another one with a number for each restart of the device.  If the disk is full, all complete
     rows stay.
 
-    looked: when was last looked at ``seen``.
+    looked: when ``seen`` was last shown.
     """
 
     def __init__(self, out: Path, force: bool) -> None:
@@ -319,14 +319,14 @@ class _Tables:
         self.waiting = [self.header]
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the waiting rows."""
         if self.file is None or not self.waiting:
             return
         written = self.waiting
         rows = written[self.whole == 0 :]
         columns = dict(zip(self.header, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
         self.filled.update(name for name, cells in columns.items() if any(cells))
-        if rows and logged(self.header):  # of the latest rows, or memory would grow
+        if rows and logged(self.header):  # only those of the latest rows, or memory would grow
             self.times = [*self.times, *columns[self.header[0]]][-LATEST:]
         if rows:
             numbers = {name: [_plain(cell) for cell in columns[name]] for name in self.seen.columns}
@@ -343,7 +343,7 @@ class _Tables:
         self.whole = os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:
-        """Write what waits, and leave out what was never recorded: the time, or all that a device computes."""
+        """Write the waiting rows, and remove columns that were never recorded: the time, or all that a device computes."""
         if self.file is None:
             return
         try:
@@ -375,4 +375,4 @@ def _without(path: Path, columns: set[str]) -> None:
         csv.writer(new, lineterminator="\n").writerows(
             [row[i] for i in kept] for row in itertools.chain([header], rows)
         )
-        new.detach()  # which writes what waits
+        new.detach()  # this flushes its buffer

@@ -1,4 +1,4 @@
-"""What devices have logged, done again."""
+"""Repeats what devices have logged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.state_requests import Replay
 
 MOST = 2 * STATE_LIMIT
-"""Most bytes that are read of a state's file."""
+"""Largest number of bytes that are read from a state's file."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class _OnDevice:
 
 
 def run(given: Replay) -> Found:
-    """Repeat a log, or those of many devices, each on its own.  Of many devices the report's ``devices`` has that of each."""
+    """Repeat a log, or those of many devices separately.  The report's ``devices`` then has the report of each device."""
     spec, start, state, watch = spec_and_memory(given.model)[0], given.start, given.end, given.watch
     begins = (bytes_of(Path(start), MOST), str(start)) if start else None
     if (many := recordings_of(given.data)) is None:

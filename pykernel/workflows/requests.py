@@ -1,6 +1,6 @@
 """What each command is asked for: its options in the shell, its arguments in Python, and the checks of their values.
 
-What works takes a request, and stands in a module of its own, which may be slow to import; ``function`` makes Python's function of the two.
+A request is carried out by a function in another module, which may be slow to import; ``function`` makes a Python function of the two.
 """
 
 from __future__ import annotations
@@ -527,4 +527,4 @@ GONE = {
     "sweep": "it is plan --only now: the rules and techniques to try, within limits or with --ram any",
     **{old: f"it is {name} now" for name, kind in COMMANDS.items() for old in getattr(kind, "was", ())},
 }
-"""A command of earlier versions -> where it is."""
+"""A command of earlier versions -> what replaces it."""

@@ -1,4 +1,4 @@
-"""What a plan searches with: recorded rows, and worker processes."""
+"""The data with which a plan searches: the recorded rows of one device, or of many."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Asked:
         self.read: dict[str, Any] = {}
         """What was read from the data, as plain values."""
         self.max_abs: float | None = None
-        """[input] max_abs, where it comes from the data."""
+        """[input] max_abs, if it comes from the data."""
         self.report, self.stated = (
             self.output / "report.html" if given.report is None else Path(given.report),
             stated(given),
@@ -159,8 +159,8 @@ def planned_data(
 
 
 MOST_DEVICES, ENOUGH_DEVICES, FOLDS = 50, 20, 3
-"""Most devices of a plan: of more, so many are drawn once for all, so that each gives 1,000 rows.  Of fewer than ENOUGH_DEVICES, each
-judges once, in FOLDS parts, each of which takes as long as all; of more, the last 30 % judge.
+"""Largest number of devices of a plan: from more, this many are drawn with a fixed seed, so that each gives 1,000 rows.  With fewer than
+ENOUGH_DEVICES, each judges once, in FOLDS parts, which takes FOLDS times as long; with more, the last 30 % judge.
 """
 
 
@@ -172,10 +172,10 @@ def fleet(
     stage: Stage | None = None,
     completes: bool = False,
 ) -> Table:
-    """The rows of many devices as a table, in an order of devices that is drawn once for all.
+    """The rows of many devices as a table, with the devices in an order that is drawn with a fixed seed.
 
-    parts: inputs and labels of each device.  watches: whether there are no labels.  stage: of the first device, if there is one.  Raises
-    UserError for too few devices or rows.
+    parts: inputs and labels of each device.  watches: whether there are no labels.  stage: the first device's signal stage, if it has
+    one.  Raises UserError for too few devices or rows.
     """
     many, watch, unit = options.many, options.watch, "rows" if stage is None else "steps"
     assert many is not None

@@ -58,7 +58,7 @@ def run(given: Simulate) -> Simulated | SimulatedDevices:
 
 
 def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path | None], given: Simulate) -> Simulated:
-    """The only device."""
+    """The simulation of one device."""
     watch, page = given.watch, files["report"]
     pipeline = _pipeline(spec, often, recording, watch)
     if given.start is not None:
@@ -84,7 +84,7 @@ def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path
 
 
 def _pipeline(spec: Spec, often: Often, recording: Recorded, watch: Watch) -> Pipeline:
-    """The model, beside which simple predictors stand still after half of the rows if it gets no labels; if those can be counted."""
+    """The model with simple predictors, which stop learning after half of the rows if the model gets no labels and rows can be counted."""
     program = spec.inner.program
     gets_none = program.label_kind != "none" and not (program.learns or spec.forecasts)
     return Pipeline(spec, *often, recording.steps(watch) // 2 if gets_none and recording.again else None)
@@ -104,7 +104,7 @@ def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial
     report |= {"knows_second_half": False}
     if trained is not None:
         rows = report["rows"] if raw is None else raw.rows
-        if trained > rows // 2:  # the simple predictors know less of the second half than the model does
+        if trained > rows // 2:  # the model was trained on rows of the second half, the simple predictors were not
             report |= {"verdict": None, "knows_second_half": True}
         some = "these rows" if trained == rows else f"the first {trained:,} of these rows"
         warnings.append(f"the model was trained on {some}: expect larger errors on others, such as a plan promises")
@@ -116,7 +116,7 @@ def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial
 
 
 def _promise(spec: Spec, report: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the plan promised of a frozen model, and its error over all of these rows."""
+    """The error that a plan promised for a frozen model, and the model's error over all of these rows."""
     trained = training_of(spec)
     if trained is None or trained.promise is None or report["all"].get("scored", 0) < FEW:
         return None
@@ -174,7 +174,7 @@ class _OnDevice:
 def _each(
     spec: Spec, often: Often, many: Recordings, files: Mapping[str, Path | None], given: Simulate
 ) -> SimulatedDevices:
-    """Each of many devices on its own, and what they have in common."""
+    """Simulate many devices separately, and report on all of them together."""
     need_none(output=files["output"])
     page, save, watch = files["report"], files["save"], given.watch
     require_columns(spec)

@@ -1,4 +1,4 @@
-"""What a simulation of one device found, and its figures."""
+"""The result of a simulation of one device, and its figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pykernel.report.figures import Lane, Line, Plot, Span
 from pykernel.telling import unit_of
 
 LATEST = 200
-"""How many windows the second figure of forecasts has."""
+"""The number of windows in the second figure of forecasts."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +60,7 @@ class Simulated(Result):
 
     @property
     def error(self) -> float | None:
-        """The model's error over the second half; None of a model without labels, or if no row has one."""
+        """The model's error over the second half; None for a model without labels, or if no row has a label."""
         return None if isinstance(self.simulation, Monitoring) else self.report["second_half"][self.measure]["model"]
 
     @property
@@ -72,7 +72,7 @@ class Simulated(Result):
 
     @property
     def advice(self) -> list[str]:
-        """Why the model is bad, and what to change, a sentence each."""
+        """Sentences that say why the model is bad and what to change."""
         return [f"{each['test']}: {each['why']}; {each['change']}" for each in self.report.get("advice", ())]
 
     def __repr__(self) -> str:
@@ -83,7 +83,7 @@ class Simulated(Result):
 
 
 def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dict[str, list[Plot]]:
-    """Answers; of a model that raises alarms, level and threshold, with the alarms above, and with those of each blamed input."""
+    """The answers; for a model that raises alarms, the level and the threshold, and above them all alarms and those of each blamed input."""
     course, asks, warm, lanes = simulation.course, simulation.spec.program.asks, simulation.warm, []
     there, names = course.curves(first=warm), course.names
     at, kinds = there["row"], [f"c{i % 9}" for i in range(2 * len(names))]
@@ -107,7 +107,7 @@ def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dic
 
 def _errors(simulation: Simulation, seen: Seen, plot: Callable[..., Plot], unit: str) -> dict[str, list[Plot]]:
     """Forecasts, errors over time, and intervals."""
-    # of few rows there are fewer windows, so that each is a mean of some
+    # with few rows there are fewer windows, so that each is a mean of several rows
     at, errors = simulation.errors.curve(max(4, min(60, simulation.rows // 20)))
     both = enumerate(zip(simulation.errors.names, errors.T, strict=True))
     lines = [Line(name, at, y, f"c{i}" if i else "model") for i, (name, y) in both]

@@ -1,4 +1,4 @@
-"""What one does with a state that a device has saved."""
+"""The requests about states that devices have saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one does with a state that a device has saved: look at it, compare two, make it one of a changed spec."""
+"""Work with states that devices have saved: show one, compare two, convert one to a changed spec, merge several."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _read(spec: Spec, path: Path) -> Snapshot:
 
 
 def show(given: Show) -> Found:
-    """Each field's range and values; or, of two states, the fields that differ."""
+    """Each field's range and values; or, for two states, the fields that differ."""
     found = [_read(given.model, Path(file)) for file in given.files]
     if len(found) > 2:
         raise UserError(f"{len(found)} states are given; give one, or two to compare")
@@ -69,7 +69,7 @@ def shown(value: float) -> str:
 
 
 def migrate(given: Migrate) -> Found:
-    """Make a state one of a changed spec, and write it."""
+    """Convert a state to a changed spec, and write it."""
     out, state = Path(given.output or ""), Path(given.state)
     need_free(out, str(state), given.force)
     made = conversion.migrate(given.old, bytes_of(state, most_bytes(given.old)), given.new, str(state))
@@ -83,7 +83,7 @@ def migrate(given: Migrate) -> Found:
 
 
 def merged(given: Merge) -> Merged:
-    """Make one state of several devices', and write it."""
+    """Merge the states of several devices into one, and write it."""
     if given.output is not None and not isinstance(given.states[0], bytes):
         need_free(Path(given.output), str(given.states[0]), given.force)
     devices: list[Path | bytes] = []
@@ -113,7 +113,7 @@ WAYS = {
     "mean": "the function is the mean of the devices' functions",
     "answers": "a new model learned their answers where each has learned",
 }
-"""How states become one."""
+"""How states are merged."""
 
 
 def run_merge(given: Merge) -> Found:

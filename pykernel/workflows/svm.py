@@ -1,5 +1,5 @@
-"""``fit`` with a support vector machine or a linear programming machine: width and ridge by folds, vectors until the machine is
-that of all rows.
+"""``fit`` with a support vector machine or a linear programming machine: width and ridge are chosen by folds, and vectors are added
+until the machine is that of all rows.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import method_options, need_known, need_unset
 
 MOST, FEW = 256, 16
-"""Most vectors without a limit, and the least that many rows leave of them."""
+"""Largest number of vectors without a limit, and the smallest to which many rows reduce it."""
 MINUTE = 2**30
-"""Without a limit, the functions times rows times squared vectors of svm are at most so many, which takes about a minute: 256 vectors of
+"""Without a limit, functions times rows times squared vectors of svm is at most this, which takes about a minute: 256 vectors of
 16,384 rows, 128 of 65,536."""
 MINUTE_LP = 2**19
-"""The rows times vectors of lp for numbers: 256 vectors of 2,048 rows, 64 of 8,192."""
+"""The same limit on rows times vectors of lp for numbers: 256 vectors of 2,048 rows, 64 of 8,192."""
 FOLDS = 5
 RIDGES = (0.01, 0.1, 1.0, 10.0)
 """Ridges to choose from; C is 1 / ridge, for numbers in standard deviations of the label."""
 RIDGES_LP = (0.1, 0.3, 1.0, 3.0)
-"""Those of a linear programming machine, whose C decides how many vectors remain.  It has no unit."""
+"""Ridges of a linear programming machine, whose C decides how many vectors remain.  They have no unit."""
 TUBE = 0.1
 """Half of the tube's width, in standard deviations of the label."""
 NOT_HERE = ("coding", "by", "loss", "jobs")
@@ -57,7 +57,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
 
 @dataclass(frozen=True)
 class SvmJob(Job):
-    """As ``Job``, with the estimators for both machines."""
+    """A ``Job`` with the estimators for both machines."""
 
     def vectors(self) -> int:
         self.need_possible()
@@ -73,7 +73,7 @@ class SvmJob(Job):
 
     @property
     def in_a_minute(self) -> int:
-        """As many vectors as about a minute allows, from FEW to MOST."""
+        """The number of vectors that about a minute allows, from FEW to MOST."""
         rows, classes = len(self.train), len(self.table.classes or ())
         n = MOST
         if self.sparse:
@@ -86,7 +86,7 @@ class SvmJob(Job):
 
     @property
     def unit(self) -> float:
-        """The label's standard deviation; of classes 1."""
+        """The label's standard deviation; 1 for classes."""
         return 1.0 if self.table.classes else float(self.rows[1].std()) or 1.0
 
     @property
@@ -103,7 +103,7 @@ class SvmJob(Job):
         trained_for = "float32" if options.precision == "int16" else options.precision
         parameters = kernel_parameters(options)
         ridges = parameters.pop("ridge", RIDGES_LP if self.sparse else RIDGES)
-        # a vector that float32 can hardly distinguish from the span of those before it is not chosen
+        # vectors that float32 can hardly distinguish from the span of earlier vectors are not chosen
         chosen = {"method": method, "epsilon": LEAST_ALD_THRESHOLD.get(trained_for, 0.0) or 1e-10}
         parameters |= {
             "C": [self.ridge / ridge for ridge in ridges],
@@ -122,7 +122,7 @@ class SvmJob(Job):
         machine = self.machine(vectors)
         trained = make_pipeline(StandardScaler(), machine) if self.scales else machine
         with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
-            warnings.simplefilter("ignore")  # what they say, the report says
+            warnings.simplefilter("ignore")  # the report says the same as the warnings
             machine.progress = show
             self.fitted(trained)
         machine.set_params(progress=False)

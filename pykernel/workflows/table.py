@@ -1,4 +1,4 @@
-"""What ``pykernel table`` does: a table as an array on disk, or as a table of numbers alone."""
+"""What ``pykernel table`` does: it writes a table as an array on disk, or as a table with only numbers."""
 
 from __future__ import annotations
 
@@ -152,11 +152,13 @@ def prepare_table(
     like: Path | None = None,
     codes: Sequence[float] = (),
 ) -> tuple[dict[str, Any], dict[str, Origin]]:
-    """Write a table of text whose columns are numbers, in memory: of few words one column each, 0 or 1; of times the phases
-    of day and week; without constants, and with empty cells where a value is missing, or where a sentinel is.
+    """Write a table of text with only numbers, which is made in memory.
 
-    label: a column that is written as it is, as the last one.  like: a table that was written so; the new one gets its columns.
-    codes: further numbers that stand for a missing value.  Beside the table lies what ``notes.noted`` reads.  Returns what was read, and the origins of the columns.
+    A column of few words becomes a column of 0 and 1 for each word, and times become phases of day and week.  Constants are
+    left out.  Cells are empty where a value is missing or a sentinel.
+    label: a column that is written unchanged, as the last one.  like: a table written by this function, whose columns the new
+    one gets.  codes: further numbers that stand for a missing value.
+    Also writes the notes that ``notes.noted`` reads.  Returns what was read, and the origins of the columns.
     """
     first = None if like is None else _first(like)
     with opened(data, watch) as (source, file, show):
@@ -210,7 +212,7 @@ def prepare_table(
 
 
 def _first(table: Path) -> Notes:
-    """What is known of a table that ``pykernel table`` has written."""
+    """The notes about a table that ``pykernel table`` has written."""
     try:
         return Notes.model_validate_json(bytes_of(notes_of(table), NOTES_MOST))
     except (OSError, ValueError):
@@ -222,7 +224,7 @@ def _first(table: Path) -> Notes:
 def _emptied(
     first: Notes, made: Mapping[str, Origin], columns: dict[str, list[str]], codes: Sequence[Code]
 ) -> list[Code]:
-    """Empty the cells with a code of the first table, too; all codes."""
+    """Also empty the cells with a code of the first table.  Returns all codes."""
     for code in first.sentinels:
         for new in (new for new, origin in made.items() if origin == Origin(column=code.column)):
             columns[new] = ["" if cell and float(cell) == code.value else cell for cell in columns[new]]
@@ -231,7 +233,7 @@ def _emptied(
 
 
 def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | None, watch: Watch) -> None:
-    """Warn of words that the first table does not have: all of their columns are 0, which no model has learned."""
+    """Warn of words that the first table does not have: in their rows all columns for words are 0, which no model has learned."""
     known: dict[str, set[str]] = {}
     for origin in made.values():
         if origin.word is not None:
@@ -253,7 +255,7 @@ def _free(name: str, taken: Container[str]) -> str:
 
 
 def _origins(read: WholeTable, names: Sequence[str]) -> dict[str, Origin]:
-    """The columns that are made of a table's columns, and their origins."""
+    """The columns that are made from a table's columns, and their origins."""
     made: dict[str, Origin] = {}
     for name in names:
         for each, origin in _origins_of(read, name):
@@ -262,7 +264,7 @@ def _origins(read: WholeTable, names: Sequence[str]) -> dict[str, Origin]:
 
 
 def _origins_of(read: WholeTable, name: str) -> Iterator[tuple[str, Origin]]:
-    """What is made of a column: names and origins; nothing if there is nothing to learn from."""
+    """The columns made from a column: names and origins; none if there is nothing to learn from it."""
     values = read.numeric.get(name)
     if values is not None:
         if np.ptp(values[np.isfinite(values)]) > 0:
@@ -306,4 +308,4 @@ def _cells(read: WholeTable, origin: Origin) -> list[str]:
 PERIODS: dict[Literal["day", "week"], float] = {"day": 1.0, "week": 7.0}
 """Days of a period."""
 NOTES_MOST = 2**24
-"""Most bytes that are read of a table's notes."""
+"""Largest number of bytes that are read from a table's notes."""

@@ -17,7 +17,7 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import need_unset
 
 MOST = 64
-"""Most vectors if only flash is limited: more vectors are slower to train, and seldom better."""
+"""Largest number of vectors if only flash is limited: more vectors are slower to train, and seldom better."""
 NOT_HERE = ("sigma", "gamma", "coding", "by", "method", "with_", "jobs")
 """Options for vectors or widths that are chosen among rows; they are refused here, where vectors are trained."""
 CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
@@ -42,7 +42,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
 
 
 class TrainedJob(Job):
-    """As ``Job``, with the estimator for trained vectors."""
+    """A ``Job`` with the estimator for trained vectors."""
 
     @classmethod
     def of(cls, options: Fit, table: LabelledTable) -> Self:

@@ -335,8 +335,6 @@ def test_limits_are_as_measured():
     ((_, _, *errors),) = table("kept | for | penalty")
     assert errors == [r["error"] for r in rows if r["kept"] == "Z"]
     text = " ".join(ONLINE.split())
-    assert "no update was refused" in text
-    assert {int(r["refused"]) for r in rows if r["kept"] in ("krls-t", "ald-krls", "fb-krls")} == {0}
     assert f"above {WINDUP:g} times" in text
 
 

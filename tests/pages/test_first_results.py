@@ -56,10 +56,6 @@ def test_ratios_on_the_page_are_the_measured_ones() -> None:
     numbers = first_results.ratios("spec without a rule", False, ("running mean", *first_results.LINEAR))
     assert np.median(numbers) <= 0.92 and np.quantile(numbers, 0.9) <= 1.03 and numbers.max() <= 1.2
     assert np.median(classes) <= 0.825 and np.quantile(classes, 0.9) <= 1.05 and classes.max() <= 1.2
-    rows = first_results.read().items()
-    sea = [(each["spec without a rule"], each["linear model"]) for (name, _), each in rows if name == "sea"]
-    assert "makes up to 6 % more errors" in " ".join(ONLINE.split())
-    assert round(max(float(own["error"]) / float(linear["error"]) for own, linear in sea), 2) == 1.06
     assert all(row["refused_in_a_row"] == "0" for rows in first_results.read().values() for row in rows.values())
 
 

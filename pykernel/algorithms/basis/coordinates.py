@@ -3,8 +3,8 @@
 K_SS = L L' is the Gram matrix of the basis.  z(x) = L^-1 k_S(x) are the coordinates of phi(x)'s projection onto the span, in
 an orthonormal system to which a new vector adds one coordinate (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for
 machine learning, 2000; the rows of the Nystroem matrix's partial Cholesky factor).  k(x, x) - |z|^2 is the squared
-length of the residual, the part of x that the basis cannot express (G. Baudat, F. Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C.
-Talbot, Efficient formation of a basis in a kernel induced feature space, 2002).
+length of the residual, the part of x that the basis cannot express (G. Baudat, F. Anouar, Feature vector selection, 2003;
+G. C. Cawley, N. L. C. Talbot, Efficient formation of a basis in a kernel induced feature space, 2002).
 """
 
 from enum import IntEnum
@@ -41,8 +41,8 @@ class Method(IntEnum):
 
     GIVEN = 0  # it is constant
     STREAM = 1  # a sample is added with probability residual / k(x, x), and replaces the least important vector
-    EFVS = 2  # chosen from the reservoir: of some candidates, the one that reduces relative residuals at some points most
-    SGMA = 3  # chosen from the reservoir: of some candidates, the one that reduces the residual's trace most
+    EFVS = 2  # chosen from the reservoir: the candidate that most reduces relative residuals at some points
+    SGMA = 3  # chosen from the reservoir: the candidate that most reduces the residual's trace
 
 
 class NystromStatus(IntEnum):
@@ -63,7 +63,7 @@ class DeviceBasis(Struct):
 
 
 class NystromWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     z: Real[N_MAX]  # coordinates of the input
     t: Real[N_MAX]  # coordinates of a row of the reservoir, or a row that is added to the regression

@@ -73,7 +73,7 @@ class Discriminant(Struct):
 
 
 class FisherWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     x: Real[DIM]  # a scaled input
     z: Real[P_MAX]  # kernel values between the input and the basis

@@ -2,7 +2,7 @@
 
 Samples are collected in a ring buffer.  train solves (K + ridge I) alpha = y, with a free bias for LS-SVM (J. A. K. Suykens,
 J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999), by a packed Cholesky factor that is inverted in
-place.  The inverse P gives leave-one-out errors at almost no cost (G. C. Cawley, N. L. C. Talbot, Efficient leave-one-out
+place.  The inverse matrix P gives leave-one-out errors at little cost (G. C. Cawley, N. L. C. Talbot, Efficient leave-one-out
 cross-validation of kernel Fisher discriminant classifiers, 2003): the prediction without sample i is y_i - alpha_i / P_ii.
 """
 
@@ -72,7 +72,7 @@ class Trained(Struct):
 
 
 class BatchWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     factor: Real[
         PACKED

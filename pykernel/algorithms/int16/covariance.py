@@ -49,7 +49,7 @@ class Int16Covariance(Struct):
 
 
 class Int16CovarianceWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     wide: Int[GROUPS, GROUP_SIZE]  # h, then g, in 32 bits
     h: between(Int16[GROUPS, GROUP_SIZE], -MANTISSA, MANTISSA)  # derivatives of f; then t = g / s

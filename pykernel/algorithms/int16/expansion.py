@@ -64,7 +64,7 @@ HALF_MOST = 1073741822
 
 
 class Int16ExpansionWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     f: Word[FUNCTIONS]  # f_0(x), modulo 2^32: a sum may leave int32 on its way
     p: between(Int[FUNCTIONS], 0, CERTAIN)  # probabilities, before they are divided by their sum

@@ -68,7 +68,7 @@ ERROR_MOST = 1610612736
 
 
 class Int16Sample(Struct):
-    """The sample that is learned.  Every call computes it anew; zeros are always valid."""
+    """The sample that is learned.  Every call recomputes it; it may start as zeros."""
 
     y: between(Int[OUTPUTS], "-label_room", "label_room")  # what f(x) should be
     label: between(Int[OUTPUTS], "-label_room", "label_room")  # the label before the stages subtract their part

@@ -62,7 +62,7 @@ class Int16Expansion(Struct):
 
 
 class Int16Learning(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     f: Word[OUTPUTS]  # f(x), modulo 2^32: a sum may leave int32 on its way
     step: between(Int[OUTPUTS], "-alpha_most", "alpha_most")  # the sample's multipliers

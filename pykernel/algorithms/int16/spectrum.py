@@ -73,7 +73,7 @@ class Int16Waves(Struct):
 
 
 class Int16WavesWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     c: between(Int16[FEATURES], -ONE, ONE)  # cosine of each angle
     s: between(Int16[FEATURES], -ONE, ONE)  # sine of each angle

@@ -38,7 +38,7 @@ FIRST = Constant(2.0**-10)
 CANDIDATE = Constant(0.3)
 """Standard deviations of a candidate after its first row, relative to those of the nearest regime."""
 BARRED_REACH = Constant(4.0)
-"""A rejected regime reaches to twice the distance from which rows are strange: it learns nothing more, so its shape stays rough."""
+"""A rejected regime reaches to twice the distance from which rows are strange: it learns nothing more, so its shape stays inaccurate."""
 FAR = 40
 """The power of two of a product above 2^FAR, or below 2^-FAR, is moved to a counter."""
 GIVEN_UP = 3

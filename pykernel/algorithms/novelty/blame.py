@@ -23,9 +23,9 @@ REPEATED = Constant(0.25)
 ROUGH = Constant(25.0)
 """Noise: the mean square of the sensor's steps is above 25 times the usual one."""
 LEAP = Constant(6.0)
-"""Jump: in the alarm's first row, the sensor is this many standard deviations from what the row before and the others predict,"""
+"""Jump: in the alarm's first row, the sensor is more standard deviations than this from what the row before and the others predict."""
 HALF = Constant(0.5)
-"""has moved, and alone explains more than this part of the row: in a new regime, others have moved, too."""
+"""Jump: the sensor also moved, and alone explains more than this part of that row.  In a new regime, others have moved, too."""
 MOVED = Constant(0.1)
 """Stuck: more than half of the sensor's steps are below this part of its usual step."""
 SHARED = Constant(1.6)

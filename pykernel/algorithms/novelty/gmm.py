@@ -139,7 +139,7 @@ def intact(m: GmmModel) -> Bool:
 
 @kernel
 def alarm(m: GmmModel, state: Real[3]) -> Index:
-    """Write to state the level, its threshold, and the number of rows since the alarm of the latest row began; 0 if it is in none.
+    """Write to state the level, its threshold, and the number of rows since the alarm of the latest row began; 0 if that row is in none.
 
     Returns DONE, or REFUSED_STATE with state unchanged.
     """

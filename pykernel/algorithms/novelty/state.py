@@ -58,9 +58,9 @@ class Course(Struct):
     """How a row follows from the row before, which sensors repeat themselves, and what is usual."""
 
     usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise by the course and by the bank
-    spread: between(Real[2], 0, 2.0**51)  # mean square of the surprises above it
+    spread: between(Real[2], 0, 2.0**51)  # twice the mean squared excess over the usual surprise
     middle: between(Real[DIM], "-input_max_abs", "input_max_abs")  # mean of the rows
-    followed: between(Uint16, 0, "horizon")  # number of rows in it, at most the horizon
+    followed: between(Uint16, 0, "horizon")  # number of rows learned, at most the horizon
     before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the row before
     least_step: between(
         Real[DIM], 0, "root_most"
@@ -78,17 +78,17 @@ class Blame(Struct):
     """What the present alarm, or the last one, is about."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
-    leaps: between(Real[DIM], 0, WHITE_MOST)  # squared deviation that each explains of the first row, if that is most of it
+    leaps: between(Real[DIM], 0, WHITE_MOST)  # squared deviation of the first row that each explains, if it is most
     abrupt: between(Uint8, 0, 1)  # 1: the course alone would have begun the alarm
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
-    told: between(Uint16, 0, "horizon")  # number of rows of the alarm since then
+    told: between(Uint16, 0, "horizon")  # number of rows of the alarm with this culprit
     calm: between(Real, 0, 1.0625)  # part of these rows in which the culprit hardly moved
-    rough: between(Real, 0, 2.0**41)  # mean square of the culprit's steps after the first of these rows, relative to the usual one
+    rough: between(Real, 0, 2.0**41)  # mean square of the culprit's steps after that, relative to the usual one
     others: between(Real, 0, 2.0**41)  # mean of the squared distance without the culprit's part
 
 
 class Sight(Struct):
-    """What a row looks like.  Every call computes it anew; zeros are always valid."""
+    """What a row looks like.  Every call recomputes it; it may start as zeros."""
 
     nearest: Index  # the regime that explains the row best
     forbidden: Index  # 1: within the reach of a rejected regime, and no normal one explains the row better or at all

@@ -95,7 +95,7 @@ class ThresholdConfig(Config):
     arms: bool  # whether the monitor is armed after its commissioning
     fixed: bool  # whether the threshold learns nothing once armed
     commissioning: Index  # number of rows after the warm-up until the monitor is armed
-    tokens_most: Real  # once armed, largest number of rows in alarm that are learned in a row
+    tokens_most: Real  # once armed, largest number of rows in alarm that are learned in succession
     token_rate: Real  # increase of that number with each row
     threshold_horizon: Index  # number of latest rows that q and e describe
 
@@ -242,7 +242,7 @@ def forget_threshold(m: ThresholdModel) -> None:
 
 @kernel
 def since_alarm(m: ThresholdModel) -> Real:
-    """Number of rows since the alarm of the latest row began; 0 if it is in none."""
+    """Number of rows since the alarm of the latest row began; 0 if that row is in none."""
     return real(m.episode[0]) if m.quiet[0] == 0 else real(0)
 
 

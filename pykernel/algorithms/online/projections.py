@@ -186,9 +186,8 @@ def project_ls(m: OnlineModel, r: Index) -> None:
 class ProjectionRule:
     """A projection and what it needs.
 
-    says: what it does, or its equation.  number: its number.  before, after: its kernels before and after locate(), which computes
-    p and row.
-    row: whether it needs row.  keeps: what must be kept for the stored vectors, see ``OnlineConfig``.
+    says: what it does, or its equation.  number: its number.  before, after: its kernels before and after locate(), which
+    computes p and row.  row: whether it needs row.  keeps: what must be kept for the stored vectors, see ``OnlineConfig``.
     """
 
     name: str

@@ -169,8 +169,8 @@ def append(m: OnlineModel) -> None:
 
 @kernel
 def take_out(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r from what is kept for count vectors.  [keeps_factor] P and Q need P_:r in p.  [keeps_neighbours]
-    Neighbours need distances in row.  [keeps_factor] O(N^2).  [not keeps_factor] O(N).
+    """Remove vector r from what is kept for count vectors.  [keeps_factor] P and Q need P_:r in p.
+    [keeps_neighbours] Neighbours need distances in row.  [keeps_factor] O(N^2).  [not keeps_factor] O(N).
 
     count: n, or n + 1 after append().
     """

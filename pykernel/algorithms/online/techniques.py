@@ -50,12 +50,12 @@ def unchanged(m: OnlineModel, value: Real) -> Real:
 class Technique:
     """A technique and what it needs.
 
-    says: which vector is removed.  metric: its number.  projection: the default projection.
-    cost: the cost of removing a candidate, after ``survey``, O(1) for each output.  survey: computes what the costs of all
-    candidates need, O(N^2) or less.  survey_newest: the same for the newest sample only.  survey_one: the same for one candidate,
-    after a search for its neighbour.  before: breaks a tie, above 0 to remove i, below 0 to remove r.  comparable: converts a cost
-    to the unit of lambda_max.  keeps: what must be kept for the stored vectors, see ``OnlineConfig``.
-    fades: whether a claim to stay can multiply the cost, which then must not be negative.
+    says: which vector is removed.  metric: its number.  projection: the default projection.  cost: the cost of removing a
+    candidate, after ``survey``, O(1) for each output.  survey: computes what the costs of all candidates need, O(N^2) or less.
+    survey_newest: the same for the newest sample only.  survey_one: the same for one candidate, after a search for its
+    neighbour.  before: breaks a tie, above 0 to remove i, below 0 to remove r.  comparable: converts a cost to the unit of
+    lambda_max.  keeps: what must be kept for the stored vectors, see ``OnlineConfig``.  fades: whether a claim to stay can
+    multiply the cost, which then must not be negative.
     """
 
     name: str

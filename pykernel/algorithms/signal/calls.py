@@ -1,7 +1,7 @@
-"""What a program with a signal stage is called with: raw samples go in, and the model sees features.
+"""The functions of a program with a signal stage: raw samples go in, and the model sees features.
 
-What learns depends on where labels are from: of a forecast the label is a measure some steps later, and the stage keeps the
-rows of which the features are made again when it comes; else labels come from elsewhere, or there are none.
+How the model learns depends on the source of labels.  The label of a forecast is a measure some steps later: the stage keeps
+earlier rows, and computes their features again when the label arrives.  Otherwise labels come from elsewhere, or there are none.
 """
 
 from pykernel.algorithms.signal.lags import intact_signal, keep, make_features_of, on_time, skip, tick
@@ -25,46 +25,46 @@ from pykernel.dialect import (
 )
 
 Answer = Variable("Answer")
-"""What a question of the model inside writes."""
+"""The answer to a question of the inner model."""
 Truth = Variable("Truth")
-"""A label of the model inside."""
+"""A label of the inner model."""
 
 
 @placeholder
 def inner_ask(m: SignalModel, x: Real[DIM], y: Answer) -> Index:
-    """A question of the model inside."""
+    """A question of the inner model."""
 
 
 @placeholder
 def inner_learn(m: SignalModel, x: Real[DIM], y: Truth) -> Index:
-    """The update of the model inside."""
+    """The update of the inner model."""
 
 
 @placeholder
 def inner_learn_alone(m: SignalModel, x: Real[DIM]) -> Index:
-    """The update of the model inside, where there are no labels."""
+    """The update of the inner model, where there are no labels."""
 
 
 @placeholder
 def inner_expect(m: SignalModel, x: Real[DIM]) -> Index:
-    """The model inside expects a label of x."""
+    """The inner model expects a label for x."""
     return 0
 
 
 @placeholder
 def inner_miss(m: SignalModel, refused: Index) -> Index:
-    """What the model inside says of a raw sample that was refused."""
+    """The inner model's status for a raw sample that was refused."""
     return refused
 
 
 @placeholder
 def inner_valid(m: SignalModel) -> Bool:
-    """Whether learning could have led to the model inside."""
+    """Whether learning could have led to the inner model's state."""
 
 
 @kernel
 def step(m: SignalModel, x: Real[CHANNELS]) -> Bool:
-    """Take a raw sample; whether there are new features."""
+    """Take a raw sample.  Returns whether there are new features."""
     ended = take_raw(m, x)
     tick(m)
     if ended == 0:
@@ -81,7 +81,7 @@ def step(m: SignalModel, x: Real[CHANNELS]) -> Bool:
 
 @kernel
 def concluded(status: Index) -> Index:
-    """The model's refusal, where the raw sample was taken."""
+    """The model's status, or PASSED_OVER if it refused features of a raw sample that was taken."""
     if status >= 0 or status == SignalStatus.REFUSED_STATE:
         return status
     return SignalStatus.PASSED_OVER
@@ -91,7 +91,7 @@ def concluded(status: Index) -> Index:
 def receive(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x.  O(channels); where a step ends, O(features) and O(measures blocks) more.
 
-    Returns READY if there are new features, GATHERING if not.  Below 0: why the sample was refused; nothing is changed.
+    Returns READY if there are new features, GATHERING if not.  A negative status says why the sample was refused; nothing is changed.
     """
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
@@ -111,8 +111,9 @@ def come_true(m: SignalModel) -> Real:
 def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; where a step ends, the model learns the new features.
 
-    Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the features.  Below 0: why the
-    sample was refused; nothing is changed, unless REFUSED_STATE is of the model: then the sample was taken.
+    Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if it refuses the features.  A negative
+    status says why the sample was refused.  Then nothing is changed, unless the model returned REFUSED_STATE for a sample that
+    was taken.
     """
     received = receive(m, x)
     if received == SignalStatus.REFUSED_SAMPLE:
@@ -127,9 +128,9 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
 def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; where a step ends, the model learns what it should have forecast for it.
 
-    Returns GATHERING if there are no features; READY if there are some, but were none when the forecast for this step was due;
-    else what the model says, PASSED_OVER if it refuses the sample.  Below 0: why the raw sample was refused; nothing is
-    changed, unless REFUSED_STATE is of the model: then the sample was taken.
+    Returns GATHERING if there are no features; READY if there were none yet when the forecast for this step was due; otherwise
+    the model's status, or PASSED_OVER if it refuses the sample.  A negative status says why the raw sample was refused.  Then
+    nothing is changed, unless the model returned REFUSED_STATE for a sample that was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -141,7 +142,7 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
         truth = come_true(m)
         status = inner_learn(m, m.earlier, truth)
     if m.ahead > 1 and status != SignalStatus.REFUSED_STATE:
-        # what is forecast now is judged when its truth comes
+        # the present forecast is judged when its label arrives
         expected = inner_expect(m, m.features)
         if expected == SignalStatus.REFUSED_STATE:
             return expected
@@ -152,7 +153,7 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
 def label(m: SignalModel, y: Truth) -> Index:
     """Learn that y is the label of the newest features.
 
-    Returns what the model says, or NO_WINDOW, with nothing changed, if there are none or if they have a label already.
+    Returns the model's status; or NO_WINDOW, with nothing changed, if there are no features or they have a label already.
     """
     if m.waiting[0] == 0:
         return SignalStatus.NO_WINDOW
@@ -166,9 +167,9 @@ def label(m: SignalModel, y: Truth) -> Index:
 def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
     """Take the raw sample x; where a step ends, learn that y is the label of the new features.
 
-    Returns GATHERING if no step ends, else what the model says; PASSED_OVER if it refuses the label or the sample: label may
-    be called again.  Below 0: why the raw sample was refused; nothing is changed, unless REFUSED_STATE is of the model: then the
-    sample was taken.
+    Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if it refuses the label or the sample: then
+    label may be called again.  A negative status says why the raw sample was refused.  Then nothing is changed, unless the
+    model returned REFUSED_STATE for a sample that was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -179,7 +180,7 @@ def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
 
 @kernel
 def ask_newest(m: SignalModel, y: Answer) -> Index:
-    """What the model says of the newest features.  NO_FEATURES, with y unchanged, if there are none yet."""
+    """The model's answer for the newest features.  Returns NO_FEATURES, with y unchanged, if there are none yet."""
     if m.ready[0] == 0:
         return SignalStatus.NO_FEATURES
     return inner_ask(m, m.features, y)
@@ -187,7 +188,7 @@ def ask_newest(m: SignalModel, y: Answer) -> Index:
 
 @kernel
 def signal(m: SignalModel, y: Real[DIM]) -> Index:
-    """Write the newest features to y.  NO_FEATURES, with y unchanged, if there are none yet.  O(D)."""
+    """Write the newest features to y.  Returns NO_FEATURES, with y unchanged, if there are none yet.  O(D)."""
     if m.ready[0] == 0:
         return SignalStatus.NO_FEATURES
     for f in range(len(y)):
@@ -197,7 +198,7 @@ def signal(m: SignalModel, y: Real[DIM]) -> Index:
 
 @kernel
 def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
-    """Write what was measured of the newest step to y.  NO_FEATURES, with y unchanged, if there is none yet."""
+    """Write the measures of the newest step to y.  Returns NO_FEATURES, with y unchanged, if there is none yet."""
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
     if m.steps[0] == 0:
@@ -209,10 +210,10 @@ def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
 
 @kernel
 def gap(m: SignalModel, missing: Index) -> Index:
-    """So many raw samples are missing: windows and lags begin anew, and phases go on.  O(periods).
+    """Skip missing raw samples: windows and lags start again, and phases continue.  O(periods).
 
-    Periods begin with the first raw sample after init: before it, gap(n) begins n samples later in each period.  What the
-    model has learned stays.  Returns 0, or REFUSED_GAP if missing is negative; then nothing is changed.
+    Periods begin with the first raw sample after init: gap(n) before it starts n samples later in each period.  The model
+    keeps what it has learned.  Returns 0, or REFUSED_GAP if missing is negative; then nothing is changed.
     """
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
@@ -231,7 +232,7 @@ def gap(m: SignalModel, missing: Index) -> Index:
 
 @kernel
 def valid_steps(m: SignalModel) -> Bool:
-    """Whether clocks are within their periods, and there are features only where there were steps for them.  O(periods)."""
+    """Whether clocks are within their periods, and there are features only if there were enough steps for them.  O(periods)."""
     if not on_time(m):
         return False
     if m.ready[0] == 1 and m.steps[0] <= m.oldest:
@@ -241,7 +242,7 @@ def valid_steps(m: SignalModel) -> Bool:
 
 @kernel
 def valid_signal(m: SignalModel) -> Bool:
-    """Whether raw samples within their limit can have led here.  O(features + measures rows)."""
+    """Whether raw samples within their limit could have led to this state.  O(features + measures rows)."""
     for f in range(len(m.features)):
         if not (absolute(m.features[f]) <= m.made_limit[f]):
             return False

@@ -1,4 +1,4 @@
-"""Features of steps in whole numbers, in counts: what is other than in ``pykernel.algorithms.signal.lags``."""
+"""Features of steps as integers, in counts: what differs from ``pykernel.algorithms.signal.lags``."""
 
 import math
 
@@ -18,7 +18,7 @@ QUARTER = Constant(
 
 @kernel
 def cosine(turns: Index) -> Int:
-    """The cosine of so many turns, in units of 2^-16, modulo one; in units of 2^-14."""
+    """The cosine of an angle in units of 2^-16 turns, modulo one turn; in units of 2^-14."""
     quarter = index((word(turns) >> 14) & 3)
     rest = index(word(turns) & 16383)
     if quarter == 1 or quarter == 3:
@@ -32,13 +32,13 @@ def cosine(turns: Index) -> Int:
 
 @kernel
 def put_feature(m: Int16SignalModel, out: Int16[DIM], f: Index, value: Int) -> None:
-    """A feature: every measure is within its limit."""
+    """Write a feature without clipping: every measure is within its limit."""
     out[f] = value
 
 
 @kernel
 def change_since(now: Int, then: Int) -> Int:
-    """Half of what has changed."""
+    """Half of the change."""
     return clip(floor_shift(now - then + 1, 1), -FULL, FULL)
 
 
@@ -61,7 +61,7 @@ def put_phase(m: Int16SignalModel, p: Index, back: Index, out: Int16[DIM], f: In
 
 @kernel
 def fit_features(m: Int16SignalModel, out: Int16[DIM]) -> None:
-    """Features in the units, and within the limits, of the model."""
+    """Convert features to the model's units, and clip them to its limits."""
     if m.has_coarse:
         for f in range(len(out)):
             shift = m.made_shift[f]

@@ -1,6 +1,6 @@
-"""The spectrum of a window in whole numbers: bands.
+"""The spectrum of a window in integers: bands.
 
-The Fourier transform, as ``pykernel.algorithms.signal.spectrum`` does it, has 32 bits and halves at each level.
+The Fourier transform is that of ``pykernel.algorithms.signal.spectrum``, with 32 bits, and halves its numbers at each level.
 """
 
 from pykernel.algorithms.int16.arithmetic import clip, long_root, product_high, size
@@ -23,7 +23,7 @@ def halved(a: Int, c: Index) -> Int:
 
 @kernel
 def weighed(m: Int16SignalModel, j: Index, t: Index, mean: Int) -> Int:
-    """The sample of channel j that is t after the oldest, without the mean, times a Hann window; in units of 2^-13 counts."""
+    """Sample t of channel j, counted from the oldest, minus the mean, times a Hann window; in units of 2^-13 counts."""
     at = m.raw_at[0] + t
     if at >= len(m.raw_kept):
         at -= len(m.raw_kept)
@@ -37,7 +37,7 @@ def prepare(m: Int16SignalModel, j: Index) -> None:
     """The window of channel j as complex numbers of two samples each, in bit-reversed order.  O(W)."""
     mean = mean_of(m, j)
     for i in range(len(m.im)):
-        # the order of i + W / 4 is that of i, and one
+        # the position of i + W / 4 is that of i, plus one
         half = i if i < len(m.reversed) else i - len(m.reversed)
         to = m.reversed[half] + (0 if i < len(m.reversed) else 1)
         m.re[to] = weighed(m, j, 2 * i, mean)
@@ -46,9 +46,9 @@ def prepare(m: Int16SignalModel, j: Index) -> None:
 
 @kernel
 def transform(m: Int16SignalModel) -> None:
-    """The Fourier transform of the complex numbers in re and im, divided by how many there are.  O(W log W).
+    """The Fourier transform of the complex numbers in re and im, divided by their number.  O(W log W).
 
-    Each level halves, so that no number grows: a sum stays within the larger one of the two magnitudes.
+    Each level halves its sums, so that none exceeds the larger one of the two magnitudes.
     """
     last = word(len(m.im) - 1)
     for level in range(m.fourier_levels):
@@ -76,9 +76,9 @@ def spectrum_of(m: Int16SignalModel, j: Index) -> None:
     prepare(m, j)
     transform(m)
     half = len(m.im)
-    # of the highest frequency, the power has no other side: by the root of a half
+    # the highest frequency has no mirror image, so it is multiplied by sqrt(1 / 2)
     m.re[half] = multiply_high(m.re[0] - m.im[0], 23170)
-    # a frequency and its mirror image are made of the same two numbers
+    # a frequency and its mirror image are computed from the same two numbers
     for i in range(1, len(m.reversed) + 1):
         mirror = half - i
         even_re = floor_shift(m.re[i] + m.re[mirror], 2)

@@ -1,4 +1,4 @@
-"""What the signal stage keeps in whole numbers, and its parameters."""
+"""State and parameters of the signal stage in integers."""
 
 from pykernel.algorithms.signal.state import (
     BLOCKS,
@@ -18,13 +18,13 @@ FULL = 32767
 SUM_MOST = 32767 * 65536
 """The largest magnitude of a sum of a window's samples."""
 WAVE_MOST = 1073741823
-"""The largest part of a complex number of the Fourier transform."""
+"""The largest real or imaginary part in the Fourier transform."""
 
 
 class Int16Signal(Struct):
     """Raw samples on their way to features, in counts."""
 
-    # of each block of the window
+    # for each block of the window
     total: between(Int[BLOCKS, CHANNELS], "-block_most", "block_most")  # sum of the samples
     square_high: Word[BLOCKS, CHANNELS]  # sum of the upper parts of squares, in units of 2^16
     square_low: Word[BLOCKS, CHANNELS]  # sum of their lower 16 bits
@@ -32,12 +32,12 @@ class Int16Signal(Struct):
     crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
     clock: between(Index[PERIODS], 0, 65535)  # samples since each period began
     raw_at: between(Index, 0, RAW_KEPT - 1)  # where the next raw sample will be kept
-    block: between(Index, 0, BLOCKS - 1)  # where the block that is gathered is
+    block: between(Index, 0, BLOCKS - 1)  # place of the block that is being gathered
     blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
-    gathered: between(Index, 0, "hop_last")  # samples in the block that is gathered
-    begun: between(Index, 0, 1)  # 1: there is a sample before
+    gathered: between(Index, 0, "hop_last")  # number of samples in the block that is being gathered
+    begun: between(Index, 0, 1)  # 1: there is a previous sample
     latest: between(Index, 0, FEATURES_KEPT - 1)
-    steps: between(Index, 0, FEATURES_KEPT)  # rows that are kept since the last gap
+    steps: between(Index, 0, FEATURES_KEPT)  # number of rows kept since the last gap
     ready: between(Index, 0, 1)  # 1: there are features
     waiting: between(Index, 0, 1)  # 1: the newest features were not learned yet
     features: between(Int16[DIM], -32767, 32767)  # the newest features: what the model sees
@@ -45,7 +45,7 @@ class Int16Signal(Struct):
     lowest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
     highest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
     border: between(Uint16[BLOCKS, CHANNELS], 0, 65534)  # |difference| to the sample before the block
-    last: between(Int16[CHANNELS], -32767, 32767)  # the sample before
+    last: between(Int16[CHANNELS], -32767, 32767)  # the previous sample
     raw_kept: between(Int16[RAW_KEPT, CHANNELS], -32767, 32767)  # the latest raw samples; the oldest is at raw_at
     crossed_border: between(Uint8[BLOCKS, CHANNELS], 0, 1)  # 1: the block begins with a change of sign
 
@@ -53,31 +53,31 @@ class Int16Signal(Struct):
 class Int16SignalWork(Struct):
     """Intermediate results of the signal stage."""
 
-    re: between(Int[RAW_HALF + 1], -WAVE_MOST, WAVE_MOST)  # of the Fourier transform
+    re: between(Int[RAW_HALF + 1], -WAVE_MOST, WAVE_MOST)  # real parts in the Fourier transform
     im: between(Int[RAW_HALF], -WAVE_MOST, WAVE_MOST)
     lifted: between(Int16[CHANNELS], -32767, 32767)  # a raw sample in the counts that are measured
-    earlier: between(Int16[DIM], -32767, 32767)  # features of the step whose truth has come
+    earlier: between(Int16[DIM], -32767, 32767)  # features of the step whose label has arrived
     measured: between(Int16[MEASURES], -32767, 32767)  # what is measured of the window
 
 
 class Int16SignalConfig(Config):
-    """Parameters of the stage of whole numbers, derived from a spec by ``pykernel.spec.signal_int16``."""
+    """Parameters of the stage in integers, derived from a spec by ``pykernel.spec.signal_int16``."""
 
     has_squares: bool  # whether anything needs sums of squares
-    has_coarse: bool  # whether some features have a coarser unit, for their centers are taken off
+    has_coarse: bool  # whether some features have a coarser unit, because their centers are subtracted
     sample_most: Int16[CHANNELS]  # largest |raw sample| that is accepted
     fill: Int16[CHANNELS]  # a raw sample is multiplied by this power of two before anything is measured
     block_most: Index  # largest |sum| of a block
     window: Index
-    label_factor: Index  # a count of it in units of 1 / LABEL_SCALE, times 2^label_places
+    label_factor: Index  # a count of the label in units of 1 / LABEL_SCALE, times 2^label_places
     label_places: Index
-    band_factor: Index  # twice what a root of summed powers is in counts, times 2^32
-    fourier_levels: Index  # of the Fourier transform
+    band_factor: Index  # twice the factor from a root of summed powers to counts, times 2^32
+    fourier_levels: Index  # levels of the Fourier transform
     cosines: Uint16[RAW_QUARTER + 1]  # cos(2 pi c / window) of a quarter of a turn, in units of 2^-15
-    has_narrow: bool  # whether the model takes less of some features
+    has_narrow: bool  # whether the model accepts a smaller range of some features
     made_low: Int16[DIM]  # least feature that the model takes
     made_high: Int16[DIM]  # the largest
-    made_shift: Uint8[DIM]  # by which power of two a feature is divided
+    made_shift: Uint8[DIM]  # a feature is divided by 2 to this power
     period_share: Int[PERIODS]  # 2^31 / samples
 
 

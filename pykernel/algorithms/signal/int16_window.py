@@ -1,7 +1,7 @@
-"""Measures of a window in whole numbers: raw samples in counts of 16 bits, features in counts.
+"""Measures of a window in integers: raw samples in counts of 16 bits, features in counts.
 
-Sums over blocks are exact, so windows are sums of blocks, and nothing is lost before a measure is rounded, once.  What
-does not compute (which sums and measures there are, and when a step ends) is ``pykernel.algorithms.signal.window``.
+Sums over blocks are exact, so windows are sums of blocks, and each measure is rounded only once.  The logic without arithmetic
+(which sums and measures there are, and when a step ends) is in ``pykernel.algorithms.signal.window``.
 """
 
 from pykernel.algorithms.int16.arithmetic import clip, long_root, product_high, size
@@ -30,7 +30,7 @@ def crosses(one: Int, other: Int) -> Index:
 
 @kernel
 def add_sample(m: Int16SignalModel, sample: Int16[CHANNELS]) -> None:
-    """A sample of a block.  O(channels)."""
+    """Add a sample to a block.  O(channels)."""
     b = m.block[0]
     for j in range(len(sample)):
         # modulo 2^32: memory may have been overwritten
@@ -55,7 +55,7 @@ def add_sample(m: Int16SignalModel, sample: Int16[CHANNELS]) -> None:
 
 @kernel
 def begin_block(m: Int16SignalModel, sample: Int16[CHANNELS]) -> None:
-    """The first sample of a block.  O(channels)."""
+    """Start a block with its first sample.  O(channels)."""
     b = m.block[0]
     for j in range(len(sample)):
         m.total[b, j] = 0
@@ -75,7 +75,7 @@ def begin_block(m: Int16SignalModel, sample: Int16[CHANNELS]) -> None:
 
 @kernel
 def rounded(a: Int, n: Int) -> Int:
-    """a / n, to the nearest whole number, and away from zero where there are two; n above 0."""
+    """a / n, rounded to the nearest integer, halves away from zero; n above 0."""
     half = floor_shift(n, 1)
     return quotient(a + half, n) if a >= 0 else -quotient(half - a, n)
 
@@ -97,9 +97,9 @@ def mean_of(m: Int16SignalModel, j: Index) -> Int:
 
 @kernel
 def deviation_of(m: Int16SignalModel, j: Index, about_mean: Index) -> Int:
-    """Root of the mean square of the window, or, about_mean 1, of what is away from its mean.  O(blocks).
+    """Root mean square of the window or, with about_mean 1, its standard deviation.  O(blocks).
 
-    Of n samples: sqrt(n sum x^2 - (sum x)^2) / n, exact up to the root.
+    For n samples: sqrt(n sum x^2 - (sum x)^2) / n, exact up to the root.
     """
     upper = word(0)
     lower = word(0)
@@ -137,7 +137,7 @@ def change_of(m: Int16SignalModel, j: Index) -> Int:
 
 @kernel
 def crossings_of(m: Int16SignalModel, j: Index) -> Int:
-    """How often neighbours in the window have different signs, in parts of all, in units of 2^-15.  O(blocks)."""
+    """The part of neighbours in the window that have different signs, in units of 2^-15.  O(blocks)."""
     total = word(0)
     oldest = block_after(m, m.block[0])
     for b in range(len(m.total)):
@@ -149,41 +149,41 @@ def crossings_of(m: Int16SignalModel, j: Index) -> Int:
 
 @kernel
 def rms_of(m: Int16SignalModel, j: Index) -> Int:
-    """Root of the mean square.  O(blocks)."""
+    """Root mean square.  O(blocks)."""
     return deviation_of(m, j, 0)
 
 
 @kernel
 def std_of(m: Int16SignalModel, j: Index) -> Int:
-    """Root of the mean square of what is away from the mean.  O(blocks)."""
+    """Standard deviation.  O(blocks)."""
     return deviation_of(m, j, 1)
 
 
 @kernel
 def range_of(m: Int16SignalModel, j: Index) -> Int:
-    """Half of the largest less the smallest sample of the window.  O(blocks)."""
+    """Half the difference between the largest and the smallest sample of the window.  O(blocks)."""
     return clip(floor_shift(extreme_of(m, j, 1) - extreme_of(m, j, 0) + 1, 1), -FULL, FULL)
 
 
 @kernel
 def put_measure(m: Int16SignalModel, i: Index, value: Int) -> None:
-    """A measure."""
+    """Store a measure."""
     m.measured[i] = value
 
 
 @kernel
 def nothing(m: Int16SignalModel) -> None:
-    """Sums are those of the samples themselves, and there are no more kinds of measures."""
+    """Nothing to do: sums are of the samples themselves, and there are no further kinds of measures."""
 
 
 @kernel
 def no_tones(m: Int16SignalModel, j: Index) -> None:
-    """There are no more kinds of measures."""
+    """Nothing to do: there are no further kinds of measures."""
 
 
 @kernel
 def take_raw(m: Int16SignalModel, sample: Int16[CHANNELS]) -> Index:
-    """Take a raw sample, in the counts that are measured."""
+    """Convert a raw sample to the counts that are measured, and take it."""
     for j in range(len(sample)):
         m.lifted[j] = clip(sample[j] * m.fill[j], -FULL, FULL)
     return take_sample(m, m.lifted)

@@ -49,7 +49,7 @@ def keep(m: SignalModel) -> None:
 
 @kernel
 def tick(m: SignalModel) -> None:
-    """A raw sample's time passes.  O(periods)."""
+    """Advance the clocks by one raw sample.  O(periods)."""
     if not m.has_periods:
         return
     for p in range(len(m.clock)):
@@ -58,11 +58,11 @@ def tick(m: SignalModel) -> None:
 
 @kernel
 def skip(m: SignalModel, missing: Index) -> None:
-    """The time of some raw samples passes.  O(periods)."""
+    """Advance the clocks by some raw samples that are missing.  O(periods)."""
     if not m.has_periods:
         return
     for p in range(len(m.clock)):
-        # each below its period, and a sum below twice: no sum overflows
+        # both numbers are below the period, so their sum does not overflow
         rest = missing - m.period[p] * quotient(missing, m.period[p])
         if rest > 0 and rest < m.period[p]:
             moved = m.clock[p] + rest
@@ -71,7 +71,7 @@ def skip(m: SignalModel, missing: Index) -> None:
 
 @kernel
 def clock_of(m: SignalModel, p: Index, back: Index) -> Index:
-    """Raw samples since a period began; back 1: when features were made whose truth comes now."""
+    """Raw samples since a period began; with back 1, at the time of the features whose label arrives now."""
     now = m.clock[p]
     if back == 1:
         now -= m.period_back[p]
@@ -82,13 +82,13 @@ def clock_of(m: SignalModel, p: Index, back: Index) -> Index:
 
 @kernel
 def put_feature(m: SignalModel, out: Real[DIM], f: Index, value: Real) -> None:
-    """A feature, within its limit."""
+    """Write a feature, clipped to its limit."""
     out[f] = clipped(value, -m.made_limit[f], m.made_limit[f])
 
 
 @kernel
 def change_since(now: Real, then: Real) -> Real:
-    """What has changed."""
+    """The change."""
     return now - then
 
 
@@ -111,7 +111,7 @@ def put_phase(m: SignalModel, p: Index, back: Index, out: Real[DIM], f: Index) -
 
 @kernel
 def fit_features(m: SignalModel, out: Real[DIM]) -> None:
-    """Features of reals are as the model takes them."""
+    """Nothing to do: the model takes features in reals as they are."""
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Programs with a signal stage: around a model, and alone."""
+"""Programs with a signal stage, around a model or alone."""
 
 import functools
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from pykernel.dialect.program import Entry, Program
 
 @dataclass(frozen=True)
 class Stage:
-    """The stage of reals or of whole numbers.  stand_ins: what is other than in the stage of reals."""
+    """The stage in reals or in integers.  stand_ins: what differs from the stage in reals."""
 
     memory: type[Struct]
     work: type[Struct]
@@ -96,7 +96,7 @@ FEATURES, INT16_FEATURES = _alone(REALS), _alone(INT16)
 
 @functools.cache
 def with_signal(inner: Program, forecasts: bool) -> Program:
-    """The program around another; once for each.
+    """The program with a signal stage around another program; one for each.
 
     forecasts: whether the label is a measure that comes later, not one from elsewhere.
     """
@@ -141,7 +141,7 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
         elif entry.kind not in ("update", "visit", "promise"):
             entries.append(entry)
     entries += [Entry("signal", calls.signal, "reading"), Entry("gap", calls.gap, "switch")]
-    # the main question first: of readings, the first one is asked
+    # the main question first, because the first reading is the one that is asked
     entries.sort(key=lambda entry: entry.of != inner.asks)
     return Program(
         name=inner.name,
@@ -159,10 +159,10 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
 
 
 def asked_of_newest(question: str, forecasts: bool) -> str:
-    """The name of a question about the newest features; no question about an x has it.
+    """The name of a question about the newest features, which no question about an x has.
 
-    A model that forecasts says something about later: ``forecast``, ``forecast_variance``.  Of any other model the answer is
-    about the newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
+    A model that forecasts answers about a later time: ``forecast``, ``forecast_variance``.  Any other model answers about the
+    newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
     """
     if not forecasts:
         return f"{question}_newest"

@@ -1,8 +1,8 @@
-"""The spectrum of a window: bands, and what sums up a spectrum.
+"""The spectrum of a window: bands, and measures of the whole spectrum.
 
-The samples without their mean, times a Hann window, through a Fourier transform of a power of two: the real samples as
-half as many complex ones (W. H. Press et al., Numerical Recipes, section 12.3).  Powers are those of one side, scaled so that
-their sum is the mean square of the samples without their mean, but for the window's leakage.
+The samples minus their mean are multiplied by a Hann window.  Their Fourier transform, of a power of two, takes the real samples
+as half as many complex ones (W. H. Press et al., Numerical Recipes, section 12.3).  Powers are one-sided, and scaled so that
+their sum is the variance of the samples, apart from the window's leakage.
 """
 
 from pykernel.algorithms.elementary import exp2_negative, log2_one_plus
@@ -10,10 +10,10 @@ from pykernel.algorithms.signal.state import CHANNELS, SignalModel
 from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
 
 MANY_TIMES = Constant(2.0**20)
-"""A power this many times below the mean counts as so small.  What counts must be far above the rounding error of a power of
-nothing: the geometric mean takes each power's relative error."""
+"""Powers are clipped from below to the mean divided by this.  That is far above the rounding error of a zero power, because
+each power's relative error enters the geometric mean."""
 SILENCE = Constant(2.0**-120)
-"""A mean power that counts as none."""
+"""A mean power up to this is treated as silence."""
 
 
 @kernel
@@ -41,7 +41,7 @@ def raw_after(m: SignalModel, at: Index) -> Index:
 def prepare(m: SignalModel, j: Index) -> None:
     """Channel j without its mean, times half the window's weights, in bit-reversed order; the transform's first level.  O(W).
 
-    A pair of that level are two samples whose distance is half of the window: their weights are those of one cosine.
+    A pair of that level is two samples half a window apart, so one cosine gives both weights.
     """
     mean = m.whole_mean[j]
     at = m.raw_at[0]
@@ -128,7 +128,7 @@ def spectrum_of(m: SignalModel, j: Index) -> None:
     half = len(m.im)
     last = m.re[0] - m.im[0]
     m.re[half] = real(2) * m.power_scale * (last * last)
-    # a frequency and its mirror image are made of the same two numbers
+    # a frequency and its mirror image are computed from the same two numbers
     for i in range(1, len(m.reversed) + 1):
         mirror = half - i
         even_re = m.re[i] + m.re[mirror]
@@ -162,7 +162,7 @@ def band_of(m: SignalModel, i: Index) -> Real:
 def centroid_of(m: SignalModel) -> Real:
     """The mean frequency, weighted by power; 0 in silence.  O(W)."""
     total = real(0)
-    # each frequency's power is in as many of the sums as the frequency's number
+    # the power of frequency f is in f of the partial sums
     weighted = real(0)
     for i in range(len(m.im)):
         total += m.re[len(m.im) - i]
@@ -184,8 +184,8 @@ def dominant_of(m: SignalModel) -> Real:
 
 @kernel
 def flatness_of(m: SignalModel) -> Real:
-    """The geometric mean of the powers in parts of their mean, each at least 2^-20: near 1 for noise, near 0 for a tone, 0 in
-    silence.  O(W)."""
+    """The geometric mean of the powers, each at least 2^-20 of their mean, relative to that mean: near 1 for noise, near 0 for a
+    tone, 0 in silence.  O(W)."""
     mean = real(0)
     for f in range(1, len(m.re)):
         mean += m.re[f]
@@ -200,6 +200,6 @@ def flatness_of(m: SignalModel) -> Real:
         other = m.re[f + 1] * share * MANY_TIMES
         times = (one if one > real(1) else real(1)) * (other if other > real(1) else real(1))
         total += log2_one_plus(times - real(1))
-    # log2 of the geometric mean, which is at most 0 but for rounding
+    # log2 of the geometric mean, which is at most 0 apart from rounding
     level = total * m.power_share - real(20)  # log2 of MANY_TIMES
     return exp2_negative(level) if level < real(0) else real(1)

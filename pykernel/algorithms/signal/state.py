@@ -1,4 +1,4 @@
-"""What the signal stage keeps, and its parameters."""
+"""State and parameters of the signal stage."""
 
 from enum import IntEnum
 
@@ -48,7 +48,7 @@ class Signal(Struct):
 
     features: Real[DIM]  # the newest features: what the model sees
     kept: Real[FEATURES_KEPT, MEASURES]  # measures of the latest steps; row latest is the newest
-    # of each block of the window: mean, and sums of powers of what is away from it
+    # for each block of the window: mean, and sums of powers of the deviations from it
     block_mean: Real[BLOCKS, CHANNELS]
     power2: Real[BLOCKS, CHANNELS]
     power3: Real[BLOCKS, CHANNELS]
@@ -59,12 +59,12 @@ class Signal(Struct):
     changes: Real[BLOCKS, CHANNELS]  # sum of |differences| within the block
     border: Real[BLOCKS, CHANNELS]  # |difference| to the sample before the block
     crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
-    # 1: the block's first sample has another sign than the sample before
+    # 1: the signs of the block's first sample and of the previous sample differ
     crossed_border: between(Int[BLOCKS, CHANNELS], 0, 1)
-    together: Real[BLOCKS, PAIRS]  # sum of products of what is away from both means
-    # of the block that is gathered: sums of powers of what is away from its first sample
+    together: Real[BLOCKS, PAIRS]  # sum of products of the deviations from both means
+    # for the block that is being gathered: sums of powers of the differences from its first sample
     first: Real[CHANNELS]
-    last: Real[CHANNELS]  # the sample before
+    last: Real[CHANNELS]  # the previous sample
     sum1: Real[CHANNELS]
     sum2: Real[CHANNELS]
     sum3: Real[CHANNELS]
@@ -73,12 +73,12 @@ class Signal(Struct):
     raw_kept: Real[RAW_KEPT, CHANNELS]  # the latest raw samples; the oldest is at raw_at
     clock: between(Index[PERIODS], 0, 2**24 - 1)  # samples since each period began
     raw_at: between(Index, 0, RAW_KEPT - 1)  # where the next raw sample will be kept
-    block: between(Index, 0, BLOCKS - 1)  # where the block that is gathered will be put
+    block: between(Index, 0, BLOCKS - 1)  # place of the block that is being gathered
     blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
-    gathered: between(Index, 0, "hop_last")  # samples in the block that is gathered
-    begun: between(Index, 0, 1)  # 1: there is a sample before
+    gathered: between(Index, 0, "hop_last")  # number of samples in the block that is being gathered
+    begun: between(Index, 0, 1)  # 1: there is a previous sample
     latest: between(Index, 0, FEATURES_KEPT - 1)
-    steps: between(Index, 0, FEATURES_KEPT)  # rows that are kept since the last gap
+    steps: between(Index, 0, FEATURES_KEPT)  # number of rows kept since the last gap
     ready: between(Index, 0, 1)  # 1: there are features
     waiting: between(Index, 0, 1)  # 1: the newest features were not learned yet
 
@@ -86,18 +86,18 @@ class Signal(Struct):
 class SignalWork(Struct):
     """Intermediate results of the signal stage."""
 
-    earlier: Real[DIM]  # features of the step whose truth has come
+    earlier: Real[DIM]  # features of the step whose label has arrived
     measured: Real[MEASURES]  # what is measured of the window
-    re: Real[RAW_HALF + 1]  # of the Fourier transform; then the power of each frequency but zero
+    re: Real[RAW_HALF + 1]  # real parts in the Fourier transform; then the power of each frequency above zero
     im: Real[RAW_HALF]
-    whole_mean: Real[CHANNELS]  # of the window: mean, and sums of powers of what is away from it
+    whole_mean: Real[CHANNELS]  # for the window: mean, and sums of powers of the deviations from it
     whole2: Real[CHANNELS]
     whole3: Real[CHANNELS]
     whole4: Real[CHANNELS]
 
 
 class StepConfig(Config):
-    """Parameters that the stages of reals and of whole numbers share, derived from a spec by ``pykernel.spec.signal``."""
+    """Parameters that the stages in reals and in integers share, derived from a spec by ``pykernel.spec.signal``."""
 
     windows: bool  # whether measures are of windows, not of single samples
     has_extremes: bool  # whether anything needs the smallest and the largest sample
@@ -116,9 +116,9 @@ class StepConfig(Config):
     has_periods: bool  # ... phases
     awaits: bool  # whether labels come from elsewhere, and later
     hop_last: Index  # samples in a block, from one step to the next, less 1
-    oldest: Index  # steps before the newest that features need
-    ahead: Index  # steps from features to their truth
-    label_measure: Index  # which measure is the truth
+    oldest: Index  # how many steps before the newest one features need
+    ahead: Index  # number of steps from features to their label
+    label_measure: Index  # which measure is the label
     measure_of: Int[MEASURES]  # which channel, or which pair, is measured
     mean_first: Index  # measures of one kind lie side by side: from here ...
     mean_after: Index  # ... to before this one
@@ -147,11 +147,11 @@ class StepConfig(Config):
     average_first: Index
     phase_first: Index  # cosine and sine of each period
     period: Int[PERIODS]  # samples
-    period_back: Int[PERIODS]  # how far the phase was behind when features were made whose truth comes now
+    period_back: Int[PERIODS]  # how far the phase was behind at the time of the features whose label arrives now
 
 
 class SignalConfig(Config):
-    """Parameters of the stage of reals, derived from a spec by ``pykernel.spec.signal``."""
+    """Parameters of the stage in reals, derived from a spec by ``pykernel.spec.signal``."""
 
     has_sums: bool  # whether anything needs sums of samples
     has_power2: bool  # ... of squares
@@ -165,7 +165,7 @@ class SignalConfig(Config):
     has_centroid: bool
     has_dominant: bool
     has_flatness: bool
-    has_single_level: bool  # whether the levels of the Fourier transform but the first are an odd number
+    has_single_level: bool  # whether the Fourier transform has an odd number of levels after the first
     takes_log: bool  # whether bands are logarithms
     sample_max_abs: Real  # largest raw sample that is accepted
     hop: Index  # samples in a block: from one step to the next
@@ -192,12 +192,12 @@ class SignalConfig(Config):
     flatness_first: Index
     flatness_after: Index
     power_scale: Real  # 2 / (window times the sum of the squared weights)
-    power_share: Real  # 1 / number of frequencies, zero not among them
-    log_scale: Real  # 1 / the power of which the logarithm is 1
+    power_share: Real  # 1 / number of frequencies above zero
+    log_scale: Real  # 1 / the power whose logarithm is 1
     bin_width: Real  # Hz from one frequency to the next
     cosines: Real[RAW_HALF]  # cos(2 pi c / window)
-    spans: Int[LEVELS]  # of each two levels of the transform: from one of four numbers to the next
-    groups: Int[LEVELS]  # how many groups of such fours there are
+    spans: Int[LEVELS]  # for each two levels of the transform, the distance between the four numbers that are combined
+    groups: Int[LEVELS]  # number of groups of such fours
     pair_first: Int[PAIRS]
     pair_second: Int[PAIRS]
     made_share: Real[DIM]  # 1 / how many are averaged

@@ -1,7 +1,7 @@
-"""Measures of a window: from sums over its blocks, which are as long as the hop.
+"""Measures of a window, from sums over its blocks, which are as long as the hop.
 
-Each block's sums are of what is away from the block's first sample, so that no large number is subtracted from another,
-and no sum runs longer than a block.  Blocks are combined as P. P. Pebay, Formulas for robust, one-pass parallel computation
+Each block sums the differences from its first sample, so that no large number is subtracted from another, and no sum is
+longer than a block.  Blocks are combined as in P. P. Pebay, Formulas for robust, one-pass parallel computation
 of covariances and arbitrary-order statistical moments, Sandia report 2008-6212, 2008.
 """
 
@@ -28,7 +28,7 @@ def crosses(one: Real, other: Real) -> Index:
 
 @kernel
 def begin_block(m: SignalModel, sample: Real[CHANNELS]) -> None:
-    """The first sample of a block.  O(channels)."""
+    """Start a block with its first sample.  O(channels)."""
     b = m.block[0]
     for j in range(len(sample)):
         m.first[j] = sample[j]
@@ -52,7 +52,7 @@ def begin_block(m: SignalModel, sample: Real[CHANNELS]) -> None:
 
 @kernel
 def add_sample(m: SignalModel, sample: Real[CHANNELS]) -> None:
-    """A later sample of a block.  O(channels + pairs)."""
+    """Add a later sample to a block.  O(channels + pairs)."""
     b = m.block[0]
     for j in range(len(sample)):
         away = sample[j] - m.first[j]
@@ -73,7 +73,7 @@ def add_sample(m: SignalModel, sample: Real[CHANNELS]) -> None:
             m.tilt[b, j] += (real(m.gathered[0]) - real(0.5) * real(m.hop_last)) * away
         if m.has_change:
             m.changes[b, j] += absolute(sample[j] - m.last[j])
-        # the second is always true; it keeps the count within its range, also for who sees one call only
+        # the second always holds; it bounds the count for static analysis, which sees one call only
         if m.has_crossings and m.crossed[b, j] < m.hop_last:
             m.crossed[b, j] += crosses(m.last[j], sample[j])
     if m.has_correlation:
@@ -142,7 +142,7 @@ def combine_blocks(m: SignalModel) -> None:
 
 @kernel
 def slope_of(m: SignalModel, j: Index) -> Real:
-    """Of the straight line of least squares, for each sample.  O(blocks)."""
+    """Slope of the least-squares line, per sample.  O(blocks)."""
     total = real(0)
     oldest = block_after(m, m.block[0])
     b = oldest
@@ -170,7 +170,7 @@ def change_of(m: SignalModel, j: Index) -> Real:
 
 @kernel
 def crossings_of(m: SignalModel, j: Index) -> Real:
-    """How often neighbours in the window have different signs, in parts of all.  O(blocks)."""
+    """The part of neighbours in the window that have different signs.  O(blocks)."""
     total = 0
     oldest = block_after(m, m.block[0])
     for b in range(len(m.block_mean)):
@@ -182,7 +182,7 @@ def crossings_of(m: SignalModel, j: Index) -> Real:
 
 @kernel
 def correlation_of(m: SignalModel, i: Index) -> Real:
-    """Pearson's, of a pair of channels; 0 where one of them is constant.  O(blocks)."""
+    """Pearson correlation of a pair of channels; 0 if one of them is constant.  O(blocks)."""
     one = m.pair_first[i]
     other = m.pair_second[i]
     total = real(0)
@@ -213,7 +213,7 @@ def extreme_of(m: SignalModel, j: Index, highest: Index) -> Real:
 
 @kernel
 def range_of(m: SignalModel, j: Index) -> Real:
-    """The largest less the smallest sample of the window.  O(blocks)."""
+    """The largest minus the smallest sample of the window.  O(blocks)."""
     return extreme_of(m, j, 1) - extreme_of(m, j, 0)
 
 
@@ -225,19 +225,19 @@ def mean_of(m: SignalModel, j: Index) -> Real:
 
 @kernel
 def std_of(m: SignalModel, j: Index) -> Real:
-    """Root of the mean square of what is away from the mean."""
+    """Standard deviation."""
     return sqrt(m.whole2[j] * m.window_share)
 
 
 @kernel
 def rms_of(m: SignalModel, j: Index) -> Real:
-    """Root of the mean square."""
+    """Root mean square."""
     return sqrt(m.whole2[j] * m.window_share + m.whole_mean[j] * m.whole_mean[j])
 
 
 @kernel
 def crest_of(m: SignalModel, j: Index) -> Real:
-    """The largest magnitude, in root mean squares; 0 where the channel is zero.  O(blocks)."""
+    """The largest magnitude divided by the root mean square; 0 if the channel is zero.  O(blocks)."""
     size = rms_of(m, j)
     most = extreme_of(m, j, 1)
     least = -extreme_of(m, j, 0)
@@ -248,7 +248,7 @@ def crest_of(m: SignalModel, j: Index) -> Real:
 
 @kernel
 def shape_of(m: SignalModel, j: Index, fourth: Index) -> Real:
-    """Skewness or, fourth 1, excess kurtosis; 0 where the channel is constant."""
+    """Skewness or, with fourth 1, excess kurtosis; 0 if the channel is constant."""
     variance = m.whole2[j] * m.window_share
     if not (variance > real(0)):
         return real(0)
@@ -259,13 +259,13 @@ def shape_of(m: SignalModel, j: Index, fourth: Index) -> Real:
 
 @kernel
 def put_measure(m: SignalModel, i: Index, value: Real) -> None:
-    """A measure, within its limit."""
+    """Store a measure, clipped to its limit."""
     m.measured[i] = clipped(value, -m.measure_limit[i], m.measure_limit[i])
 
 
 @kernel
 def measure_shapes(m: SignalModel) -> None:
-    """Measures of the window that the stage of whole numbers does not have.  O(measures blocks)."""
+    """Measures of the window that the stage in integers does not have.  O(measures blocks)."""
     if m.has_crest:
         for i in range(m.crest_first, m.crest_after):
             put_measure(m, i, crest_of(m, m.measure_of[i]))
@@ -287,8 +287,8 @@ def measure_shapes(m: SignalModel) -> None:
 def measure_window(m: SignalModel) -> None:
     """All measures of the window.  O(measures blocks).
 
-    One loop for each kind, not one over all measures: compilers make a jump through a table of many cases, and of such a
-    jump nothing can be proved.
+    One loop for each kind, not one over all measures: for many cases, compilers generate a jump table, about which nothing
+    can be proved.
     """
     combine_blocks(m)
     if m.has_mean:
@@ -320,7 +320,7 @@ def measure_window(m: SignalModel) -> None:
 
 @kernel
 def measure_tones(m: SignalModel, j: Index) -> None:
-    """Measures of channel j's spectrum that the stage of whole numbers does not have.  O(measures W)."""
+    """Measures of channel j's spectrum that the stage in integers does not have.  O(measures W)."""
     if m.has_centroid:
         for i in range(m.centroid_first, m.centroid_after):
             if m.measure_of[i] == j:
@@ -355,18 +355,18 @@ def in_limits(a: Real, least: Real, most: Real) -> Bool:
 
 @kernel
 def valid_blocks(m: SignalModel) -> Bool:
-    """Whether samples within their limit can have led to these sums.  O(blocks (channels + pairs)).
+    """Whether samples within their limit could have led to these sums.  O(blocks (channels + pairs)).
 
-    Limits are twice what sums of so many samples can be, for rounding: samples that follow keep sums within the limits.
+    Limits are twice the largest possible sums, to allow for rounding: later samples keep sums within the limits.
     """
     most = m.sample_max_abs
-    gathered = m.gathered[0]  # read once: a storage may give another number later
-    # of a sample, away from another one
+    gathered = m.gathered[0]  # read once: the storage may change between two reads
+    # twice the largest difference of two samples, then of its powers
     one = real(4) * most
     two = real(2) * most * one
     three = real(2) * most * two
     four = real(2) * most * three
-    # samples in the sums of a whole block, and in those of the block that is gathered; at its end they are those of a whole one
+    # number of samples in the sums of a whole block, and of the block being gathered, which is whole when it has just ended
     whole = real(m.hop)
     now = real(gathered) if gathered > 0 else whole
     for j in range(len(m.last)):
@@ -409,14 +409,14 @@ def valid_blocks(m: SignalModel) -> Bool:
 
 @kernel
 def take_sample(m: SignalModel, sample: Real[CHANNELS]) -> Index:
-    """Take a sample; 1 if a step ends with it: there is a new row of measures, in m.measured.  O(channels), and at the
+    """Take a sample.  Returns 1 if a step ends with it: then m.measured has a new row of measures.  O(channels), and at the
     end of a step O(measures blocks) more, and for spectra O(W log W)."""
     if not m.windows:
         for i in range(len(m.measured)):
             m.measured[i] = sample[m.measure_of[i]]
         return 1
     if m.begun[0] == 0:
-        # there is no sample before: the first one stands for it
+        # there is no previous sample: the first one takes its place
         for j in range(len(sample)):
             m.last[j] = sample[j]
         m.begun[0] = 1
@@ -447,5 +447,5 @@ def take_sample(m: SignalModel, sample: Real[CHANNELS]) -> Index:
 
 @kernel
 def take_raw(m: SignalModel, sample: Real[CHANNELS]) -> Index:
-    """Take a raw sample, as it comes."""
+    """Take a raw sample without conversion."""
     return take_sample(m, sample)

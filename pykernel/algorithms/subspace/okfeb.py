@@ -57,15 +57,15 @@ STEP_MOST = Constant(1.99)
 """Largest step length times (|q|^2 + rho).  With 2, a step would change the sign of the part of L for the sample."""
 
 STRANGE = Constant(0.95)
-"""A sample is strange if its rest is more than this part of it,"""
+"""A sample is strange if its relative residual is above this,"""
 KNOWN = Constant(0.2)
 """and if the subspace expresses more than this part of an average sample."""
 IDLE = Constant(0.25)
 """The column is idle if the parts that only it expresses sum up to at most this."""
 LEFT = Constant(2.0**-6)
-"""An idle column starts again with a sample whose rest is more than this part of it."""
+"""An idle column starts again with a sample whose relative residual is above this."""
 LOST = Constant(2.0**-10)
-"""A diagonal element of G below this part of the sum of all, with a minus, is no rounding of zero."""
+"""A diagonal element of G below minus this part of the trace is more than a rounding error."""
 MOST_FORGOTTEN = Constant(0.5)
 """The ridge takes at most this part of L in a step."""
 LEAST_ODDS = Constant(2.0**-20)
@@ -136,7 +136,7 @@ def chances(m: HeadModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 @kernel
 def countable(m: SubspaceModel) -> Bool:
-    """Whether all counts are within their ranges, as intact(), and also the counters of update."""
+    """Like intact(), and whether the counters of update are within their ranges, too."""
     if m.examined[0] < 0 or m.examined[0] >= len(m.a[0]):
         return False
     return intact(m) and m.seen[0] >= 0
@@ -213,7 +213,7 @@ def censored(m: SubspaceModel) -> Bool:
 def wonder(m: SubspaceModel) -> None:
     """Count strange samples in a row.  The subspace hardly expresses a strange sample, but expresses most others.
 
-    For such a sample q, every gradient and the sample's row of A are near zero.  So the sample would be removed first.
+    For such a sample, q, every gradient and the sample's row of A are near zero.  So the sample would be removed first.
     Without this count, a regime that has nothing in common with earlier ones would never be learned.
     """
     if not (m.score[0] > STRANGE and m.known[0] > KNOWN):
@@ -235,7 +235,7 @@ def examine_next(m: SubspaceModel) -> None:
 def examine(m: SubspaceModel) -> Bool:
     """Whether the examined column of L is idle: the other columns express LOOKS samples almost as well.  O(r^2 / 2).
 
-    Without column j, a sample's rest would be larger by q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a
+    Without column j, a sample's residual would be larger by q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a
     regime ends, or when it has become a multiple of another column.  No gradient changes this.
     """
     if not (m.own[0] > SMALLEST_SQUARE):
@@ -273,7 +273,7 @@ def is_new(m: SubspaceModel) -> Bool:
 
 @kernel
 def start(m: SubspaceModel) -> Bool:
-    """Start a column of L with the sample, if the vectors do not express it.  False: they do.  O(N^2).
+    """Start a column of L with the sample, if the vectors do not express it.  False if they do.  O(N^2).
 
     Gram-Schmidt in feature space: A = chol(K)^-T.
     """
@@ -316,13 +316,13 @@ def learn_sample(m: SubspaceModel, stored: Bool) -> Index:
 
 @kernel
 def adjust(m: SubspaceModel) -> Index:
-    """Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), drop without N^2."""
+    """Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), with budget drop without N^2."""
     if m.rank[0] < len(m.a[0]):
         started = start(m)
         if started:
             return SubspaceStatus.ADDED
         status = Status.DONE
-        # with budget drop it would be stored, but nothing in it is new
+        # with budget drop the sample would be stored, but nothing in it is new
         if m.budget == Budget.EXACT and m.rank[0] > 0 and m.own[0] > SMALLEST_SQUARE:
             status = learn_sample(m, False)
         return status
@@ -380,10 +380,10 @@ def track(m: SubspaceModel, x: Real[DIM]) -> Index:
 
 @kernel
 def indefinite(m: SubspaceModel) -> Bool:
-    """Whether roundings have made G = A'KA something that no subspace has: a diagonal element clearly below zero.  O(r).
+    """Whether rounding errors have made G = A'KA invalid: a diagonal element is clearly below zero.  O(r).
 
-    Vectors that are dropped leave an L that grows, and with fading and nearly dependent vectors grows without end, in exact
-    arithmetic, too; then G's roundings are as large as its smallest eigenvalue.  A subspace that begins anew is worth more.
+    L grows when vectors are dropped.  With fading and nearly dependent vectors it grows without end, in exact arithmetic, too.
+    Then rounding errors in G are as large as its smallest eigenvalue, and it is better to start the subspace again.
     """
     trace = real(0)
     least = real(0)
@@ -474,13 +474,13 @@ def forget_all(m: HeadModel) -> None:
 
 @kernel
 def keeps_labels(m: HeadModel) -> Bool:
-    """Whether learning could have led to this state, that of the head as well."""
+    """Whether learning could have led to this state, including that of the head."""
     return valid_subspace(m) and valid_head(m)
 
 
 @kernel
 def countable_labels(m: HeadModel) -> Bool:
-    """As countable(), and whether turn is the number of a coefficient."""
+    """Like countable(), and whether turn is the number of a coefficient."""
     return countable(m) and (not m.forgets or (m.turn[0] >= 0 and m.turn[0] < len(m.coefficients)))
 
 

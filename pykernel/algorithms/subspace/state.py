@@ -1,9 +1,9 @@
-"""A low-rank subspace of feature space, L = Phi A.  It splits a sample into features and a rest.
+"""A low-rank subspace of feature space, L = Phi A.  It splits a sample into features and a residual.
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
 subspace tracking, 2016.  The columns of Phi are the feature vectors of N expansion vectors, and A is N x r.  G = L'L is
 stored, so that coding a sample needs neither the Gram matrix nor its product with A: v = A'k(x),
-q = (G + lambda I)^-1 v.  The rest of the sample is |phi(x) - L q|^2 = k(x, x) - v'q - lambda |q|^2.
+q = (G + lambda I)^-1 v.  The residual of the sample is |phi(x) - L q|^2 = k(x, x) - v'q - lambda |q|^2.
 """
 
 from enum import IntEnum
@@ -40,9 +40,9 @@ RANK = extent("RANK", "number of features, which is the rank of the subspace, r"
 TRIANGLE = extent("TRIANGLE", "r (r + 1) / 2: size of a packed symmetric r x r matrix")
 
 SMALLEST_SQUARE = Constant(float32=2.0**-90, float64=2.0**-900)
-"""Squared lengths up to this count as zero.  The reciprocal root of larger ones is far from overflow."""
+"""Squared lengths up to this are treated as zero.  The reciprocal root of larger ones is far from overflow."""
 OWN_PART_LEAST = Constant(float32=2.0**-16, float64=2.0**-40)
-"""A column of L has no feature of its own, if the columns before it express all but this part of it."""
+"""A column of L gets no feature if the columns before it express it up to this part."""
 
 
 class Update(IntEnum):
@@ -71,7 +71,7 @@ class Budget(IntEnum):
 
 
 class SubspaceStatus(IntEnum):
-    """What only models that track a subspace return; DONE: the sample was learned, but not stored."""
+    """Status codes that only models that track a subspace return.  DONE: the sample was learned, but not stored."""
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important expansion vector
@@ -97,7 +97,7 @@ class Subspace(Struct):
     )  # A: a[i][j] is the weight of expansion vector i in column j of L
     # G = L'L = A'K A, packed; K is the Gram matrix of the expansion vectors
     g: between(Real[TRIANGLE], "-element_limit", "element_limit")
-    # T, a square root of the inverse Gram matrix: T'T = P = K^-1.  A lower triangle, packed, with room for the sample beside all vectors
+    # T, a square root of the inverse Gram matrix: T'T = P = K^-1.  A lower triangle, packed, with room for the sample next to all vectors
     root: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], "-inverse_root_limit", "inverse_root_limit")
     gram: between(Real[PACKED], "-value_bound", "value_bound")  # K, packed
     moments: between(Real[TRIANGLE], "-moment_limit", "moment_limit")  # S = fading sum of q q', packed
@@ -105,7 +105,7 @@ class Subspace(Struct):
     total: between(Real, 0, "moment_limit")  # sum of |q|^2 + rho; steps are divided by it
     censor: between(
         Real, 0, MOST_ODDS
-    )  # odds t / (1 - t) of the threshold t; samples whose rest is at most t are censored
+    )  # odds t / (1 - t) of the threshold t; samples whose relative residual is at most t are censored
     known: between(Real, 0, 1)  # mean part of a sample that the subspace expresses
     use: between(Real, 0, LOOKS)  # sum, over samples, of the part that only the examined column expresses
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
@@ -117,7 +117,7 @@ class Subspace(Struct):
 
 
 class SubspaceWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     k: Real[N_MAX]  # kernel values between the expansion vectors and the sample
     l: Real[N_MAX + 1]  # T k; then cosines
@@ -139,7 +139,7 @@ class SubspaceWork(Struct):
     gain: Real[RANK + 1]  # change of the head's coefficients for an error of 1
     answers: Real[OUTPUTS]  # function values
     own: Real  # k(x, x)
-    left: Real  # rest |phi - L q|^2: the part of the sample that the subspace does not express
+    left: Real  # residual |phi - L q|^2: the part of the sample that the subspace does not express
     score: Real  # novelty: left / k(x, x)
     delta: Real  # the part of the sample that the expansion vectors cannot express
     newest: Real  # the sample's own element of s
@@ -166,10 +166,10 @@ class SubspaceConfig(Config):
     memory: Real  # each sample multiplies the moments by this factor
     fading: Real  # beta: each sample multiplies the vectors' claims by this factor
     ald_threshold: Real  # nu: a sample is not stored if at most this part of it is new
-    insensitivity: Real  # epsilon: a sample is censored if its rest is a smaller part than this
+    insensitivity: Real  # epsilon: a sample is censored if its relative residual is below this
     more_censoring: Real  # factor of the censoring threshold's odds after a sample that is not censored
     less_censoring: Real  # factor of the censoring threshold's odds after a censored sample
-    dead: Real  # a column of L counts as empty if its squared length is at most this
+    dead: Real  # a column of L is treated as empty if its squared length is at most this
     square_limit: Real  # limit of the trace of G
     element_limit: Real  # limit above every element of G
     factor_limit: Real  # limit above every element of the factors of G and G + lambda I
@@ -181,7 +181,7 @@ class SubspaceConfig(Config):
         Real  # smallest part of a vector that those before it cannot express; only rounding could give a smaller one
     )
     inverse_root_limit: Real  # limit above every element of T, and of P k
-    length_least: Real  # shorter columns of T, far below any of an inverse, count as zero
+    length_least: Real  # shorter columns of T, far below those of any inverse, are treated as zero
     inverse_limit: Real  # limit above every diagonal element of P, a sum of squares of T
     inverse_least: Real  # limit below every diagonal element of P
     coordinate_limit: Real  # limit above the square root of every k(x, x), and so above every element of C^-1 v
@@ -220,7 +220,7 @@ def intact(m: SubspaceModel) -> Bool:
 
 @kernel
 def code(m: SubspaceModel) -> None:
-    """Compute k, v, q and the rest of the scaled input m.x.  O(N (D + r) + r^3 / 6)."""
+    """Compute k, v, q and the residual of the scaled input m.x.  O(N (D + r) + r^3 / 6)."""
     rank = m.rank[0]
     own = self_value(m, m.x)
     for j in range(len(m.q)):
@@ -243,7 +243,7 @@ def code(m: SubspaceModel) -> None:
     left = own
     for j in range(rank):
         left = left - (m.inner[j] + m.shrinkage * m.q[j]) * m.q[j]
-    # rounding may make the rest negative
+    # rounding may make the residual negative
     left = clipped(left, real(0), own)
     m.own[0] = own
     m.left[0] = left

@@ -1,6 +1,6 @@
 """How a sample moves the subspace: stochastic gradients in L or A, and recursive least squares.
 
-Every update begins with the results of ``code``.  It writes the sample's row of A to w.t, even if the sample will not
+Every update begins with the results of ``code``.  It writes the sample's row of A to ``t``, even if the sample will not
 be stored.  It updates G = L'L by products of low rank, with the identity L'(phi - L q) = lambda q.
 """
 

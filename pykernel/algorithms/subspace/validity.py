@@ -1,4 +1,4 @@
-"""Whether learning could have led to a state of a subspace: what a snapshot must show before it is used."""
+"""Whether learning could have led to a subspace's state: the check of a snapshot before it is used."""
 
 from pykernel.algorithms.subspace.budget import CLAIM_LEAST, keeps_gram
 from pykernel.algorithms.subspace.state import Budget, SubspaceModel, intact
@@ -11,7 +11,7 @@ def valid_subspace(m: SubspaceModel) -> Bool:
     """Whether the numbers of the subspace are within their limits, and zero in unused places.  O(N^2 + N (D + r))."""
     n = m.n[0]
     rank = m.rank[0]
-    # rank itself, too: a storage may give another number at the next reading
+    # rank is checked again: the storage may change between two reads
     if not intact(m) or m.seen[0] < n or rank > len(m.a[0]) or m.use[0] > real(m.looks[0]):
         return False
     pairs = 0

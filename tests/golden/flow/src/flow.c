@@ -141,7 +141,7 @@ FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 #define FLOW_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define FLOW_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */
 #define FLOW_INVERSE_WIDTH 0.6877579f /* 1 / sigma */
-#define FLOW_LABEL_CLIP 5.0f /* usual errors that a label may be away from the answer */
+#define FLOW_LABEL_CLIP 5.0f /* labels are clipped to this many usual errors from the answer */
 #define FLOW_LABEL_LIMIT 1e+09f /* largest |y| that is accepted */
 #define FLOW_LABEL_UNIT 1099.5116f /* 2^40 / that limit */
 #define FLOW_LINEAR_ETA 0.02f /* learning rate of the linear part */
@@ -149,14 +149,13 @@ FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 #define FLOW_NOISE 0.0f /* R, if it is not estimated */
 #define FLOW_NOISE_FIRST 0.1f /* the noise before it is estimated */
 #define FLOW_NOISE_HIGH 3.0f /* largest noise */
-#define FLOW_NOISE_KNOWN 0.05f /* least part of the labels' variance that counts as known */
+#define FLOW_NOISE_KNOWN 0.05f /* smallest fraction of the labels' variance that is taken as explained */
 #define FLOW_NOISE_LOW 0.01f /* smallest noise */
 #define FLOW_POWER_HORIZON 2000 /* number of latest labels that their mean square describes */
 #define FLOW_REMAINDER_LIMIT 2e+09f /* largest |r| that the rule has to learn */
 #define FLOW_RENEWAL 0.002f /* 1 - lambda */
 #define FLOW_SHARE 1.0f /* 1 / outputs */
-/* how much of the weights a sample leaves: with P, they go back to what they were before the first one */
-#define FLOW_SHRINK 0.99993336f
+#define FLOW_SHRINK 0.99993336f /* factor of the weights at each sample: like P, they decay towards their prior */
 #define FLOW_TURNS 0.10946007f /* 1 / (2 pi sigma) */
 
 /* Constants of the algorithms. */
@@ -390,7 +389,7 @@ static uint32_t flow_arithmetic(void)
     return flow_crc32(0u, (const unsigned char *)v.sums, (uint32_t)sizeof(v.sums));
 }
 
-/* The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ. */
+/* The quotient; 0 if it is subnormal or nearly so, because the libraries of CPUs without an FPU differ there. */
 static FLOW_INLINE float flow_ratio(float dividend, float divisor)
 {
     const float value = dividend / divisor;
@@ -415,7 +414,7 @@ static bool flow_acceptable(const float x[FLOW_DIM])
     return true;
 }
 
-/* Why nothing can be done with the input, below 0; DONE if it can. */
+/* The reason to refuse the input, below 0; DONE if there is none. */
 static FLOW_INLINE int32_t flow_refusal(const float x[FLOW_DIM])
 {
     if (!flow_acceptable(x)) {
@@ -424,7 +423,7 @@ static FLOW_INLINE int32_t flow_refusal(const float x[FLOW_DIM])
     return FLOW_DONE;
 }
 
-/* x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done. */
+/* x, limited to the range from -most to most.  NaN gives -most.  One comparison if x is within the range. */
 static FLOW_INLINE float flow_bounded(float x, float most)
 {
     if (flow_absolute(x) <= most) {
@@ -436,7 +435,7 @@ static FLOW_INLINE float flow_bounded(float x, float most)
     return -most;
 }
 
-/* Whether an input is so far away that it may be a fault; several in a row are none. */
+/* Whether an input is so far away that it may be a fault.  Consecutive outlying samples are not faults. */
 static FLOW_INLINE bool flow_outlies(const flow_t *s, const float x[FLOW_DIM], int32_t j)
 {
     if ((s->observed <= FLOW_INPUT_WARMUP) || !(s->variance[j] > 0.0f)) {
@@ -492,7 +491,7 @@ static float flow_phase(const flow_t *s, int32_t i, const float x[FLOW_DIM])
     return FLOW_TURNS * flow_plus_product(0.0f, s->frequencies[i], x, FLOW_DIM);
 }
 
-/* What |turns| has beyond whole turns, exactly, from 0 to below 1; |turns| < WHOLE. */
+/* The fractional part of |turns|, without rounding, for |turns| < WHOLE. */
 static inline float flow_beyond_whole(float turns)
 {
     /* two steps, because a float64 number of turns may exceed int32 */
@@ -623,7 +622,7 @@ static FLOW_INLINE float flow_clipped(float x, float low, float high)
     return low;
 }
 
-/* How far the rule has been right: 1 in full, 0 not at all. */
+/* The gain g, how far the rule has been right: 1 fully, 0 not at all. */
 static float flow_trust(const flow_t *s, int32_t o)
 {
     if ((s->answers_judged < 20) || !(s->strength[o] > 0.0f)) {
@@ -657,7 +656,7 @@ static bool flow_late(const flow_t *s)
     return s->longest_wait > 0;
 }
 
-/* Whether the expert counts. */
+/* Whether the expert is used. */
 static bool flow_heard(const flow_t *s)
 {
     if (flow_late(s)) {
@@ -666,7 +665,7 @@ static bool flow_heard(const flow_t *s)
     return s->compared > 20;
 }
 
-/* Input j in the expert's units; behind the last one the constant 1, and the labels that were known last. */
+/* Input j in the expert's units; after the last input come the constant 1 and the latest known labels. */
 static float flow_in_units(const flow_t *s, const float x[FLOW_DIM], int32_t j)
 {
     if (j == FLOW_DIM) {
@@ -715,7 +714,7 @@ static float flow_blended(const flow_t *s, int32_t o, float model, float expert)
     return flow_weighed(model, expert, s->model_power[o], s->expert_power[o]);
 }
 
-/* y: the model's answers become the mean with the expert's.  O(D) for each output. */
+/* y: the model's answers, replaced by the weighted mean with the expert's.  O(D) for each output. */
 static void flow_mix(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     FLOW_LOOP(10)
@@ -725,7 +724,7 @@ static void flow_mix(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTP
     }
 }
 
-/* y = f(x), with what the stages of inputs and labels do. */
+/* y = f(x), including the stages of inputs and labels. */
 static void flow_respond(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     flow_see(s, x);
@@ -744,7 +743,7 @@ int32_t flow_predict(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
     return FLOW_DONE;
 }
 
-/* A number by which a sample is known again: a sum over its inputs.  O(D). */
+/* A number by which a sample is recognised: a weighted sum of its inputs.  O(D). */
 static inline float flow_marked(const float x[FLOW_DIM])
 {
     float total = 0.0f;
@@ -774,19 +773,19 @@ static int32_t flow_judged_by(const flow_t *s, float mark)
     return (s->last_wait > 0) ? 1 : 3;
 }
 
-/* Whether the rule is to wait until the statistics of the inputs have begun. */
+/* Whether the rule must wait for the statistics of the inputs. */
 static bool flow_warms_up(const flow_t *s)
 {
     return s->observed < FLOW_INPUT_WARMUP;
 }
 
-/* 1 / standard deviation.  A constant input has none, and stays zero. */
+/* 1 / standard deviation.  A constant input stays zero. */
 static inline float flow_scale_of(float variance)
 {
     return 1.0f / flow_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);
 }
 
-/* 0, 1, 3, 7 ... after so many outlying samples in a row. */
+/* 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples. */
 static FLOW_INLINE float flow_shaken(float shock, bool outlying)
 {
     if (!outlying) {
@@ -797,10 +796,11 @@ static FLOW_INLINE float flow_shaken(float shock, bool outlying)
 
 /* Add the sample to the statistics of the inputs.  O(D).
  *
- * Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979), but for what lies
- * further
- * than five standard deviations away after the warm-up: it counts as five.  Outlying samples in a row are no faults but
- * another scale: the limit doubles with each. */
+ * Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979).  After the warm-up,
+ * inputs
+ * are clipped to five standard deviations from the mean.  Consecutive outlying samples are not faults but a new scale:
+ * the
+ * limit doubles with each. */
 static void flow_observe(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->observed < FLOW_INPUT_HORIZON) {
@@ -842,7 +842,7 @@ static void flow_average(flow_t *s, const float y[FLOW_OUTPUTS])
     }
 }
 
-/* Whether the rule is to wait: before it begins, the statistics of inputs and labels do. */
+/* Update the statistics of inputs and labels while the rule must wait.  Returns whether it must. */
 static bool flow_warm_up(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS])
 {
     const bool waits = flow_warms_up(s);
@@ -853,8 +853,8 @@ static bool flow_warm_up(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_
     return waits;
 }
 
-/* One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made
- * of the last wait. */
+/* Count one more call while an answer waits.  After too many, it is dropped; the next one may wait longer, and the last
+ * delay is reduced. */
 static void flow_wait_on(flow_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -869,7 +869,7 @@ static void flow_wait_on(flow_t *s)
     }
 }
 
-/* The label was learned: the answer that it judged waits no more. */
+/* Release the waiting answer that the learned label has judged. */
 static void flow_settle_pending(flow_t *s)
 {
     if ((s->verdict == 1) || (s->verdict == 3)) {
@@ -885,7 +885,7 @@ static void flow_settle_pending(flow_t *s)
     }
 }
 
-/* Keep the expert's answers: to a question, or to the sample that it learns next.  O(D) for each output. */
+/* Keep the expert's answers to a question, or to the sample that it learns next.  O(D) for each output. */
 static void flow_consult(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(14)
@@ -895,7 +895,7 @@ static void flow_consult(flow_t *s, const float x[FLOW_DIM])
     }
 }
 
-/* Write to s->other what the rule would see if outlying inputs were taken otherwise.  Returns whether there are any.
+/* Write to s->other what the rule would see with the other choice for outlying inputs.  Returns whether there are any.
  * O(D). */
 static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
@@ -915,7 +915,8 @@ static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
     return found;
 }
 
-/* Sum of the model's squared errors at an input as the rule would see it, in parts of the label's limit; y: answers. */
+/* Sum of the model's squared errors at an input as the rule would see it, in units of 2^-40 of the label's limit; y:
+ * space. */
 static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     flow_weigh(s, x, y);
@@ -930,8 +931,7 @@ static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y
     return total;
 }
 
-/* Where inputs are outlying, how much better the other choice for them would have been, from -1 to 1.  O(N D) for N
- * frequencies. */
+/* For outlying inputs, how much better the other choice would have been, from -1 to 1.  O(N D) for N frequencies. */
 static float flow_try_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
     if (flow_choose_otherwise(s, x)) {
@@ -944,7 +944,7 @@ static float flow_try_otherwise(flow_t *s, const float x[FLOW_DIM])
     return 0.0f;
 }
 
-/* How far from the rule's answer a remainder counts in full, for the input as the rule sees it.  O(D). */
+/* Compute how far from the rule's answer a residual is clipped, for the input as the rule sees it.  O(D). */
 static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[FLOW_OUTPUTS])
 {
     float allowed = FLOW_LABEL_CLIP * (1.0f + s->label_shock);
@@ -967,9 +967,9 @@ static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[F
     }
 }
 
-/* r = y - m - l(x), within its limit: what the rule has to learn.  O(D) for each output.
+/* r = y - m - l(x), clipped to its limit: what the rule has to learn.  O(D) for each output.
  *
- * The first label is its own mean: nothing remains. */
+ * The first label is its own mean, so its residual is 0. */
 static void flow_remain(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         float r[FLOW_OUTPUTS])
 {
@@ -994,7 +994,7 @@ static void flow_copy(const FLOW_FLASH float *a, float *out, int32_t n)
     }
 }
 
-/* The frequencies are those of the start.  O(N D). */
+/* Set the frequencies to their initial values.  O(N D). */
 static void flow_tune(flow_t *s)
 {
     FLOW_LOOP(21)
@@ -1004,7 +1004,7 @@ static void flow_tune(flow_t *s)
     }
 }
 
-/* P of a block is the prior.  O(B^2). */
+/* Reset P of a block to the prior.  O(B^2). */
 static void flow_renew(flow_t *s, int32_t block)
 {
     flow_zero(s->covariance[block], FLOW_PACKED);
@@ -1017,7 +1017,7 @@ static void flow_renew(flow_t *s, int32_t block)
     }
 }
 
-/* The first sample: the frequencies are those of the start, and nothing is known of them.  O(N D). */
+/* Prepare for the first sample: set the frequencies to their initial values, and P to the prior.  O(N D). */
 static void flow_begin(flow_t *s)
 {
     flow_tune(s);
@@ -1059,7 +1059,7 @@ static inline float flow_miss(float y, float value)
     return y - value;
 }
 
-/* s->error is f(x): limit the label to what counts, and make it y - f(x). */
+/* Clip the label, then turn s->error from f(x) into the residual y - f(x). */
 static void flow_hear(flow_t *s)
 {
     FLOW_LOOP(27)
@@ -1073,12 +1073,12 @@ static void flow_hear(flow_t *s)
     }
 }
 
-/* Add an output's label to its mean square; where the unit is wrong by a factor of two, take another.  O(N).
+/* Add an output's label to its mean square; if the unit is wrong by a factor of two, change it.  O(N).
  *
- * Where labels are not limited, no unit is taken in which the weights were large: quiet labels first have to be
- * learned.
+ * If labels are not clipped, a unit in which the weights would be large is not used: small labels must be learned
+ * first.
  *
- * The weights are in units, and change with the unit: f stays what it is. */
+ * The weights are in units and change with the unit, so f stays the same. */
 static void flow_measure(flow_t *s, int32_t o, float rate)
 {
     const float size = s->y[o] * FLOW_LABEL_UNIT;
@@ -1088,7 +1088,8 @@ static void flow_measure(flow_t *s, int32_t o, float rate)
         const float wanted = flow_sqrt(s->power[o]);
         if ((wanted > (2.0f * s->unit[o])) || ((2.0f * wanted) < s->unit[o])) {
             const float part = flow_ratio(s->unit[o], wanted);
-            /* rare labels count little as long as they outlie: they must not lose the unit that their weights are in */
+            /* rare large labels have little weight while they are outliers: they must not lose the unit that their
+             * weights are in */
             FLOW_LOOP(28)
             for (int32_t i = 0; i < FLOW_FEATURES; i++) {
                 FLOW_TURN(28)
@@ -1100,7 +1101,7 @@ static void flow_measure(flow_t *s, int32_t o, float rate)
     }
 }
 
-/* The labels' noise in parts of the variance of what can be learned: u / (1 - u), u = E |r - k|^2 / E |y - m|^2. */
+/* The labels' noise relative to the variance of what can be learned: u / (1 - u), u = E |r - k|^2 / E |y - m|^2. */
 static float flow_noise(const flow_t *s)
 {
     if ((s->judged < 20) || !(s->label_power > 0.0f)) {
@@ -1120,20 +1121,20 @@ static float flow_noise(const flow_t *s)
     return flow_clipped(flow_ratio(u, known), FLOW_NOISE_LOW, FLOW_NOISE_HIGH);
 }
 
-/* The derivative of f / u for the angle of sinusoid i, which stands at this place of a block. */
+/* The derivative of f / u with respect to the angle of sinusoid i, which is at this place of a block. */
 static float flow_slope(const flow_t *s, int32_t o, int32_t i, int32_t block, int32_t at)
 {
     return (s->b[o][i] * s->h[block][at]) - (s->a[o][i] * s->h[block][at + 1]);
 }
 
-/* n, of which a compiler then knows that it is no large number. */
+/* n, limited to MOST so that the compiler knows that it is not larger. */
 static int32_t flow_few(int32_t n)
 {
     return (n < 65535) ? n : 65535;
 }
 
-/* 1 if n is odd, else 0.  Rows are taken two in a turn; of an odd number the first one goes alone, which is the
- * shortest. */
+/* 1 if n is odd, else 0.  Rows are processed in pairs; if their number is odd, the first one, which is the shortest, is
+ * processed alone. */
 static int32_t flow_odd(int32_t n)
 {
     return n - (2 * flow_floor_shift(n, 1));
@@ -1141,7 +1142,7 @@ static int32_t flow_odd(int32_t n)
 
 /* Write P z to out, for the first n rows and columns of a symmetric P.  O(n^2).
  *
- * Two rows in a turn, so that z and out are read half as often. */
+ * Rows are processed in pairs, so that z and out are read half as often. */
 static void flow_symmetric_times(const float *p, const float *z, float *out, int32_t n)
 {
     const int32_t rows = flow_few(n);
@@ -1206,7 +1207,7 @@ static void flow_retune(flow_t *s, int32_t i, int32_t j, float change)
 
 /* Replace a symmetric P by keep P - share g g' + more I, for the first n rows and columns.  O(n^2 / 2).
  *
- * Two rows in a turn, so that g is read half as often. */
+ * Rows are processed in pairs, so that g is read half as often. */
 static void flow_symmetric_downdate(float *p, const float *g, float share, int32_t n)
 {
     const int32_t rows = flow_few(n);
@@ -1237,10 +1238,10 @@ static void flow_symmetric_downdate(float *p, const float *g, float share, int32
 
 /* P <- lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
  *
- * A diagonal below half of what the prior gives each time, or above the prior, is none: the block begins anew.  Where
- * no element
- * of the diagonal of P - g g' inverse is negative, no element beside it has changed by more than the largest of P's
- * diagonal. */
+ * If a diagonal element is below half of what the prior adds each time, or above the prior, the block is reset.  If no
+ * diagonal element of P - g g' inverse is negative, no other element has changed by more than the largest diagonal
+ * element of
+ * P. */
 static void flow_downdate(flow_t *s, int32_t block, float inverse)
 {
     flow_symmetric_downdate(s->covariance[block], s->g[block], FLOW_FORGETTING * inverse, FLOW_GROUP_SIZE);
@@ -1269,8 +1270,7 @@ static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
         FLOW_TURN(37)
         float more = flow_spread(m, o, block, x);
-        /* only a memory that was overwritten holds such a P: downdate() finds the diagonal, and the block begins anew
-         * */
+        /* only overwritten memory holds such a P: downdate() detects it by the diagonal and resets the block */
         if (!(more >= 0.0f)) {
             m->covariance[block][0] = -flow_prior[0];
             flow_zero(m->g[block], FLOW_GROUP_SIZE);
@@ -1332,7 +1332,7 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     return FLOW_DONE;
 }
 
-/* The square of an error in parts of the label's limit; an outlying label makes it no larger than it can count. */
+/* The square of an error in units of 2^-40 of the label's limit, clipped for outlying labels. */
 static float flow_usual(const flow_t *s, float error, float power, float shock)
 {
     const float size = flow_bounded(error * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
@@ -1346,7 +1346,7 @@ static float flow_usual(const flow_t *s, float error, float power, float shock)
     return square;
 }
 
-/* Judge both by a label: the model, whose rule answered k, and the expert; or what they answered when it was expected.
+/* Judge the model, whose rule answered k, and the expert by a label; a late label judges their kept answers.
  *
  * x: the input as the rule sees it.  O(D) for each output. */
 static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
@@ -1380,7 +1380,7 @@ static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FL
     }
 }
 
-/* The label judges the interval, and the model and the expert: what they answered when it was expected, if it was. */
+/* Judge interval, model and expert by the label; if the label was expected, by the answers kept since then. */
 static void flow_judge_parts(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->verdict <= 1) {
@@ -1441,7 +1441,7 @@ static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLO
             FLOW_LARGEST_POWER);
 }
 
-/* The rule has learned r, within s->most of what it had answered, k: the stages learn, too.  O(D) for each output. */
+/* Update the stages after the rule has learned r, clipped to s->most from its answer k.  O(D) for each output. */
 static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         const float r[FLOW_OUTPUTS], const float k[FLOW_OUTPUTS])
 {
@@ -1456,7 +1456,7 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
         FLOW_TURN(48)
         if ((r[o] >= (k[o] + s->most[o])) || (r[o] <= (k[o] - s->most[o]))) {
             outlying = true;
-            /* the answer may be beyond what a label can be */
+            /* the answer may be outside the range of labels */
             s->learned[o] = flow_bounded(flow_lead(s, x, o) + r[o], FLOW_LABEL_LIMIT);
         }
     }
@@ -1480,7 +1480,7 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     flow_average(s, s->learned);
 }
 
-/* Learn the sample, as the rule sees its input, between the stages of its label. */
+/* Learn a sample, given the input as the rule sees it, and run the stages of its label. */
 static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(51)
@@ -1516,7 +1516,7 @@ static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
     }
 }
 
-/* From here on the expert's units are what the standardiser knows now, or given ones.  O(D). */
+/* Fix the expert's units: the current statistics of the standardiser, or the given scaling.  O(D). */
 static void flow_fix_units(flow_t *s)
 {
     FLOW_LOOP(53)
@@ -1541,10 +1541,9 @@ static void flow_fix_units(flow_t *s)
     s->compared = 1;
 }
 
-/* Bierman's update of D and of U, above its diagonal, for each block; gained = P phi of before.  Returns lambda + phi'P
- * phi.
+/* Bierman's update of D and U for each block; gained = P phi before the update.  Returns lambda + phi'P phi.
  *
- * What all other blocks do not know is noise to a block.  O(D^2), in blocks O(D). */
+ * To a block, the uncertainty of all other blocks is noise.  O(D^2), in blocks O(D). */
 static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
 {
     FLOW_LOOP(56)
@@ -1552,7 +1551,7 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
         FLOW_TURN(56)
         s->gained[j] = flow_in_units(s, x, j);
     }
-    /* f = U' phi in its place, from the last one down */
+    /* f = U' phi replaces phi, from the last element down */
     int32_t begin = 0;
     const int32_t place = FLOW_EXPERT - begin;
     int32_t column = (28 * flow_floor_shift(begin, 3)) + flow_floor_shift(place * (place - 1), 1);
@@ -1576,7 +1575,7 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
     FLOW_LOOP(59)
     for (int32_t j = 0; j < FLOW_EXPERT; j++) {
         FLOW_TURN(59)
-        /* D f replaces f, and what it adds goes to those before */
+        /* D f replaces f, and its part of P phi is added to the elements before */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
         const float before = known;
@@ -1597,13 +1596,13 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
     return known;
 }
 
-/* What the expert should learn of its error. */
+/* The part of its error that the expert should learn. */
 static inline float flow_to_learn(float y, float answer)
 {
     return flow_bounded(y - answer, FLOW_EXPERT_LIMIT);
 }
 
-/* How far from the expert's own answer a label counts in full. */
+/* The distance from the expert's own answer at which a label is clipped. */
 static float flow_farthest_error(const flow_t *s, int32_t o)
 {
     if ((s->compared > 40) && (s->expert_power[o] > 0.0f)) {
@@ -1613,7 +1612,7 @@ static float flow_farthest_error(const flow_t *s, int32_t o)
     return FLOW_EXPERT_LIMIT;
 }
 
-/* The expert learns the labels, limited around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
+/* Train the expert on the labels, clipped around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
 static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS])
 {
     if (s->compared == 0) {
@@ -1664,7 +1663,7 @@ static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
     flow_see(s, x);
     const float gain = flow_try_otherwise(s, x);
     status = flow_follow(s, s->x);
-    /* what the rule refuses changes nothing */
+    /* a refused sample changes nothing */
     if (status >= 0) {
         flow_gather_evidence(s, x, gain);
     }
@@ -1706,14 +1705,15 @@ static bool flow_begun(const flow_t *s)
     return !flow_warms_up(s);
 }
 
-/* From now on the label of x is waited for.  O(D). */
+/* Start to wait for the label of x.  O(D). */
 static void flow_begin_waiting(flow_t *s, const float x[FLOW_DIM])
 {
     s->mark = flow_marked(x);
     s->waited = 1;
 }
 
-/* Keep what the parts of the model answer to an input that the rule sees so.  O(N D) for N frequencies. */
+/* Keep the answers of the model's parts to an input.  seen: the input as the rule sees it.  O(N D) for N frequencies.
+ * */
 static void flow_keep_parts(flow_t *s, const float x[FLOW_DIM], const float seen[FLOW_DIM])
 {
     flow_consult(s, x);
@@ -1761,15 +1761,15 @@ int32_t flow_expect(flow_t *s, const float x[FLOW_DIM])
 
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is, so that it counts as
- * zero.
- * One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
+ * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is subnormal, too: such
+ * an FPU
+ * makes it zero.  One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
 static inline float flow_strained(float part)
 {
     const float subnormal = part * FLOW_SMALLEST;
     const float size = flow_absolute(part) + 1.0f;
     const float nothing = flow_ratio(subnormal, size);
-    /* 1, for there are few bits in part; but the compiler cannot know this */
+    /* this is 1, because part has few bits; but the compiler cannot know this */
     const float unit = size - flow_absolute(part);
     const float rest = (unit * FLOW_CANCELLING) - (unit * 2.0f) + 2.0f;
     return (0.5f * part) + (((subnormal + nothing) * FLOW_MAGNIFIED) + (rest * FLOW_CANCELLED));

@@ -75,16 +75,15 @@ typedef struct {
     float covariance[FLOW_GROUPS][FLOW_PACKED];
     float unit[FLOW_OUTPUTS]; /* u, in 2^-40 of the label's limit */
     float power[FLOW_OUTPUTS]; /* running mean of squared labels, in the same parts */
-    int32_t counted; /* number of labels behind that mean, at most its horizon */
-    /* What surrounds the rule. */
+    int32_t counted; /* number of labels in that mean, at most its horizon */
+    /* The memory of the stages. */
     /* running mean and variance of each input: within the limit and its square, with room for rounding */
     float mean[FLOW_DIM];
     float variance[FLOW_DIM];
     float scale[FLOW_DIM]; /* 1 / standard deviation of each input */
-    /* 0, or 1, 3, 7 ... after outlying samples in a row: so much further an input may be to count in full */
-    float shock;
+    float shock; /* 0, or 1, 3, 7 ... after consecutive outlying samples: how much further away inputs are clipped */
     float held_input[FLOW_DIM]; /* the latest value of each input that was not outlying, standardised */
-    /* from -1 to 1: how much smaller errors are lately when an outlying input is taken for its held value, not for its
+    /* from -1 to 1: how much smaller recent errors are if an outlying input is replaced by its held value, not by its
      * limit */
     float evidence[FLOW_DIM];
     float center[FLOW_OUTPUTS]; /* running mean of the labels */
@@ -93,50 +92,50 @@ typedef struct {
     float strength[FLOW_OUTPUTS]; /* running mean of k k */
     float left_power[FLOW_OUTPUTS]; /* running mean of (r - k)^2 */
     float label_power; /* running mean of |y - m|^2 */
-    float label_shock; /* as shock, of labels */
-    int32_t observed; /* number of samples behind these statistics, at most the horizon */
-    int32_t averaged; /* number of labels behind that mean, at most its horizon */
-    int32_t judged; /* number of labels behind these means, at most their horizon */
-    int32_t answers_judged; /* the same of answers that were judged, for the gain: fewer, where labels come late */
+    float label_shock; /* as shock, for labels */
+    int32_t observed; /* number of samples in these statistics, at most the horizon */
+    int32_t averaged; /* number of labels in that mean, at most its horizon */
+    int32_t judged; /* number of labels in these means, at most their horizon */
+    int32_t answers_judged; /* the same for answers that were judged, for the gain: fewer if labels come late */
     int32_t frozen; /* 1: learning is switched off */
-    /* What the linear expert has learned, and how right both have been. */
+    /* What the linear expert has learned, and how accurate expert and model have been. */
     float expert_offset[FLOW_DIM]; /* number that is subtracted from each input */
     float expert_scale[FLOW_DIM]; /* factor of each input, after the offset was subtracted */
     float expert_center[FLOW_OUTPUTS]; /* number that is subtracted from the labels */
-    /* weights of the inputs, of the constant 1, and of the labels that were known last */
+    /* weights of the inputs, of the constant 1, and of the latest known labels */
     float expert_weights[FLOW_OUTPUTS][FLOW_EXPERT];
     float pivots[FLOW_EXPERT]; /* D */
     float factor[((FLOW_EXPERT * (FLOW_EXPERT - 1)) / 2)]; /* U above its diagonal, column by column */
     float model_power[FLOW_OUTPUTS]; /* running mean of the model's squared errors */
-    float expert_power[FLOW_OUTPUTS]; /* the same of the expert */
-    float expert_shock; /* 0, or 1, 3, 7 ... after labels in a row far from the expert's answer */
-    /* 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their
-     * horizon */
+    float expert_power[FLOW_OUTPUTS]; /* the same for the expert */
+    float expert_shock; /* 0, or 1, 3, 7 ... after consecutive labels far from the expert's answer */
+    /* 0: the units are not fixed; else 1 + the number of labels in these means, at most 1 + their horizon */
     int32_t compared;
-    /* An answer whose label has not come. */
+    /* An answer whose label has not come yet. */
     float mark; /* of its sample */
     float given_value[FLOW_OUTPUTS]; /* what the rule answered */
     float given_lead[FLOW_OUTPUTS]; /* what was added to it */
     float given_expert[FLOW_OUTPUTS]; /* what the linear expert answered */
-    int32_t longest_wait; /* 0: labels come at once; else calls that an answer waits for its label */
+    int32_t longest_wait; /* 0: labels come at once; else the number of calls that an answer waits for its label */
     int32_t waited; /* calls since the answer was given; 0: none waits */
-    int32_t last_wait; /* how many calls the last one waited */
+    int32_t last_wait; /* how many calls the last answer waited */
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
     float x[FLOW_DIM]; /* the input as the rule sees it */
     float other[FLOW_DIM]; /* the same with the other choice for outlying inputs */
     float y[FLOW_OUTPUTS]; /* what f(x) should be */
-    float label[FLOW_OUTPUTS]; /* the label before the stages took their part off */
+    float label[FLOW_OUTPUTS]; /* the label before the stages subtracted their parts */
     float value[FLOW_OUTPUTS]; /* f(x) before the sample was learned */
-    float most[FLOW_OUTPUTS]; /* how far from that value a label counts in full */
-    float learned[FLOW_OUTPUTS]; /* the label, as far as it counts */
-    float error[FLOW_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
+    float most[FLOW_OUTPUTS]; /* how far from that value a label is clipped */
+    float learned[FLOW_OUTPUTS]; /* the label after clipping */
+    float error[FLOW_OUTPUTS]; /* f(x); after hear(), y - f(x) */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     float expert_answer[FLOW_OUTPUTS]; /* what the expert answered before it learned */
-    float gained[FLOW_EXPERT]; /* P phi, for phi the input in the expert's units, the constant 1, and such labels */
+    /* P phi, where phi is the input in the expert's units, the constant 1, and these labels */
+    float gained[FLOW_EXPERT];
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     int32_t verdict; /* what the label judges */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
-    /* derivatives of f / u for each block: of each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
+    /* derivatives of f / u for each block: for each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
      * */
     float h[FLOW_GROUPS][FLOW_GROUP_SIZE];
     float g[FLOW_GROUPS][FLOW_GROUP_SIZE]; /* P h of each block */
@@ -166,13 +165,13 @@ int32_t flow_predict(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS]);
  * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
 int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y);
 
-/* Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing. */
+/* Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing. */
 int32_t flow_freeze(flow_t *s, int32_t frozen);
 
-/* The label of x will come later: the answer to x that the model gives now is judged by it then.  O(N D) for N
- * frequencies.
+/* Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(N D)
+ * for N frequencies.
  *
- * One answer waits at a time; of others this is O(1).
+ * One answer waits at a time; until then, other calls take O(1).
  * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
 int32_t flow_expect(flow_t *s, const float x[FLOW_DIM]);
 

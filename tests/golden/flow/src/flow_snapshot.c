@@ -270,7 +270,7 @@ static bool flow_snapshot_all_zero(flow_stored_t *stored, uint32_t a, int32_t n)
 static bool flow_snapshot_keeps(flow_stored_t *stored)
 {
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
-        /* a unit is none, or the root of a power that counts */
+        /* a unit is zero, or the root of a power above POWER_LEAST */
         const float unit = flow_stored_real(stored, FLOW_PLACE(unit), o);
         if (unit != 0.0f) {
             if (!((unit * unit) > (0.5f * FLOW_POWER_LEAST))) {
@@ -298,7 +298,7 @@ static bool flow_snapshot_keeps(flow_stored_t *stored)
     return true;
 }
 
-/* Whether learning could have led to this expert: its units are what a standardiser can know.  O(D^2). */
+/* Whether learning could have led to this expert: its units must be possible for the standardiser.  O(D^2). */
 static bool flow_snapshot_valid_expert(flow_stored_t *stored)
 {
     if (flow_stored_count(stored, FLOW_PLACE(compared), 0) == 0) {
@@ -323,7 +323,7 @@ static bool flow_snapshot_valid_expert(flow_stored_t *stored)
     return true;
 }
 
-/* 1 / standard deviation.  A constant input has none, and stays zero. */
+/* 1 / standard deviation.  A constant input stays zero. */
 static inline float flow_snapshot_scale_of(float variance)
 {
     return 1.0f / flow_snapshot_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);
@@ -344,7 +344,7 @@ static bool flow_snapshot_valid_inputs(flow_stored_t *stored)
     return true;
 }
 
-/* Whether samples within their limits can have led to these stages, and the rule waited for them.
+/* Whether samples within their limits could have led to these stages, and the rule waited for the warm-up.
  *
  * blank: whether the rule has learned nothing yet.  O(D) for each output. */
 static bool flow_snapshot_valid_stages(flow_stored_t *stored, bool blank)
@@ -358,7 +358,7 @@ static bool flow_snapshot_valid_stages(flow_stored_t *stored, bool blank)
     return true;
 }
 
-/* Whether learning could have led to this state, beyond what the fields' ranges say. */
+/* Whether learning could have led to this state, beyond the ranges of the fields. */
 static bool flow_snapshot_valid(flow_stored_t *stored)
 {
     if (!flow_snapshot_keeps(stored)) {

@@ -69,20 +69,20 @@ LEVEL_ASSERT(place_of_g, offsetof(level_t, g) == 816u);
 #define LEVEL_MEAN_MOST 335544320
 #define LEVEL_MEAN_PACE 11 /* the mean reaches back 2^mean_pace samples */
 #define LEVEL_MEAN_SHIFT 6 /* ... which is 2 to this power */
-#define LEVEL_NOISE 104858 /* R, if it is not, or as long as it is not */
+#define LEVEL_NOISE 104858 /* R, if or as long as it is not estimated */
 #define LEVEL_NOISE_LEAST 10486
 #define LEVEL_NOISE_MOST 3145728
 #define LEVEL_OCTAVE 12 /* a converted input of 2 to this power is sigma */
 #define LEVEL_REST_MOST 20971520 /* largest |y| that is left for the model */
-#define LEVEL_SHRINKS 14 /* a sample takes 2 to minus this power of the weights away */
+#define LEVEL_SHRINKS 14 /* each sample reduces the weights by 2 to minus this power of them */
 #define LEVEL_SLOPE_ETA 41943 /* learning rate of the linear part, times 2^16 and a power of two */
 #define LEVEL_SLOPE_MOST 1073741823
-#define LEVEL_SLOPE_SHIFT 9 /* ... which, and what slopes are measured in, takes this many places */
+#define LEVEL_SLOPE_SHIFT 9 /* ... the places that this power and the slopes' unit take */
 #define LEVEL_SLOPE_STEP 103813 /* largest change of a slope for an input of one unit */
-#define LEVEL_SLOPE_UNIT 16777216 /* the square of an input of 1, beside which inputs are normalised */
+#define LEVEL_SLOPE_UNIT 16777216 /* the square of an input of 1, which is added to |x|^2 to normalise */
 #define LEVEL_TUNED_MOST 1073741823 /* largest frequency */
 #define LEVEL_TURNED 41722 /* a frequency of 1 / sigma, divided by a power of two; an output's share of it */
-#define LEVEL_TURNED_PLACES 26 /* ... which, and 16 */
+#define LEVEL_TURNED_PLACES 26 /* ... with this exponent, less 16 */
 #define LEVEL_UNIT_LEAST 12 /* log2 of the smallest unit */
 #define LEVEL_WEIGHT_MOST 134217728 /* largest |a| and |b| */
 
@@ -126,7 +126,7 @@ const LEVEL_FLASH int32_t level_prior[LEVEL_GROUP_SIZE] LEVEL_CONST = {
     134217728, 107374182, 107374182, 134217728, 134217728, 107374182, 107374182
 };
 
-/* 2^shift / 2, and what center lost when it became a count */
+/* 2^shift / 2, plus the rounding error of center */
 static const LEVEL_FLASH int32_t level_rounding[LEVEL_SCALES] LEVEL_CONST = {
     16384
 };
@@ -228,7 +228,7 @@ uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 
 /* z = (x - center) factor / 2^shift, rounded.  O(D).
  *
- * Returns whether every input is within its limit; otherwise z is of no use. */
+ * Returns whether every input is within its limit.  If not, z must not be used. */
 static bool level_converted(const int16_t x[LEVEL_DIM], int16_t z[LEVEL_DIM])
 {
     LEVEL_LOOP(1)
@@ -244,7 +244,7 @@ static bool level_converted(const int16_t x[LEVEL_DIM], int16_t z[LEVEL_DIM])
     return true;
 }
 
-/* Why nothing can be done with the input, below 0; DONE if it can. */
+/* The reason to refuse the input, below 0; DONE if there is none. */
 static int32_t level_refusal(level_t *s, const int16_t x[LEVEL_DIM])
 {
     if (!level_converted(x, s->x)) {
@@ -253,13 +253,13 @@ static int32_t level_refusal(level_t *s, const int16_t x[LEVEL_DIM])
     return LEVEL_DONE;
 }
 
-/* The number, kept within limits. */
+/* a, clipped to low and high. */
 static int32_t level_clip(int32_t a, int32_t low, int32_t high)
 {
     return (a < low) ? low : ((a > high) ? high : a);
 }
 
-/* The sine of an angle of which 2^32 are a turn, in units of 1 / ONE.  Error: 7e-5. */
+/* The sine of an angle in units of 2^-32 turns; in units of 1 / ONE.  Error: 7e-5. */
 static int32_t level_sine(uint32_t angle)
 {
     uint32_t rest = angle & 1073741823u;
@@ -303,7 +303,7 @@ static int32_t level_times(int32_t a, int32_t x)
     return (x > 0) ? level_part_of(a, x) : -level_part_of(a, -x);
 }
 
-/* A weight from memory, which may be overwritten. */
+/* A weight, clipped to its limit: memory may have been overwritten. */
 static int32_t level_sound(int32_t a)
 {
     return level_clip(a, -LEVEL_WEIGHT_MOST, LEVEL_WEIGHT_MOST);
@@ -312,7 +312,7 @@ static int32_t level_sound(int32_t a)
 /* The sum of the waves, after turn().  O(N). */
 static int32_t level_sum_of(const level_t *s, int32_t o)
 {
-    /* modulo 2^32: whatever lies in memory that is no model, adding it up is defined */
+    /* modulo 2^32: the sum is defined even if memory was overwritten */
     uint32_t total = level_word(0);
     LEVEL_LOOP(4)
     for (int32_t i = 0; i < LEVEL_FEATURES; i++) {
@@ -340,7 +340,7 @@ static int32_t level_label_mean(const level_t *s, int32_t o)
     return level_clip(s->mean[o], -LEVEL_MEAN_MOST, LEVEL_MEAN_MOST);
 }
 
-/* w'x / 2^16, for weights within a limit: memory may have been overwritten.  O(D). */
+/* w'x / 2^16, with weights clipped to a limit: memory may have been overwritten.  O(D). */
 static int32_t level_weighted_sum(const int32_t *w, const int16_t x[LEVEL_DIM])
 {
     int32_t total = 0;
@@ -367,7 +367,7 @@ static int32_t level_lead(const level_t *s, const int16_t x[LEVEL_DIM], int32_t 
     return total;
 }
 
-/* What the model's answer leads to, without limits. */
+/* The prediction that the model's answer leads to, before clipping. */
 static int32_t level_staged(const level_t *s, const int16_t x[LEVEL_DIM], int32_t value, int32_t o)
 {
     int32_t y = value;
@@ -377,7 +377,7 @@ static int32_t level_staged(const level_t *s, const int16_t x[LEVEL_DIM], int32_
     return y + level_lead(s, x, o);
 }
 
-/* y = f(x), with what the stages of labels do.  s->x is the input. */
+/* y = f(x), after the stages of labels.  s->x is the input. */
 static void level_respond(level_t *s, int32_t y[LEVEL_OUTPUTS])
 {
     level_answer(s, s->x, s->error);
@@ -398,7 +398,7 @@ int32_t level_predict(level_t *s, const int16_t x[LEVEL_DIM], int32_t y[LEVEL_OU
     return LEVEL_DONE;
 }
 
-/* A number by which a sample is known again: a sum over its inputs.  O(D). */
+/* A hash of the inputs, by which a sample is recognised.  O(D). */
 static int32_t level_marked(const int16_t x[LEVEL_DIM])
 {
     uint32_t total = level_word(0);
@@ -428,8 +428,8 @@ static int32_t level_judged_by(const level_t *s, int32_t mark)
     return (s->last_wait > 0) ? 1 : 3;
 }
 
-/* One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made
- * of the last wait. */
+/* Count one more call while an answer waits.  After too many, it is dropped; the next one may wait longer, and the last
+ * delay is reduced. */
 static void level_wait_on(level_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -444,7 +444,7 @@ static void level_wait_on(level_t *s)
     }
 }
 
-/* The label was learned: the answer that it judged waits no more. */
+/* Release the waiting answer that the learned label has judged. */
 static void level_settle_pending(level_t *s)
 {
     if ((s->verdict == 1) || (s->verdict == 3)) {
@@ -460,7 +460,7 @@ static void level_settle_pending(level_t *s)
     }
 }
 
-/* What of the labels is left for the rule to learn. */
+/* Write to r what is left of the labels y for the rule to learn. */
 static void level_remain(const level_t *s, const int16_t x[LEVEL_DIM], const int32_t y[LEVEL_OUTPUTS],
         int32_t r[LEVEL_OUTPUTS])
 {
@@ -478,7 +478,7 @@ static void level_remain(const level_t *s, const int16_t x[LEVEL_DIM], const int
     }
 }
 
-/* P is the prior.  O(N B). */
+/* Reset P to the prior.  O(N B). */
 static void level_renew(level_t *s)
 {
     LEVEL_LOOP(10)
@@ -499,7 +499,7 @@ static void level_renew(level_t *s)
     }
 }
 
-/* The first sample: the frequencies are those of the start, and nothing is known of them.  O(N B). */
+/* Before the first sample, set the frequencies to those of the start, and P to the prior.  O(N B). */
 static void level_begin(level_t *s)
 {
     LEVEL_LOOP(13)
@@ -514,7 +514,7 @@ static void level_begin(level_t *s)
     level_renew(s);
 }
 
-/* s->error is f(x): make it y - f(x). */
+/* Replace f(x) in s->error by y - f(x). */
 static void level_hear(level_t *s)
 {
     LEVEL_LOOP(15)
@@ -584,13 +584,13 @@ static void level_follow_error(level_t *s, int32_t o)
     s->left[o] = level_clip(moved, 0, LEVEL_LEVEL_MOST);
 }
 
-/* a / 2^k, to the nearest whole number, k from 0 to 31: what is rounded down in each sample would add up. */
+/* a / 2^k, rounded to the nearest integer, for k from 0 to 31.  Rounding down would add up over many samples. */
 static int32_t level_nearest_shift(int32_t a, int32_t k)
 {
     return (k > 0) ? level_floor_shift(level_floor_shift(a, k - 1) + 1, 1) : a;
 }
 
-/* The derivative of f / u for the angle of wave i, in units of 2^-BEND. */
+/* The derivative of f / u with respect to the angle of wave i, in units of 2^-BEND. */
 static int32_t level_slope(const level_t *s, int32_t o, int32_t i, int32_t unit)
 {
     const int32_t bend = level_times(level_sound(s->b[o][i]), 2 * (int32_t)s->c[i])
@@ -598,7 +598,7 @@ static int32_t level_slope(const level_t *s, int32_t o, int32_t i, int32_t unit)
     return level_clip(level_nearest_shift(bend, unit - 12), -32767, 32767);
 }
 
-/* s->h = s->wide / 2^k.  Returns k, with which the sum of |h_i| is below 2^16.  O(B). */
+/* s->h = s->wide / 2^k.  Returns k, for which the sum of |h_i| is below 2^16.  O(B). */
 static int32_t level_condense(level_t *s)
 {
     int32_t total = 0;
@@ -616,7 +616,7 @@ static int32_t level_condense(level_t *s)
     }
     /* rounding adds less than a 32nd */
     total += level_floor_shift(total, 5);
-    /* and the largest has 15 bits */
+    /* the largest element is to have 15 bits */
     const int32_t reach = (total > (2 * most)) ? total : (2 * most);
     const int32_t coarse = level_clip(level_places(level_word(reach)) - 15, 0, 15);
     LEVEL_LOOP(18)
@@ -632,7 +632,7 @@ static int32_t level_condense(level_t *s)
     return coarse;
 }
 
-/* s->h: the derivatives of f / u, in units of 2^-(12 - k).  Returns k, with which the sum of |h_i| is below 2^16.  O(N
+/* s->h: the derivatives of f / u, in units of 2^-(12 - k).  Returns k, for which the sum of |h_i| is below 2^16.  O(N
  * D). */
 static int32_t level_derive(level_t *s, int32_t o, int32_t unit, const int16_t x[LEVEL_DIM])
 {
@@ -658,14 +658,14 @@ static int32_t level_derive(level_t *s, int32_t o, int32_t unit, const int16_t x
     return level_condense(s);
 }
 
-/* p h / 2^16; of p the upper 16 bits alone, if these are enough. */
+/* p h / 2^16, from the upper 16 bits of p alone if these are enough. */
 static uint32_t level_product_of(int32_t p, int32_t h)
 {
     return level_word(level_floor_shift(p, 16) * h);
 }
 
-/* s->wide = P h, in units of 2^-(11 + k) those of h.  Returns k: the largest of P's diagonal has 14 bits if multiplied
- * by 2^(k - 16).  O(N B). */
+/* s->wide = P h, in units of 2^-(11 + k) times those of h.  Returns k: P's largest diagonal element, times 2^(k - 16),
+ * has 14 bits.  O(N B). */
 static int32_t level_spread(level_t *s)
 {
     int32_t most = 1;
@@ -684,7 +684,7 @@ static int32_t level_spread(level_t *s)
     LEVEL_LOOP(25)
     for (int32_t block = 0; block < LEVEL_GROUPS; block++) {
         LEVEL_TURN(25)
-        /* P's upper bits are rounded down, by a half in the mean */
+        /* P's upper bits are rounded down, by 1/2 on average */
         int32_t rounded = 0;
         LEVEL_LOOP(26)
         for (int32_t i = 0; i < LEVEL_GROUP_SIZE; i++) {
@@ -713,7 +713,7 @@ static int32_t level_spread(level_t *s)
     return lift;
 }
 
-/* s->g = s->wide / 2^k, so that its largest number has 15 bits.  Returns k.  O(N). */
+/* s->g = s->wide / 2^k, so that its largest element has 15 bits.  Returns k.  O(N). */
 static int32_t level_shorten(level_t *s)
 {
     int32_t most = 0;
@@ -757,7 +757,7 @@ static int32_t level_make_gain(level_t *s, int32_t known, int32_t fine, int32_t 
         }
     }
     const int32_t more = level_clip(level_as_signed(total), 0, 2147483647);
-    /* R in the unit of h'g, or both in a coarser one, so that their sum has 32 bits */
+    /* R in the unit of h'g, or both in a coarser one, so that their sum fits in 32 bits */
     const int32_t finer = known + fine - 20;
     const int32_t lift = level_clip(finer, 0, level_clip(29 - level_places(level_word(noise)), 0, 31));
     const uint32_t whole = level_word(level_floor_shift(more, level_clip(finer - lift, 0, 31)))
@@ -780,13 +780,13 @@ static int32_t level_make_gain(level_t *s, int32_t known, int32_t fine, int32_t 
     return 14 + digits + known - unit_places;
 }
 
-/* R: the labels' noise in parts of the variance of what can be learned, u / (1 - u) for u = E|y - f|^2 / E|y|^2. */
+/* R: the labels' noise relative to the variance that can be learned, u / (1 - u) for u = E|y - f|^2 / E|y|^2. */
 static int32_t level_noise_of(const level_t *s, int32_t o)
 {
     if (s->counted < 20) {
         return LEVEL_NOISE;
     }
-    /* both means by the same power of two, so that their squares have 30 bits */
+    /* divide both means by the same power of two, so that their squares have 30 bits */
     const int32_t level = level_clip(s->level[o], 0, LEVEL_LEVEL_MOST);
     const int32_t shift = level_clip(level_places(level_word(level)) - 14, 0, 31);
     const int32_t whole = level_clip(level_floor_shift(level, shift), 0, 32767) + 1;
@@ -798,7 +798,7 @@ static int32_t level_noise_of(const level_t *s, int32_t o)
     return level_clip(level_clip(part, 0, 1048576) * 32, LEVEL_NOISE_LEAST, LEVEL_NOISE_MOST);
 }
 
-/* A weight after a step; a little of it is taken away. */
+/* A weight after a step and a little shrinkage. */
 static int32_t level_move(int32_t a, int32_t t, int32_t step, int32_t shift)
 {
     const int32_t before = level_sound(a);
@@ -809,7 +809,7 @@ static int32_t level_move(int32_t a, int32_t t, int32_t step, int32_t shift)
 /* Move weights and frequencies by t e, for t in units of 2^-scale.  O(N D). */
 static void level_advance(level_t *s, int32_t o, int32_t unit, int32_t scale)
 {
-    /* an outlying error counts as one of 4 u */
+    /* errors are clipped to 4 u */
     const int32_t most = (int32_t)(level_word(4) << level_clip(unit, 0, 28));
     const int32_t error = level_clip(s->error[o], -most, most);
     const int32_t coarse = level_clip(level_places(level_word(level_size(error))) - 14, 0, 31);
@@ -842,7 +842,8 @@ static void level_advance(level_t *s, int32_t o, int32_t unit, int32_t scale)
 
 /* P <- lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
  *
- * A diagonal below half of what the prior gives each time, or above the prior, is none: the filter begins anew. */
+ * If a diagonal element is below half of the prior's share in each sample, or above 1.5 priors, the filter starts
+ * again. */
 static void level_downdate(level_t *s, int32_t shift)
 {
     const int32_t half = (int32_t)(level_word(1) << shift >> 1);
@@ -895,7 +896,7 @@ static void level_filter_output(level_t *s, int32_t o, int32_t unit, const int16
 /* Learn that f(x) should be s->y.  Returns DONE. */
 static int32_t level_learn(level_t *s, const int16_t x[LEVEL_DIM])
 {
-    /* the first label is the mean that is taken off: the size of others is not known */
+    /* the first label becomes the mean that is subtracted: the size of the rest is not known yet */
     const bool waits = s->count == 0;
     if ((s->counted == 0) && !waits) {
         level_begin(s);
@@ -931,7 +932,7 @@ static void level_follow_gain(level_t *s, int32_t rest, int32_t value, int32_t o
     square += level_floor_shift((said * said) - square, 8);
     s->agreement[o] = level_clip(agreement, -268402689, 268402689);
     s->square[o] = level_clip(square, 0, 268402689);
-    /* both by the same power of two, so that their quotient can be computed */
+    /* divide both by the same power of two, so that their quotient can be computed */
     const int32_t bits = level_places(level_word(s->square[o]));
     const int32_t shift = (bits > 14) ? (bits - 14) : 0;
     const int32_t over = level_floor_shift((s->agreement[o] > 0) ? s->agreement[o] : 0, shift);
@@ -956,7 +957,7 @@ static uint32_t level_square_norm(const int16_t a[LEVEL_DIM])
     return total;
 }
 
-/* w + step x, within a limit.  O(D). */
+/* w + step x, clipped to a limit.  O(D). */
 static void level_move_weights(int32_t *w, const int16_t x[LEVEL_DIM], int32_t step)
 {
     LEVEL_LOOP(45)
@@ -985,7 +986,7 @@ static void level_follow_mean(level_t *s, int32_t y, int32_t o)
     s->mean[o] = level_clip(moved, -LEVEL_MEAN_MOST, LEVEL_MEAN_MOST);
 }
 
-/* Let the stages learn from a sample's labels, what was left of them, and what the rule said. */
+/* Let the stages learn from a sample's labels y, their residuals r, and the rule's answers k. */
 static void level_conclude(level_t *s, const int16_t x[LEVEL_DIM], const int32_t y[LEVEL_OUTPUTS],
         const int32_t r[LEVEL_OUTPUTS], const int32_t k[LEVEL_OUTPUTS])
 {
@@ -1016,7 +1017,7 @@ static void level_conclude(level_t *s, const int16_t x[LEVEL_DIM], const int32_t
     }
 }
 
-/* Learn the sample, as the rule sees its input, between the stages of its label. */
+/* Learn a sample, given the input as the rule sees it, and run the stages of its label. */
 static int32_t level_follow(level_t *s, const int16_t x[LEVEL_DIM])
 {
     LEVEL_LOOP(47)
@@ -1066,14 +1067,14 @@ int32_t level_freeze(level_t *s, int32_t frozen)
     return LEVEL_DONE;
 }
 
-/* From now on the label of x is waited for.  O(D). */
+/* Start to wait for the label of x.  O(D). */
 static void level_begin_waiting(level_t *s, const int16_t x[LEVEL_DIM])
 {
     s->mark = level_marked(x);
     s->waited = 1;
 }
 
-/* Keep what the rule answers, until the label of x comes.  O(N D) for N frequencies. */
+/* Keep the rule's answer until the label of x arrives.  O(N D) for N frequencies. */
 static void level_keep_answer(level_t *s, const int16_t x[LEVEL_DIM])
 {
     level_begin_waiting(s, x);
@@ -1106,7 +1107,7 @@ int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM])
     return LEVEL_DONE;
 }
 
-/* The same in whole numbers.  center: at most 2^29 from zero; size: from 0 to 2^30. */
+/* The same in integers.  center: at most 2^29 from zero; size: from 0 to 2^30. */
 static int32_t level_made_up_count(int32_t center, int32_t size, int32_t halvings, int32_t seed)
 {
     const int32_t middle = ((center > -536870912) && (center < 536870912)) ? center : 0;

@@ -68,42 +68,43 @@ typedef struct {
     int32_t a[LEVEL_OUTPUTS][LEVEL_FEATURES];
     int32_t b[LEVEL_OUTPUTS][LEVEL_FEATURES];
     int32_t level[LEVEL_OUTPUTS]; /* running mean of |y|, times level_factor */
-    int32_t counted; /* number of labels behind that mean, at most its horizon */
-    /* How well the numbers that are learned are known. */
+    int32_t counted; /* number of labels in that mean, at most its horizon */
+    /* Uncertainty of the numbers that are learned. */
     int32_t covariance[LEVEL_GROUPS][LEVEL_PACKED]; /* P of each block, row by row up to the diagonal */
-    /* Frequencies have 32 bits here.  A block of P is one of units: a unit has a row for a, one for b, and one for each
-     * input. */
+    /* Frequencies have 32 bits here.  A block of P covers some units, each with a row for a, one for b, and one for
+     * each input. */
     int32_t tuned[LEVEL_FEATURES][LEVEL_DIM]; /* w, in units of 2^-(32 + fine) turns */
     int32_t left[LEVEL_OUTPUTS]; /* running mean of |y - f(x)|, times level_factor */
-    /* What the stages have learned.  Numbers are limited where they are read, too: memory may have been overwritten. */
+    /* What the stages have learned.  Numbers are also clipped when they are read, because memory may have been
+     * overwritten. */
     int32_t mean[LEVEL_OUTPUTS]; /* running mean of the label, times mean_factor */
     int32_t slope[LEVEL_OUTPUTS][LEVEL_DIM]; /* the linear part, in units of 2^-16 */
-    int32_t agreement[LEVEL_OUTPUTS]; /* running mean of (what was left) (what the model said) */
-    int32_t square[LEVEL_OUTPUTS]; /* running mean of (what the model said)^2 */
+    int32_t agreement[LEVEL_OUTPUTS]; /* running mean of (residual label) (model's answer) */
+    int32_t square[LEVEL_OUTPUTS]; /* running mean of (model's answer)^2 */
     int32_t gain[LEVEL_OUTPUTS]; /* what the model's answer is multiplied by, in units of 1 / ONE */
-    int32_t count; /* samples that were learned */
+    int32_t count; /* number of samples learned */
     int32_t pace; /* the label's mean moves by 2^-pace of the difference */
     uint8_t frozen; /* 1: learning is switched off */
     uint8_t reserved_int16stages[3]; /* always zero: keeps the size a multiple of the largest member */
-    /* An answer whose label has not come; see ``pykernel.algorithms.pending``. */
+    /* An answer whose label has not arrived; see ``pykernel.algorithms.pending``. */
     int32_t longest_wait;
     int32_t waited;
     int32_t last_wait;
     int32_t mark;
     int32_t given_value[LEVEL_OUTPUTS];
     int32_t given_lead[LEVEL_OUTPUTS];
-    /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
+    /* The sample that is learned.  Every call recomputes it; it may start as zeros. */
     int32_t y[LEVEL_OUTPUTS]; /* what f(x) should be */
-    int32_t label[LEVEL_OUTPUTS]; /* the label before the stages took their part off */
+    int32_t label[LEVEL_OUTPUTS]; /* the label before the stages subtract their part */
     int32_t value[LEVEL_OUTPUTS]; /* f(x) before the sample was learned */
-    int32_t error[LEVEL_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
+    int32_t error[LEVEL_OUTPUTS]; /* f(x); after hear(), y - f(x) */
     int16_t x[LEVEL_DIM]; /* the converted input */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     int32_t verdict; /* what the label judges */
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     int16_t c[LEVEL_FEATURES]; /* cosine of each angle */
     int16_t s[LEVEL_FEATURES]; /* sine of each angle */
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     int32_t wide[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* h, then g, in 32 bits */
     int16_t h[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* derivatives of f; then t = g / s */
     int16_t g[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* P h */
@@ -133,13 +134,13 @@ int32_t level_predict(level_t *s, const int16_t x[LEVEL_DIM], int32_t y[LEVEL_OU
  * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
 int32_t level_update(level_t *s, const int16_t x[LEVEL_DIM], int32_t y);
 
-/* Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing. */
+/* Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing. */
 int32_t level_freeze(level_t *s, int32_t frozen);
 
-/* The label of x will come later: the answer to x that the model gives now is judged by it then.  O(N D) for N
- * frequencies.
+/* Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(N D)
+ * for N frequencies.
  *
- * One answer waits at a time; of others this is O(1).
+ * One answer waits at a time; until then, other calls take O(1).
  * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
 int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM]);
 

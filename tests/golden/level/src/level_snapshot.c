@@ -132,14 +132,13 @@ static int32_t level_snapshot_size(int32_t a)
     return (a < 0) ? -a : a;
 }
 
-/* The number, kept within limits. */
+/* a, clipped to low and high. */
 static int32_t level_snapshot_clip(int32_t a)
 {
     return (a < -2147483647) ? -2147483647 : ((a > 2147483647) ? 2147483647 : a);
 }
 
-/* Whether learning could have led to P: its diagonal is within its bounds, and no other number is beyond it.  O(N B).
- * */
+/* Whether learning could have led to P: all elements are within their bounds.  O(N B). */
 static bool level_snapshot_keeps_covariance(level_stored_t *stored, bool begun)
 {
     for (int32_t block = 0; block < LEVEL_GROUPS; block++) {
@@ -164,7 +163,7 @@ static bool level_snapshot_keeps_covariance(level_stored_t *stored, bool begun)
     return true;
 }
 
-/* Whether learning could have led to this state: before the first sample nothing is known.  O(N B). */
+/* Whether learning could have led to this state: before the first sample, weights and levels are zero.  O(N B). */
 static bool level_snapshot_keeps(level_stored_t *stored)
 {
     for (int32_t o = 0; o < LEVEL_OUTPUTS; o++) {
@@ -181,7 +180,7 @@ static bool level_snapshot_keeps(level_stored_t *stored)
     return level_snapshot_keeps_covariance(stored, level_stored_count(stored, LEVEL_PLACE(counted), 0) > 0);
 }
 
-/* Whether learning could have led to this state, beyond what the fields' ranges say. */
+/* Whether learning could have led to this state, beyond the ranges of the fields. */
 static bool level_snapshot_valid(level_stored_t *stored)
 {
     if (!level_snapshot_keeps(stored)) {

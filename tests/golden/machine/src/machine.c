@@ -126,8 +126,7 @@ MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 964u);
 #define MACHINE_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */
 #define MACHINE_INVERSE_WIDTH 1.1785504f /* 1 / sigma */
 #define MACHINE_LINEAR_SHARE 1.6667219f /* sqrt(D) / sigma */
-/* how much of the weights a sample leaves: with P, they go back to what they were before the first one */
-#define MACHINE_SHRINK 1.0f
+#define MACHINE_SHRINK 1.0f /* factor of the weights at each sample: like P, they decay towards their prior */
 #define MACHINE_TURNS 0.18757212f /* 1 / (2 pi sigma) */
 
 /* Constants of the algorithms. */
@@ -393,7 +392,7 @@ static uint32_t machine_arithmetic(void)
     return machine_crc32(0u, (const unsigned char *)v.sums, (uint32_t)sizeof(v.sums));
 }
 
-/* The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ. */
+/* The quotient; 0 if it is subnormal or nearly so, because the libraries of CPUs without an FPU differ there. */
 static MACHINE_INLINE float machine_ratio(float dividend, float divisor)
 {
     const float value = dividend / divisor;
@@ -418,7 +417,7 @@ static bool machine_acceptable(const float x[MACHINE_DIM])
     return true;
 }
 
-/* Why nothing can be done with the input, below 0; DONE if it can. */
+/* The reason to refuse the input, below 0; DONE if there is none. */
 static MACHINE_INLINE int32_t machine_refusal(const float x[MACHINE_DIM])
 {
     if (!machine_acceptable(x)) {
@@ -427,7 +426,7 @@ static MACHINE_INLINE int32_t machine_refusal(const float x[MACHINE_DIM])
     return MACHINE_DONE;
 }
 
-/* x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done. */
+/* x, limited to the range from -most to most.  NaN gives -most.  One comparison if x is within the range. */
 static MACHINE_INLINE float machine_bounded(float x, float most)
 {
     if (machine_absolute(x) <= most) {
@@ -474,7 +473,7 @@ static float machine_phase(const machine_t *s, int32_t i, const float x[MACHINE_
     return MACHINE_TURNS * machine_plus_product(s->frequencies[i], x, MACHINE_DIM);
 }
 
-/* What |turns| has beyond whole turns, exactly, from 0 to below 1; |turns| < WHOLE. */
+/* The fractional part of |turns|, without rounding, for |turns| < WHOLE. */
 static inline float machine_beyond_whole(float turns)
 {
     /* two steps, because a float64 number of turns may exceed int32 */
@@ -604,7 +603,7 @@ static MACHINE_INLINE float machine_clipped(float x, float low, float high)
     return low;
 }
 
-/* The logarithm of a class's odds, up to what all classes share.  Two classes have the functions f and -f. */
+/* The log odds of a class, up to a constant that all classes share.  Two classes have the functions f and -f. */
 static inline float machine_odds(float f, float sharp, int32_t outputs)
 {
     const float size = sharp * machine_bounded(f, MACHINE_LOUD);
@@ -645,7 +644,7 @@ static inline float machine_logistic(float x)
     return machine_ratio(1.0f, total);
 }
 
-/* The class with the largest function.  Two classes share one function: a positive value means the second class. */
+/* The class whose function is largest.  Two classes share one function: a positive value means the second class. */
 static int32_t machine_winner(const float y[MACHINE_OUTPUTS])
 {
     int32_t best = 0;
@@ -675,7 +674,9 @@ static void machine_multiply(float *a, float factor, int32_t n)
     }
 }
 
-/* y_c = e^y_c / sum_k e^y_k, the probability of each class; with one y its logistic function, that of the second class.
+/* y_c = e^y_c / sum_k e^y_k, the probability of each class; a single y becomes its logistic function, the probability
+ * of
+ * the second class.
  *
  * y must be finite.  O(classes). */
 static void machine_softmax(float y[MACHINE_OUTPUTS])
@@ -696,7 +697,7 @@ static void machine_softmax(float y[MACHINE_OUTPUTS])
     }
 }
 
-/* Functions become probabilities; of two classes that of the second.  O(classes). */
+/* Turn functions into probabilities; for two classes, that of the second.  O(classes). */
 static void machine_soften(float f[MACHINE_OUTPUTS], float sharp)
 {
     MACHINE_LOOP(10)
@@ -707,7 +708,7 @@ static void machine_soften(float f[MACHINE_OUTPUTS], float sharp)
     machine_softmax(f);
 }
 
-/* The factor of functions before they become probabilities; before the first label a guess. */
+/* The factor of functions before they become probabilities; a guess before the first label. */
 static inline float machine_sharpness(float value)
 {
     return (value > 0.0f) ? value : MACHINE_SHARP_FIRST;
@@ -719,7 +720,7 @@ static bool machine_late(const machine_t *s)
     return s->longest_wait > 0;
 }
 
-/* Whether the expert counts. */
+/* Whether the expert is used. */
 static bool machine_heard(const machine_t *s)
 {
     if (machine_late(s)) {
@@ -728,7 +729,7 @@ static bool machine_heard(const machine_t *s)
     return s->compared > 20;
 }
 
-/* Input j in the expert's units; behind the last one the constant 1, and the labels that were known last. */
+/* Input j in the expert's units; after the last input come the constant 1 and the latest known labels. */
 static float machine_in_units(const machine_t *s, const float x[MACHINE_DIM], int32_t j)
 {
     if (j == MACHINE_DIM) {
@@ -795,7 +796,7 @@ static MACHINE_INLINE float machine_log2_one_plus(float x)
     return (float)exponent + (s * q);
 }
 
-/* Probabilities become functions of which they are the softmax.  O(classes). */
+/* Turn probabilities into functions whose softmax they are.  O(classes). */
 static void machine_harden(float p[MACHINE_OUTPUTS])
 {
     MACHINE_LOOP(12)
@@ -803,7 +804,7 @@ static void machine_harden(float p[MACHINE_OUTPUTS])
         MACHINE_TURN(12)
         const float own = machine_clipped(p[o], MACHINE_PROBABILITY_LEAST, 1.0f);
         if (MACHINE_OUTPUTS == 1) {
-            /* of the two, the more likely one stands above */
+            /* the probability of the likelier class is the numerator */
             const float other = machine_clipped(1.0f - p[o], MACHINE_PROBABILITY_LEAST, 1.0f);
             if (own > other) {
                 p[o] = 0.5f * MACHINE_LN_2 * machine_log2_one_plus(machine_ratio(own - other, other));
@@ -816,13 +817,13 @@ static void machine_harden(float p[MACHINE_OUTPUTS])
     }
 }
 
-/* s; before the first label 1. */
+/* s, or 1 before the first label. */
 static float machine_sharpness_told(const machine_t *s)
 {
     return (s->told_sharpness > 0.0f) ? s->told_sharpness : 1.0f;
 }
 
-/* e; before the first label a guess. */
+/* e, or a guess before the first label. */
 static float machine_random_labels(const machine_t *s)
 {
     return (s->random_part > 0.0f) ? s->random_part : MACHINE_RANDOM_FIRST;
@@ -834,7 +835,7 @@ static inline float machine_by_chance(int32_t outputs)
     return 1.0f / (float)((outputs == 1) ? 2 : outputs);
 }
 
-/* The whole's functions become q, the probabilities that are told.  O(classes). */
+/* Turn the joint functions into q, the returned probabilities.  O(classes). */
 static void machine_tell(const machine_t *s, float f[MACHINE_OUTPUTS])
 {
     machine_soften(f, machine_sharpness_told(s));
@@ -846,7 +847,7 @@ static void machine_tell(const machine_t *s, float f[MACHINE_OUTPUTS])
     }
 }
 
-/* y: the model's functions become 2 q - 1, for s->polled = q of both.  O(D) for each class. */
+/* y: the model's functions, replaced by the joint answers 2 q - 1; q is written to s->polled.  O(D) for each class. */
 static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
 {
     machine_soften(y, 1.0f);
@@ -869,13 +870,13 @@ static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHI
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
         MACHINE_TURN(16)
         y[o] = (2.0f * y[o]) - 1.0f;
-        /* also where 2 q - 1 rounds two probabilities to one number, the class of the first such answer has the largest
-         * of them */
+        /* from y: so the predicted class has the largest probability even if 2 q - 1 rounds two of them to one number
+         * */
         s->polled[o] = 0.5f * (y[o] + 1.0f);
     }
 }
 
-/* y = f(x), with what the stages of inputs and labels do. */
+/* y = f(x), including the stages of inputs and labels. */
 static void machine_respond(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
 {
     machine_see(s, x);
@@ -893,13 +894,13 @@ int32_t machine_predict(machine_t *s, const float x[MACHINE_DIM], float y[MACHIN
     return MACHINE_DONE;
 }
 
-/* What a function should be: for inputs of its class, or for others. */
+/* The target of a function, for inputs of its class or for others. */
 static inline float machine_taught(bool own)
 {
     return own ? 1.0f : -1.0f;
 }
 
-/* A number by which a sample is known again: a sum over its inputs.  O(D). */
+/* A number by which a sample is recognised: a weighted sum of its inputs.  O(D). */
 static inline float machine_marked(const float x[MACHINE_DIM])
 {
     float total = 0.0f;
@@ -929,19 +930,19 @@ static int32_t machine_judged_by(const machine_t *s, float mark)
     return (s->last_wait > 0) ? 1 : 3;
 }
 
-/* Whether the rule is to wait until the statistics of the inputs have begun. */
+/* Whether the rule must wait for the statistics of the inputs. */
 static bool machine_warms_up(const machine_t *s)
 {
     return s->observed < MACHINE_INPUT_WARMUP;
 }
 
-/* 1 / standard deviation.  A constant input has none, and stays zero. */
+/* 1 / standard deviation.  A constant input stays zero. */
 static inline float machine_scale_of(float variance)
 {
     return 1.0f / machine_sqrt((variance > MACHINE_VARIANCE_LEAST) ? variance : MACHINE_VARIANCE_LEAST);
 }
 
-/* 0, 1, 3, 7 ... after so many outlying samples in a row. */
+/* 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples. */
 static inline float machine_shaken(float shock, bool outlying)
 {
     if (!outlying) {
@@ -952,10 +953,11 @@ static inline float machine_shaken(float shock, bool outlying)
 
 /* Add the sample to the statistics of the inputs.  O(D).
  *
- * Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979), but for what lies
- * further
- * than five standard deviations away after the warm-up: it counts as five.  Outlying samples in a row are no faults but
- * another scale: the limit doubles with each. */
+ * Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979).  After the warm-up,
+ * inputs
+ * are clipped to five standard deviations from the mean.  Consecutive outlying samples are not faults but a new scale:
+ * the
+ * limit doubles with each. */
 static void machine_observe(machine_t *s, const float x[MACHINE_DIM])
 {
     if (s->observed < MACHINE_INPUT_HORIZON) {
@@ -983,7 +985,7 @@ static void machine_observe(machine_t *s, const float x[MACHINE_DIM])
     s->shock = machine_shaken(s->shock, outlying);
 }
 
-/* Whether the rule is to wait: before it begins, the statistics of inputs and labels do. */
+/* Update the statistics of inputs and labels while the rule must wait.  Returns whether it must. */
 static bool machine_warm_up(machine_t *s, const float x[MACHINE_DIM])
 {
     const bool waits = machine_warms_up(s);
@@ -993,8 +995,8 @@ static bool machine_warm_up(machine_t *s, const float x[MACHINE_DIM])
     return waits;
 }
 
-/* One more call while an answer waits.  After too many it is given up: the next one may wait longer, and less is made
- * of the last wait. */
+/* Count one more call while an answer waits.  After too many, it is dropped; the next one may wait longer, and the last
+ * delay is reduced. */
 static void machine_wait_on(machine_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -1009,7 +1011,7 @@ static void machine_wait_on(machine_t *s)
     }
 }
 
-/* The label was learned: the answer that it judged waits no more. */
+/* Release the waiting answer that the learned label has judged. */
 static void machine_settle_pending(machine_t *s)
 {
     if ((s->verdict == 1) || (s->verdict == 3)) {
@@ -1025,7 +1027,7 @@ static void machine_settle_pending(machine_t *s)
     }
 }
 
-/* Keep the expert's answers: to a question, or to the sample that it learns next.  O(D) for each output. */
+/* Keep the expert's answers to a question, or to the sample that it learns next.  O(D) for each output. */
 static void machine_consult(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(19)
@@ -1045,7 +1047,7 @@ static void machine_copy(const float *a, float *out, int32_t n)
     }
 }
 
-/* The frequencies are those of the start.  O(N D). */
+/* Set the frequencies to their initial values.  O(N D). */
 static void machine_tune(machine_t *s)
 {
     MACHINE_LOOP(21)
@@ -1080,7 +1082,7 @@ static void machine_keep_waves(machine_t *s, const float x[MACHINE_DIM])
     }
 }
 
-/* The sharpness after a label: a step down the gradient of -log p_y for its logarithm. */
+/* The sharpness after a label: a gradient step for its logarithm, down -log p_y. */
 static inline float machine_sharper(float sharp, const float f[MACHINE_OUTPUTS],
         const float p[MACHINE_OUTPUTS], const float y[MACHINE_OUTPUTS], float rate)
 {
@@ -1095,7 +1097,7 @@ static inline float machine_sharper(float sharp, const float f[MACHINE_OUTPUTS],
     return machine_clipped(sharp * part, MACHINE_SHARP_LEAST, MACHINE_SHARP_MOST);
 }
 
-/* A label is known: s and e learn.  f: the whole's functions before; p: space.  O(classes). */
+/* Update s and e by a label.  f: the joint functions before; p: space.  O(classes). */
 static void machine_calibrate(machine_t *s, const float f[MACHINE_OUTPUTS], float p[MACHINE_OUTPUTS],
         const float y[MACHINE_OUTPUTS])
 {
@@ -1103,7 +1105,7 @@ static void machine_calibrate(machine_t *s, const float f[MACHINE_OUTPUTS], floa
     const float random = machine_random_labels(s);
     machine_copy(f, p, MACHINE_OUTPUTS);
     machine_soften(p, sharp);
-    /* the class's own probability, which among two may be that of the first */
+    /* the probability of the label's class; for two classes, p holds only that of the second */
     float own = p[0];
     if (MACHINE_OUTPUTS == 1) {
         own = (y[0] > 0.0f) ? p[0] : (1.0f - p[0]);
@@ -1117,7 +1119,7 @@ static void machine_calibrate(machine_t *s, const float f[MACHINE_OUTPUTS], floa
             MACHINE_RANDOM_MOST);
 }
 
-/* Keep the sinusoids in s->h, f(x) in s->error, and in s->surplus p - 1_y; calibrate.  O(N D), and O(N + D) for each
+/* Write the sinusoids to s->h, f(x) to s->error, and p - 1_y to s->surplus; calibrate.  O(N D), and O(N + D) for each
  * output. */
 static void machine_tell_apart(machine_t *s, const float x[MACHINE_DIM])
 {
@@ -1151,7 +1153,7 @@ static inline float machine_miss(float y, float value)
     return y - value;
 }
 
-/* s->error is f(x): limit the label to what counts, and make it y - f(x). */
+/* Clip the label, then turn s->error from f(x) into the residual y - f(x). */
 static void machine_hear(machine_t *s)
 {
     MACHINE_LOOP(29)
@@ -1163,13 +1165,14 @@ static void machine_hear(machine_t *s)
     }
 }
 
-/* The derivative of f / u for the angle of sinusoid i, which stands at this place of a block. */
+/* The derivative of f / u with respect to the angle of sinusoid i, which is at this place of a block. */
 static float machine_slope(const machine_t *s, int32_t o, int32_t i, int32_t block)
 {
     return (s->b[o][i] * s->h[block][0]) - (s->a[o][i] * s->h[block][1]);
 }
 
-/* 1 + the sum of the squared derivatives of all classes' functions for all angles.  O(N) for each output. */
+/* 1 + the sum of the squared derivatives of all classes' functions with respect to all angles.  O(N) for each output.
+ * */
 static float machine_steepness(const machine_t *s)
 {
     float bends = 0.0f;
@@ -1216,7 +1219,7 @@ static void machine_descend(machine_t *s, const float x[MACHINE_DIM])
     if (MACHINE_OUTPUTS == 1) {
         along = along + along;
     }
-    /* |h|^2: a cosine and a sine have the squares' sum 1 */
+    /* |h|^2: the squares of a cosine and its sine add up to 1 */
     const float rate = machine_ratio(MACHINE_ETA, 1.0f + ((float)MACHINE_DIM * square)
             + (float)MACHINE_FEATURES);
     MACHINE_LOOP(33)
@@ -1267,7 +1270,7 @@ static int32_t machine_learn(machine_t *s, const float x[MACHINE_DIM])
     return MACHINE_DONE;
 }
 
-/* Brier's score of the probabilities, and 1 more if the most likely class is wrong.  y: 1 for the class, -1 for others.
+/* The Brier score of the probabilities, plus 1 if the most likely class is wrong.  y: 1 for the class, -1 for others.
  * */
 static inline float machine_mistake(const float f[MACHINE_OUTPUTS], const float p[MACHINE_OUTPUTS],
         const float y[MACHINE_OUTPUTS])
@@ -1288,7 +1291,7 @@ static inline float machine_mistake(const float f[MACHINE_OUTPUTS], const float 
     return total;
 }
 
-/* Judge by a class the model, whose functions were k, the expert, and what they said together.  O(classes). */
+/* Judge the model, whose functions were k, the expert, and their joint answer by a class.  O(classes). */
 static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
         const float k[MACHINE_OUTPUTS], const float expert[MACHINE_OUTPUTS])
 {
@@ -1322,7 +1325,7 @@ static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
     machine_calibrate(s, s->whole, s->polled, y);
 }
 
-/* The label judges the interval, and the model and the expert: what they answered when it was expected, if it was. */
+/* Judge interval, model and expert by the label; if the label was expected, by the answers kept since then. */
 static void machine_judge_parts(machine_t *s)
 {
     if (s->verdict == 1) {
@@ -1334,7 +1337,7 @@ static void machine_judge_parts(machine_t *s)
     }
 }
 
-/* Learn the sample, as the rule sees its input, between the stages of its label. */
+/* Learn a sample, given the input as the rule sees it, and run the stages of its label. */
 static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(41)
@@ -1350,7 +1353,7 @@ static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
     return status;
 }
 
-/* From here on the expert's units are what the standardiser knows now, or given ones.  O(D). */
+/* Fix the expert's units: the current statistics of the standardiser, or the given scaling.  O(D). */
 static void machine_fix_units(machine_t *s)
 {
     MACHINE_LOOP(42)
@@ -1385,10 +1388,9 @@ static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
     return false;
 }
 
-/* Bierman's update of D and of U, above its diagonal, for each block; gained = P phi of before.  Returns lambda + phi'P
- * phi.
+/* Bierman's update of D and U for each block; gained = P phi before the update.  Returns lambda + phi'P phi.
  *
- * What all other blocks do not know is noise to a block.  O(D^2), in blocks O(D). */
+ * To a block, the uncertainty of all other blocks is noise.  O(D^2), in blocks O(D). */
 static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *upper)
 {
     MACHINE_LOOP(45)
@@ -1396,7 +1398,7 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *up
         MACHINE_TURN(45)
         s->gained[j] = machine_in_units(s, x, j);
     }
-    /* f = U' phi in its place, from the last one down */
+    /* f = U' phi replaces phi, from the last element down */
     int32_t begin = 0;
     const int32_t place = MACHINE_EXPERT - begin;
     int32_t column = (28 * machine_floor_shift(begin, 3)) + machine_floor_shift(place * (place - 1), 1);
@@ -1420,7 +1422,7 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *up
     MACHINE_LOOP(48)
     for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
         MACHINE_TURN(48)
-        /* D f replaces f, and what it adds goes to those before */
+        /* D f replaces f, and its part of P phi is added to the elements before */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
         const float before = known;
@@ -1441,7 +1443,7 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *up
     return known;
 }
 
-/* What the expert should learn of its error.  For a class, the error is 0 if y f(x) >= 1. */
+/* The part of its error that the expert should learn.  For a class, the error is 0 if y f(x) >= 1. */
 static inline float machine_to_learn(float y, float answer)
 {
     if ((y * answer) >= 1.0f) {
@@ -1450,7 +1452,7 @@ static inline float machine_to_learn(float y, float answer)
     return machine_bounded(y - answer, MACHINE_EXPERT_LIMIT);
 }
 
-/* The expert learns the labels, limited around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
+/* Train the expert on the labels, clipped around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
 static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const float y[MACHINE_OUTPUTS])
 {
     if (s->compared == 0) {
@@ -1547,7 +1549,7 @@ int32_t machine_classify(machine_t *s, const float x[MACHINE_DIM], int32_t *labe
     return MACHINE_DONE;
 }
 
-/* p: the probability of each class; q: the same, or of two classes that of the second alone. */
+/* p: the probability of each class; q: the same, but for two classes only that of the second. */
 static void machine_each_class(const float q[MACHINE_OUTPUTS], float p[MACHINE_CLASSES])
 {
     if (MACHINE_OUTPUTS == 1) {
@@ -1558,7 +1560,7 @@ static void machine_each_class(const float q[MACHINE_OUTPUTS], float p[MACHINE_C
     }
 }
 
-/* p: the probability of each class at x; with a linear expert that of both. */
+/* p: the probability of each class at x; with a linear expert, the joint one. */
 static void machine_whole_chances(machine_t *s, const float x[MACHINE_DIM], float p[MACHINE_CLASSES])
 {
     machine_respond(s, x, s->y);
@@ -1593,14 +1595,15 @@ static bool machine_begun(const machine_t *s)
     return !machine_warms_up(s);
 }
 
-/* From now on the label of x is waited for.  O(D). */
+/* Start to wait for the label of x.  O(D). */
 static void machine_begin_waiting(machine_t *s, const float x[MACHINE_DIM])
 {
     s->mark = machine_marked(x);
     s->waited = 1;
 }
 
-/* Keep what the parts of the model answer to an input that the rule sees so.  O(N D) for N frequencies. */
+/* Keep the answers of the model's parts to an input.  seen: the input as the rule sees it.  O(N D) for N frequencies.
+ * */
 static void machine_keep_parts(machine_t *s, const float x[MACHINE_DIM], const float seen[MACHINE_DIM])
 {
     machine_consult(s, x);
@@ -1647,15 +1650,15 @@ int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM])
 
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is, so that it counts as
- * zero.
- * One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
+ * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is subnormal, too: such
+ * an FPU
+ * makes it zero.  One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
 static inline float machine_strained(float part)
 {
     const float subnormal = part * MACHINE_SMALLEST;
     const float size = machine_absolute(part) + 1.0f;
     const float nothing = machine_ratio(subnormal, size);
-    /* 1, for there are few bits in part; but the compiler cannot know this */
+    /* this is 1, because part has few bits; but the compiler cannot know this */
     const float unit = size - machine_absolute(part);
     const float rest = (unit * MACHINE_CANCELLING) - (unit * 2.0f) + 2.0f;
     return (0.5f * part) + (((subnormal + nothing) * MACHINE_MAGNIFIED) + (rest * MACHINE_CANCELLED));

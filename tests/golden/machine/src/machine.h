@@ -74,58 +74,57 @@ typedef struct {
     /* weights of the inputs in parts of sigma / sqrt(D); the last one belongs to the constant 1 */
     float plane[MACHINE_OUTPUTS][(MACHINE_DIM + 1)];
     int32_t started; /* 1: a sample was learned */
-    /* What surrounds the rule. */
+    /* The memory of the stages. */
     /* running mean and variance of each input: within the limit and its square, with room for rounding */
     float mean[MACHINE_DIM];
     float variance[MACHINE_DIM];
     float scale[MACHINE_DIM]; /* 1 / standard deviation of each input */
-    /* 0, or 1, 3, 7 ... after outlying samples in a row: so much further an input may be to count in full */
-    float shock;
-    int32_t observed; /* number of samples behind these statistics, at most the horizon */
+    float shock; /* 0, or 1, 3, 7 ... after consecutive outlying samples: how much further away inputs are clipped */
+    int32_t observed; /* number of samples in these statistics, at most the horizon */
     int32_t frozen; /* 1: learning is switched off */
-    /* What the linear expert has learned, and how right both have been. */
+    /* What the linear expert has learned, and how accurate expert and model have been. */
     float expert_offset[MACHINE_DIM]; /* number that is subtracted from each input */
     float expert_scale[MACHINE_DIM]; /* factor of each input, after the offset was subtracted */
-    /* weights of the inputs, of the constant 1, and of the labels that were known last */
+    /* weights of the inputs, of the constant 1, and of the latest known labels */
     float expert_weights[MACHINE_OUTPUTS][MACHINE_EXPERT];
     float pivots[MACHINE_EXPERT]; /* D */
     float factor[((MACHINE_EXPERT * (MACHINE_EXPERT - 1)) / 2)]; /* U above its diagonal, column by column */
     float expert_sharpness;
-    float model_wrong; /* running mean of the model's errors about classes */
-    float expert_wrong; /* the same of the expert */
-    /* of classes: power of the whole's probabilities before they are told, and part of the labels that are anyone's
-     * guess; 0: first guesses */
+    float model_wrong; /* running mean of the model's class errors */
+    float expert_wrong; /* the same for the expert */
+    /* for classes: exponent of the joint probabilities before they are returned, and fraction of random labels; 0:
+     * first guesses */
     float told_sharpness;
     float random_part;
-    /* 0: the units are not fixed; else 1 more than the number of labels behind these means, at most 1 more than their
-     * horizon */
+    /* 0: the units are not fixed; else 1 + the number of labels in these means, at most 1 + their horizon */
     int32_t compared;
-    /* An answer whose label has not come. */
+    /* An answer whose label has not come yet. */
     float mark; /* of its sample */
     float given_value[MACHINE_OUTPUTS]; /* what the rule answered */
     float given_expert[MACHINE_OUTPUTS]; /* what the linear expert answered */
-    int32_t longest_wait; /* 0: labels come at once; else calls that an answer waits for its label */
+    int32_t longest_wait; /* 0: labels come at once; else the number of calls that an answer waits for its label */
     int32_t waited; /* calls since the answer was given; 0: none waits */
-    int32_t last_wait; /* how many calls the last one waited */
+    int32_t last_wait; /* how many calls the last answer waited */
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
     float x[MACHINE_DIM]; /* the input as the rule sees it */
     float y[MACHINE_OUTPUTS]; /* what f(x) should be */
-    float label[MACHINE_OUTPUTS]; /* the label before the stages took their part off */
+    float label[MACHINE_OUTPUTS]; /* the label before the stages subtracted their parts */
     float value[MACHINE_OUTPUTS]; /* f(x) before the sample was learned */
-    float error[MACHINE_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
+    float error[MACHINE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     float expert_answer[MACHINE_OUTPUTS]; /* what the expert answered before it learned */
     float polled[MACHINE_OUTPUTS]; /* probabilities of classes */
-    float whole[MACHINE_OUTPUTS]; /* the same, of the model and the expert together */
-    float gained[MACHINE_EXPERT]; /* P phi, for phi the input in the expert's units, the constant 1, and such labels */
+    float whole[MACHINE_OUTPUTS]; /* the same, for the model and the expert together */
+    /* P phi, where phi is the input in the expert's units, the constant 1, and these labels */
+    float gained[MACHINE_EXPERT];
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     int32_t verdict; /* what the label judges */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
-    /* derivatives of f / u for each block: of each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
+    /* derivatives of f / u for each block: for each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
      * */
     float h[MACHINE_GROUPS][MACHINE_GROUP_SIZE];
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
-    float surplus[MACHINE_OUTPUTS]; /* probabilities of the classes; then how much larger each is than it should be */
+    float surplus[MACHINE_OUTPUTS]; /* probabilities of the classes; then their excess over the targets */
 } machine_t;
 
 /* What includes this file must lay out the memory as src/machine.c does: not with -fpack-struct or #pragma pack. */
@@ -164,13 +163,13 @@ int32_t machine_classify(machine_t *s, const float x[MACHINE_DIM], int32_t *labe
  * Returns DONE, or REFUSED_INPUT with p unchanged. */
 int32_t machine_probability(machine_t *s, const float x[MACHINE_DIM], float p[MACHINE_CLASSES]);
 
-/* Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing. */
+/* Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing. */
 int32_t machine_freeze(machine_t *s, int32_t frozen);
 
-/* The label of x will come later: the answer to x that the model gives now is judged by it then.  O(N D) for N
- * frequencies.
+/* Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(N D)
+ * for N frequencies.
  *
- * One answer waits at a time; of others this is O(1).
+ * One answer waits at a time; until then, other calls take O(1).
  * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
 int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM]);
 

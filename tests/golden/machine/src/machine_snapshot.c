@@ -246,7 +246,7 @@ static uint32_t machine_stored_natural(machine_stored_t *stored, uint32_t place,
     return word & (0xFFFFFFFFu >> (32u - (8u * width)));
 }
 
-/* Whether learning could have led to s and e. */
+/* Whether learning could have led to the calibration s and e. */
 static bool machine_snapshot_calibrated(machine_stored_t *stored)
 {
     if (machine_stored_real(stored, MACHINE_PLACE(told_sharpness), 0) == 0.0f) {
@@ -256,7 +256,7 @@ static bool machine_snapshot_calibrated(machine_stored_t *stored)
             && (machine_stored_real(stored, MACHINE_PLACE(random_part), 0) >= MACHINE_RANDOM_LEAST);
 }
 
-/* Whether learning could have led to this expert: its units are what a standardiser can know.  O(D^2). */
+/* Whether learning could have led to this expert: its units must be possible for the standardiser.  O(D^2). */
 static bool machine_snapshot_valid_expert(machine_stored_t *stored)
 {
     if (!machine_snapshot_calibrated(stored)) {
@@ -284,7 +284,7 @@ static bool machine_snapshot_valid_expert(machine_stored_t *stored)
     return true;
 }
 
-/* 1 / standard deviation.  A constant input has none, and stays zero. */
+/* 1 / standard deviation.  A constant input stays zero. */
 static inline float machine_snapshot_scale_of(float variance)
 {
     return 1.0f / machine_snapshot_sqrt((variance > MACHINE_VARIANCE_LEAST) ? variance : MACHINE_VARIANCE_LEAST);
@@ -305,7 +305,7 @@ static bool machine_snapshot_valid_inputs(machine_stored_t *stored)
     return true;
 }
 
-/* Whether samples within their limits can have led to these stages, and the rule waited for them.
+/* Whether samples within their limits could have led to these stages, and the rule waited for the warm-up.
  *
  * blank: whether the rule has learned nothing yet.  O(D) for each output. */
 static bool machine_snapshot_valid_stages(machine_stored_t *stored, bool blank)
@@ -319,7 +319,7 @@ static bool machine_snapshot_valid_stages(machine_stored_t *stored, bool blank)
     return true;
 }
 
-/* Whether learning could have led to this state, beyond what the fields' ranges say. */
+/* Whether learning could have led to this state, beyond the ranges of the fields. */
 static bool machine_snapshot_valid(machine_stored_t *stored)
 {
     if (!machine_snapshot_valid_expert(stored)) {

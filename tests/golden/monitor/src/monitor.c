@@ -130,35 +130,35 @@ MONITOR_ASSERT(place_of_barring, offsetof(monitor_t, barring) == 636u);
 MONITOR_ASSERT(place_of_repeater, offsetof(monitor_t, repeater) == 640u);
 MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 /* Parameters.  They follow from monitor.toml. */
-#define MONITOR_ABSENT_AFTER 5 /* refused samples in a row that are an alarm */
-#define MONITOR_ALARM_RATE 0.001f /* wanted part of the usual rows in alarm */
-#define MONITOR_COMMISSIONING 1500 /* rows after the warm-up until then */
+#define MONITOR_ABSENT_AFTER 5 /* number of refused samples in a row that raises an alarm */
+#define MONITOR_ALARM_RATE 0.001f /* wanted part of the rows without faults that are in alarm */
+#define MONITOR_COMMISSIONING 1500 /* number of rows after the warm-up until the monitor is armed */
 #define MONITOR_CORRECTION 0.2f /* how many e a row in alarm raises the threshold by */
 #define MONITOR_EXCESS_FIRST 1.0f /* e before the first row */
-#define MONITOR_EXCESS_LEAST 0.05f /* e is at least this: what is less is rounding, or nothing */
+#define MONITOR_EXCESS_LEAST 0.05f /* e is at least this: anything less is rounding */
 #define MONITOR_EXCESS_LIMIT 3.0f /* once armed, e is at most this */
-#define MONITOR_FRESH 8 /* rows from which a Gaussian can tell */
+#define MONITOR_FRESH 8 /* number of rows after which a Gaussian can judge */
 #define MONITOR_HORIZON 2000 /* number of latest rows that means and roots describe */
 #define MONITOR_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
 #define MONITOR_INSIDE 0.99f /* 1 - alarm_rate / p */
 #define MONITOR_LEVEL_END 64.0f /* largest level */
-#define MONITOR_LOUD_FIRST 12 /* rows before it is learned what surprises are usual */
-#define MONITOR_OUTLYING 24.529009f /* squared distance from which a row is strange to a Gaussian */
+#define MONITOR_LOUD_FIRST 12 /* number of rows before the usual surprises are learned */
+#define MONITOR_OUTLYING 24.529009f /* squared distance above which a row is strange to a Gaussian */
 #define MONITOR_PAIRS_A_ROW 1 /* pairs that are compared with each of the candidate's rows */
 #define MONITOR_PATIENCE 20 /* rows that make a new regime in the warm-up */
 #define MONITOR_RELEARN_AFTER 80 /* rows that make a new regime, or a lasting alarm, normal */
 #define MONITOR_RELEARN_SOON 13 /* the same, if several sensors agree on it */
 #define MONITOR_SETTLES_FOR 80 /* rows after a new regime in which alarms do not stop learning */
-#define MONITOR_SHIFT_LIMIT 2.4597914f /* and s */
+#define MONITOR_SHIFT_LIMIT 2.4597914f /* once armed, s is at most this */
 #define MONITOR_SMOOTHING 0.7f /* weight of a new score in the level; 1: the level is the score */
-#define MONITOR_TAIL 4.919583f /* how many e the part ``alarm_rate`` exceeds q by */
+#define MONITOR_TAIL 4.919583f /* c: how many e above q the part ``alarm_rate`` begins */
 #define MONITOR_TAIL_OF_ROWS 10.0f /* nu: degrees of freedom of the bank's t-distributions */
 #define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
-#define MONITOR_TOKEN_RATE 0.0015f /* how many more may teach with each row */
-#define MONITOR_TOKENS_MOST 21.0f /* most rows in alarm that teach one after the other, once it is armed */
+#define MONITOR_TOKEN_RATE 0.0015f /* increase of that number with each row */
+#define MONITOR_TOKENS_MOST 21.0f /* once armed, largest number of rows in alarm that are learned in succession */
 #define MONITOR_UNMET_MOST 6001 /* counting of rows without the candidate stops here */
-#define MONITOR_UPPER 0.1f /* p, a larger part */
-#define MONITOR_WARMUP 500 /* rows without alarms at first */
+#define MONITOR_UPPER 0.1f /* p: part of the rows that exceeds q, larger than alarm_rate */
+#define MONITOR_WARMUP 500 /* number of first rows without alarms */
 #define MONITOR_WATCHED_MOST 501 /* counting of rows stops here */
 
 /* Constants of the algorithms. */
@@ -406,7 +406,7 @@ static uint32_t monitor_arithmetic(void)
     return monitor_crc32(0u, (const unsigned char *)v.sums, (uint32_t)sizeof(v.sums));
 }
 
-/* The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ. */
+/* The quotient; 0 if it is subnormal or nearly so, because the libraries of CPUs without an FPU differ there. */
 static MONITOR_INLINE float monitor_ratio(float dividend, float divisor)
 {
     const float value = dividend / divisor;
@@ -416,7 +416,7 @@ static MONITOR_INLINE float monitor_ratio(float dividend, float divisor)
     return value;
 }
 
-/* Whether the counts that lead to places are within their ranges. */
+/* Whether the counts that are used as indices are within their ranges. */
 static MONITOR_INLINE bool monitor_intact(const monitor_t *s)
 {
     if (((int32_t)s->known > MONITOR_COMPONENTS) || ((int32_t)s->newest > (int32_t)s->known)
@@ -444,7 +444,7 @@ static bool monitor_acceptable(const float x[MONITOR_DIM])
     return true;
 }
 
-/* Why nothing can be done with the input, below 0; DONE if it can. */
+/* The reason to refuse the input, below 0; DONE if there is none. */
 static int32_t monitor_refusal(const monitor_t *s, const float x[MONITOR_DIM])
 {
     if (!monitor_intact(s)) {
@@ -456,7 +456,7 @@ static int32_t monitor_refusal(const monitor_t *s, const float x[MONITOR_DIM])
     return MONITOR_DONE;
 }
 
-/* A sample was refused: count it.  Many in a row are an alarm. */
+/* Count a refused sample.  Many in a row are an alarm. */
 static int32_t monitor_miss_sample(monitor_t *s, int32_t refused)
 {
     if (refused != MONITOR_REFUSED_STATE) {
@@ -468,7 +468,7 @@ static int32_t monitor_miss_sample(monitor_t *s, int32_t refused)
     return refused;
 }
 
-/* Whether there are no alarms yet.  Before it is known what surprises are usual, levels say nothing. */
+/* Whether there are no alarms yet.  Levels mean nothing before the usual surprises are known. */
 static bool monitor_warming(const monitor_t *s)
 {
     return (s->watched < MONITOR_WARMUP) || ((int32_t)s->surprised < 20);
@@ -480,7 +480,7 @@ static int32_t monitor_upper_row_of(int32_t i, int32_t width)
     return (i * width) - monitor_floor_shift(i * (i - 1), 1);
 }
 
-/* x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done. */
+/* x, limited to the range from -most to most.  NaN gives -most.  One comparison if x is within the range. */
 static MONITOR_INLINE float monitor_bounded(float x, float most)
 {
     if (monitor_absolute(x) <= most) {
@@ -492,7 +492,7 @@ static MONITOR_INLINE float monitor_bounded(float x, float most)
     return -most;
 }
 
-/* Replace z by R'^-1 z; no result exceeds the most.  Before ``first``, z must be zero.  O(n^2 / 2). */
+/* Replace z by R'^-1 z, limited to +- most.  Before ``first``, z must be zero.  O(n^2 / 2). */
 static void monitor_whiten(const float *r, float *z, int32_t first, int32_t n, float most)
 {
     int32_t row = monitor_upper_row_of(first, n);
@@ -510,7 +510,7 @@ static void monitor_whiten(const float *r, float *z, int32_t first, int32_t n, f
     }
 }
 
-/* z: what x is away from a Gaussian's mean, whitened.  O(D^2 / 2). */
+/* z: the deviation of x from a Gaussian's mean, whitened.  O(D^2 / 2). */
 static void monitor_deviations(const monitor_t *s, int32_t k, const float x[MONITOR_DIM], float *z)
 {
     MONITOR_LOOP(4)
@@ -561,7 +561,7 @@ static MONITOR_INLINE float monitor_log2_one_plus(float x)
     return (float)exponent + (s * q);
 }
 
-/* (nu + D) log2(1 + d^2 / nu): twice the surprise of a t-distribution, but for constants. */
+/* (nu + D) log2(1 + d^2 / nu): twice the surprise of a t-distribution, up to constants. */
 static inline float monitor_lengthened(float square)
 {
     return (MONITOR_TAIL_OF_ROWS + (float)MONITOR_DIM)
@@ -613,7 +613,7 @@ static void monitor_copy(const float *a, float *out, int32_t n)
     }
 }
 
-/* Whether the row is too far even from the nearest Gaussian, which has seen enough to tell. */
+/* Whether the row is too far even from the nearest Gaussian, and that has enough rows to judge it. */
 static bool monitor_is_strange(const monitor_t *s)
 {
     return (s->distance > MONITOR_OUTLYING) && ((int32_t)s->counts[s->nearest] > MONITOR_FRESH);
@@ -661,7 +661,8 @@ static void monitor_look_around(monitor_t *s, const float x[MONITOR_DIM])
     }
 }
 
-/* s->pair: the row and the row before, whitened, and s->innovation: the square of what does not follow.  O(2 D^2). */
+/* Write the row before and the row, whitened, to s->pair, and the square of the innovation to s->innovation.  O(2 D^2).
+ * */
 static void monitor_innovate(monitor_t *s, const float x[MONITOR_DIM])
 {
     const int32_t n = MONITOR_DIM;
@@ -681,7 +682,7 @@ static void monitor_innovate(monitor_t *s, const float x[MONITOR_DIM])
     s->innovation = square;
 }
 
-/* s->surprise of the course: the innovation's, or if the bank explains the row better, the bank's. */
+/* s->surprise[0], by the course: that of the innovation, or that of the bank if it explains the row better. */
 static void monitor_surprise_by_course(monitor_t *s)
 {
     const float own = monitor_lengthened(s->innovation)
@@ -713,7 +714,7 @@ static float monitor_surprise_of_repeats(monitor_t *s, const float x[MONITOR_DIM
     return most;
 }
 
-/* See how surprising a row is: write its parts to s->loud; returns the largest one.  O(K D^2). */
+/* Write the three surprises of a row to s->loud.  Returns the largest one.  O(K D^2). */
 static float monitor_judge_row(monitor_t *s, const float x[MONITOR_DIM])
 {
     monitor_look_around(s, x);
@@ -734,7 +735,7 @@ static float monitor_judge_row(monitor_t *s, const float x[MONITOR_DIM])
     return most;
 }
 
-/* Take a score into the level. */
+/* Update the level by a score. */
 static void monitor_raise_level(monitor_t *s, float score, bool first)
 {
     const float before = first ? score : s->level;
@@ -745,7 +746,7 @@ static void monitor_raise_level(monitor_t *s, float score, bool first)
 static MONITOR_INLINE float monitor_threshold_of(const monitor_t *s)
 {
     float beyond = s->excess * MONITOR_TAIL;
-    /* no level is above ``level_end``: there, the tail is flat at worst */
+    /* no level is above ``level_end``: at worst, levels are uniform up to there */
     const float room = MONITOR_INSIDE * (MONITOR_LEVEL_END - s->quantile);
     if (beyond > room) {
         beyond = room;
@@ -777,9 +778,9 @@ static void monitor_zero(float *a, int32_t n)
     }
 }
 
-/* parts: by how much each sensor alone would make z'z shrink, the whitened deviations of a triangle of n rows; the
- * sensors' own
- * begin with row ``first``.  O(D^3 / 6). */
+/* parts: by how much each sensor alone would reduce z'z, for whitened deviations z by a triangle of n rows.  Sensors
+ * begin at
+ * row ``first``.  O(D^3 / 6). */
 static void monitor_explain(monitor_t *s, const float *r, const float *z, float parts[MONITOR_DIM],
         int32_t first, int32_t n)
 {
@@ -815,13 +816,13 @@ static MONITOR_INLINE float monitor_clipped(float x, float low, float high)
     return low;
 }
 
-/* What a sensor leaves of a squared distance. */
+/* A squared distance without a sensor's part. */
 static inline float monitor_left_of(float square, float part)
 {
     return monitor_clipped(square - part, 0.0f, MONITOR_WHITE_MOST * MONITOR_WHITE_MOST);
 }
 
-/* Nothing is known of the culprit yet. */
+/* Reset what is known of the culprit. */
 static void monitor_begin_story(monitor_t *s)
 {
     s->told = (uint16_t)(0);
@@ -849,7 +850,7 @@ static float monitor_usual_step(const monitor_t *s, int32_t j)
     return total;
 }
 
-/* Take the culprit's next step, and what it leaves to the others.  O(D). */
+/* Update the means of the culprit's steps, and of the distance without it.  O(D). */
 static void monitor_tell_on(monitor_t *s, const float x[MONITOR_DIM], int32_t j)
 {
     const float step = monitor_bounded(monitor_ratio(x[j] - s->before[j],
@@ -866,7 +867,7 @@ static void monitor_tell_on(monitor_t *s, const float x[MONITOR_DIM], int32_t j)
     s->others = s->others + (rate * (monitor_left_of(s->distance, s->parts[j]) - s->others));
 }
 
-/* A row is in alarm: find the sensors that it is about.  O(D^3 / 3). */
+/* Find the sensors that a row in alarm is about.  O(D^3 / 3). */
 static void monitor_accuse(monitor_t *s, const float x[MONITOR_DIM])
 {
     const int32_t n = MONITOR_DIM;
@@ -920,14 +921,14 @@ static void monitor_accuse(monitor_t *s, const float x[MONITOR_DIM])
     monitor_tell_on(s, x, best);
 }
 
-/* Judge a row; returns whether it is in alarm.  warm: there are no alarms yet.  O(K D^2), in an alarm O(D^3). */
+/* Judge a row.  Returns whether it is in alarm.  warm: there are no alarms yet.  O(K D^2), in an alarm O(D^3). */
 static bool monitor_notice(monitor_t *s, const float x[MONITOR_DIM], bool warm)
 {
     const float score = monitor_judge_row(s, x);
     s->missed = 0;
     monitor_raise_level(s, score, (int32_t)s->surprised < 20);
     bool alarmed = s->forbidden != 0;
-    /* a regime of few rows cannot tell yet */
+    /* a regime of few rows cannot judge yet */
     if (!warm && (s->level > monitor_threshold_of(s)) && ((int32_t)s->counts[s->nearest] > MONITOR_FRESH)) {
         alarmed = true;
     }
@@ -938,9 +939,9 @@ static bool monitor_notice(monitor_t *s, const float x[MONITOR_DIM], bool warm)
     return alarmed;
 }
 
-/* The row becomes the row before: count how long each sensor has had its value, and unless rate is 0, learn how often
- * it repeats
- * itself, and the smallest step that it makes.  O(D). */
+/* Keep the row as the row before, and count how long each sensor has had its value.  Unless rate is 0, also learn how
+ * often each
+ * sensor repeats its value, and its smallest step.  O(D). */
 static void monitor_pass_on(monitor_t *s, const float x[MONITOR_DIM], float rate)
 {
     MONITOR_LOOP(20)
@@ -964,7 +965,7 @@ static void monitor_pass_on(monitor_t *s, const float x[MONITOR_DIM], float rate
     }
 }
 
-/* Learning is off: judge a row.  O(K D^2), in an alarm O(D^3). */
+/* Judge a row while learning is off.  O(K D^2), in an alarm O(D^3). */
 static int32_t monitor_stay_awake(monitor_t *s, const float x[MONITOR_DIM])
 {
     if (s->watched == 0) {
@@ -976,7 +977,7 @@ static int32_t monitor_stay_awake(monitor_t *s, const float x[MONITOR_DIM])
     return alarmed ? MONITOR_NOVEL : MONITOR_FROZEN;
 }
 
-/* Keep every deviation in a triangle above rounding, and above that of a converter's step.  O(n). */
+/* Keep every deviation in a triangle above rounding errors, and above those of a converter.  O(n). */
 static void monitor_keep_wide(const monitor_t *s, float *r, const float middle[MONITOR_DIM], int32_t n)
 {
     int32_t row = 0;
@@ -995,8 +996,7 @@ static void monitor_keep_wide(const monitor_t *s, float *r, const float middle[M
     }
 }
 
-/* The root of what is known after one row, in place of zeros: sensors that have nothing to do with each other.  O(n).
- * */
+/* Replace zeros by the root after one row, in which sensors are uncorrelated.  O(n). */
 static void monitor_begin_root(const monitor_t *s, float *r, const float x[MONITOR_DIM], int32_t n)
 {
     int32_t row = 0;
@@ -1009,7 +1009,7 @@ static void monitor_begin_root(const monitor_t *s, float *r, const float x[MONIT
     monitor_keep_wide(s, r, x, n);
 }
 
-/* A Gaussian around the first row.  O(D^2). */
+/* Start a Gaussian around its first row.  O(D^2). */
 static void monitor_start_at(monitor_t *s, const float x[MONITOR_DIM])
 {
     monitor_copy(x, s->means[0], MONITOR_DIM);
@@ -1017,7 +1017,7 @@ static void monitor_start_at(monitor_t *s, const float x[MONITOR_DIM])
     s->counts[0] = (uint16_t)(1);
 }
 
-/* Nothing is known of what follows from what.  O(D^2). */
+/* Start the course at the first row.  O(D^2). */
 static void monitor_start_course(monitor_t *s, const float x[MONITOR_DIM])
 {
     monitor_copy(x, s->middle, MONITOR_DIM);
@@ -1026,7 +1026,7 @@ static void monitor_start_course(monitor_t *s, const float x[MONITOR_DIM])
     s->followed = (uint16_t)(1);
 }
 
-/* The first row: a regime around it.  O(D^2). */
+/* Start a regime around the first row.  O(D^2). */
 static void monitor_start(monitor_t *s, const float x[MONITOR_DIM])
 {
     monitor_start_at(s, x);
@@ -1038,8 +1038,7 @@ static void monitor_start(monitor_t *s, const float x[MONITOR_DIM])
     s->watched = 1;
 }
 
-/* Whether the monitor is armed: alarms beyond the promised rate are of faults, and not of a threshold that is too low.
- * */
+/* Whether the monitor is armed: alarms beyond the promised rate then mean faults, not a threshold that is too low. */
 static bool monitor_is_armed(const monitor_t *s)
 {
     return s->age >= MONITOR_COMMISSIONING;
@@ -1053,7 +1052,7 @@ static void monitor_vacate(monitor_t *s, int32_t k)
     s->counts[k] = (uint16_t)(0);
 }
 
-/* No pair was compared. */
+/* Start the search for a pair to merge again. */
 static void monitor_begin_search(monitor_t *s)
 {
     s->sought = (uint16_t)(0);
@@ -1071,7 +1070,7 @@ static void monitor_drop_candidate(monitor_t *s)
 }
 
 /* Let q and e learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns as fast as
- * after so few rows, or as slowly as after many.  O(1). */
+ * after the rows so far, or as slowly as after many.  O(1). */
 static void monitor_learn_level(monitor_t *s, bool corrects, bool fast, bool armed)
 {
     if (((int32_t)s->taught == 0) || (((int32_t)s->below == 60) && !corrects)) {
@@ -1102,11 +1101,11 @@ static void monitor_learn_level(monitor_t *s, bool corrects, bool fast, bool arm
     if (s->level > s->quantile) {
         float more = s->level - s->quantile;
         if (armed) {
-            /* e follows the median, so that a fault moves it as far as any row: half of an exponential excess is above
-             * e ln 2 */
+            /* e follows the median, so that a fault moves it no further than any row: half of exponential excesses are
+             * above e ln 2 */
             more = (more > (MONITOR_LN_2 * s->excess)) ? (2.0f * s->excess) : 0.0f;
         } else if (corrects) {
-            /* a row counts at most as far as the threshold was meant to lie, and once more */
+            /* clipped to the intended distance of the threshold from q, plus e */
             const float most = s->excess * (MONITOR_TAIL + 1.0f);
             if (more > most) {
                 more = most;
@@ -1132,9 +1131,9 @@ static void monitor_correct(monitor_t *s, bool alarm, bool armed)
             armed ? MONITOR_SHIFT_LIMIT : MONITOR_SHIFT_MOST);
 }
 
-/* Let the threshold learn the level, but of an episode only the first rows, loud and quiet ones alike.  O(1).
+/* Let the threshold learn the level.  From an episode it learns only the first rows, in alarm or quiet.  O(1).
  *
- * fast: the first row is not the only one that teaches e as fast as any row. */
+ * fast: e learns from all rows of an episode as fast as from any row, not only from the first. */
 static void monitor_teach(monitor_t *s, bool alarm, bool corrects, bool fast)
 {
     int32_t taught = 10;
@@ -1170,7 +1169,7 @@ static void monitor_teach(monitor_t *s, bool alarm, bool corrects, bool fast)
 }
 
 /* Replace R'R by keep^2 R'R + z z' by Givens rotations; z is lost.  O(n^2).
- * norms: what the columns above have of these lengths; lost. */
+ * norms: space for the squared lengths of the columns above the diagonal. */
 static void monitor_blend(float *r, float *z, float *norms, float keep, int32_t n)
 {
     MONITOR_LOOP(23)
@@ -1208,7 +1207,7 @@ static void monitor_blend(float *r, float *z, float *norms, float keep, int32_t 
     }
 }
 
-/* Let a triangle learn deviations z, which are lost.  O(n^2). */
+/* Let a triangle learn deviations z, which are overwritten.  O(n^2). */
 static void monitor_learn_root(monitor_t *s, float *r, float *z, const float middle[MONITOR_DIM], float rate,
         int32_t n)
 {
@@ -1216,7 +1215,7 @@ static void monitor_learn_root(monitor_t *s, float *r, float *z, const float mid
     monitor_keep_wide(s, r, middle, n);
 }
 
-/* Let a Gaussian learn a row: mean and covariance move by one of its count.  O(D^2). */
+/* Let a Gaussian learn a row: mean and covariance move by 1 / count.  O(D^2). */
 static void monitor_absorb(monitor_t *s, int32_t k, const float x[MONITOR_DIM])
 {
     if ((int32_t)s->counts[k] < MONITOR_HORIZON) {
@@ -1294,9 +1293,7 @@ static bool monitor_has_room(const monitor_t *s)
     return ((int32_t)s->known < MONITOR_COMPONENTS) || (monitor_normal_regimes(s) > 1);
 }
 
-/* Whether all pairs are compared before the row that makes the candidate a regime: that row need not compare any, and
- * so costs
- * less. */
+/* Whether all pairs are compared before the row that makes the candidate a regime, so that this row costs less. */
 static bool monitor_compares_early(void)
 {
     const int32_t rows = (MONITOR_PATIENCE < MONITOR_RELEARN_SOON) ? MONITOR_PATIENCE : MONITOR_RELEARN_SOON;
@@ -1310,7 +1307,7 @@ static MONITOR_INLINE float monitor_heavy(const monitor_t *s, int32_t k)
     return (s->weights[k] > 1.0f) ? s->weights[k] : 1.0f;
 }
 
-/* What the first of two regimes weighs of both. */
+/* The first regime's share of the weight of two. */
 static float monitor_part_of_both(const monitor_t *s, int32_t i, int32_t j)
 {
     return monitor_ratio(monitor_heavy(s, i), monitor_heavy(s, i) + monitor_heavy(s, j));
@@ -1343,7 +1340,7 @@ static void monitor_take_up(float *r, float *z, int32_t first, int32_t n, int32_
     }
 }
 
-/* Write to s->merged the root of the Gaussian with the moments of two.  O(D^3 / 3). */
+/* Write to s->merged the root of the Gaussian with the joint moments of two.  O(D^3 / 3). */
 static void monitor_merge_roots(monitor_t *s, int32_t i, int32_t j)
 {
     const float part = monitor_part_of_both(s, i, j);
@@ -1377,7 +1374,7 @@ static void monitor_merge_roots(monitor_t *s, int32_t i, int32_t j)
     monitor_take_up(s->merged, s->turned, 0, n, n);
 }
 
-/* What is lost of the likelihood of all rows if two Gaussians become one.  O(D^3 / 3). */
+/* Loss of log-likelihood over all rows if two Gaussians become one.  O(D^3 / 3). */
 static float monitor_loss_of_merging(monitor_t *s, int32_t i, int32_t j)
 {
     monitor_merge_roots(s, i, j);
@@ -1412,7 +1409,7 @@ static void monitor_compare_next(monitor_t *s)
     }
 }
 
-/* The bank is full, and a candidate gathers rows: compare the next pairs of regimes.  Its first row compares none. */
+/* If the bank is full and the candidate has more than one row, compare the next pairs of regimes. */
 static void monitor_compare_some(monitor_t *s)
 {
     if (((int32_t)s->known == MONITOR_COMPONENTS) && ((int32_t)s->counts[MONITOR_COMPONENTS] > 1)) {
@@ -1424,7 +1421,7 @@ static void monitor_compare_some(monitor_t *s)
     }
 }
 
-/* Let the weights of regimes fade that are not rejected. */
+/* Let the weights fade, except those of rejected regimes. */
 static void monitor_fade(monitor_t *s)
 {
     MONITOR_LOOP(37)
@@ -1436,7 +1433,7 @@ static void monitor_fade(monitor_t *s)
     }
 }
 
-/* Merge the two regimes that were found; the place that is free then.  O(D^3 / 3). */
+/* Merge the two regimes that were found.  Returns the place that becomes free.  O(D^3 / 3). */
 static int32_t monitor_merge_nearest(monitor_t *s)
 {
     const int32_t first = (int32_t)s->merge_first;
@@ -1456,7 +1453,7 @@ static int32_t monitor_merge_nearest(monitor_t *s)
     return second;
 }
 
-/* Write a Gaussian to another one's place.  O(D^2). */
+/* Copy a Gaussian to another place.  O(D^2). */
 static void monitor_copy_to(monitor_t *s, int32_t k, int32_t to)
 {
     monitor_copy(s->means[k], s->means[to], MONITOR_DIM);
@@ -1464,7 +1461,7 @@ static void monitor_copy_to(monitor_t *s, int32_t k, int32_t to)
     s->counts[to] = (uint16_t)((int32_t)s->counts[k]);
 }
 
-/* Make the candidate a regime, of at least so much weight.  O(D^3 / 3) if the bank is full. */
+/* Make the candidate a regime with at least this weight.  O(D^3 / 3) if the bank is full. */
 static void monitor_admit(monitor_t *s, int32_t rejected, float least)
 {
     int32_t k = (int32_t)s->known;
@@ -1508,7 +1505,7 @@ static void monitor_learn_course(monitor_t *s, const float x[MONITOR_DIM])
     monitor_learn_root(s, s->joint, s->partner, s->middle, rate, (MONITOR_DIM * 2));
 }
 
-/* Learn what surprises are usual: at first, that of one row, and spreads of 1.  O(1). */
+/* Learn which surprises are usual, beginning with that of the first row and spreads of 1.  O(1). */
 static void monitor_learn_usual(monitor_t *s)
 {
     if ((int32_t)s->surprised < MONITOR_HORIZON) {
@@ -1533,7 +1530,7 @@ static void monitor_learn_usual(monitor_t *s)
     }
 }
 
-/* The machine runs otherwise from here on: learn the rest faster, and go on learning. */
+/* End the alarm and learn faster for a while, because the machine runs differently from here on. */
 static void monitor_quicken(monitor_t *s)
 {
     if ((int32_t)s->followed > 100) {
@@ -1562,12 +1559,12 @@ static int32_t monitor_watch_row(monitor_t *s, const float x[MONITOR_DIM])
     const bool warm = monitor_warming(s);
     const bool alarmed = monitor_notice(s, x, warm);
     const bool armed = monitor_is_armed(s);
-    /* the candidate of the alarm before is kept until here, for ``acknowledge`` */
+    /* the candidate of the previous alarm is kept until here, for ``acknowledge`` */
     if (armed && alarmed && (s->episode == 1)) {
         monitor_drop_candidate(s);
     }
     const bool strange = monitor_is_strange(s);
-    /* in the warm-up there are no alarms: strange rows are of regimes that are not known yet */
+    /* in the warm-up there are no alarms: strange rows belong to regimes that are not known yet */
     if (judged && (s->watched >= monitor_floor_shift(MONITOR_WARMUP + 3, 2)) && !(warm && strange)) {
         monitor_teach(s, alarmed, !warm, (int32_t)s->settling > 0);
     }
@@ -1590,9 +1587,9 @@ static int32_t monitor_watch_row(monitor_t *s, const float x[MONITOR_DIM])
             enough = (monitor_shared(s)
                     && (!armed || ((int32_t)s->settling > 0))) ? MONITOR_RELEARN_SOON : MONITOR_RELEARN_AFTER;
         }
-        /* of an alarm that just began, most of the candidate's rows are older: false alarms */
+        /* when an alarm has just begun, most of the candidate's rows are older: false alarms */
         const bool begun = (s->episode > 0) && (s->episode < MONITOR_RELEARN_SOON);
-        /* more rows than a candidate counts are those of an alarm */
+        /* if this is more than a candidate counts, the alarm's rows are counted */
         const int32_t gathered = (enough > MONITOR_HORIZON) ? s->episode : (int32_t)s->counts[MONITOR_COMPONENTS];
         if ((status == MONITOR_STRANGE) && !begun && (gathered >= enough) && monitor_has_room(s)) {
             if (!monitor_compares_early()) {
@@ -1617,7 +1614,7 @@ static int32_t monitor_watch_row(monitor_t *s, const float x[MONITOR_DIM])
             monitor_learn_course(s, x);
         }
         rate = 1.0f / (float)((int32_t)s->followed);
-        /* of strange rows no surprise is usual, or many regimes would make the monitor blind */
+        /* surprises of strange rows are not usual: otherwise, many regimes would make the monitor blind */
         if ((s->watched > MONITOR_LOUD_FIRST) && (lasting || !strange)) {
             monitor_learn_usual(s);
         }
@@ -1682,7 +1679,7 @@ int32_t monitor_freeze(monitor_t *s, int32_t frozen)
     return MONITOR_DONE;
 }
 
-/* Number of rows since the alarm began that the latest row is in; 0 if it is in none. */
+/* Number of rows since the alarm of the latest row began; 0 if that row is in none. */
 static float monitor_since_alarm(const monitor_t *s)
 {
     return ((int32_t)s->quiet == 0) ? (float)s->episode : 0.0f;
@@ -1699,8 +1696,8 @@ int32_t monitor_alarm(const monitor_t *s, float state[3])
     return MONITOR_DONE;
 }
 
-/* What is wrong, as far as the alarm's rows tell: what comes slowly from one sensor, or at once from several, has a
- * name. */
+/* The kind of fault, as far as the alarm's rows show: DRIFT if one sensor changes slowly, REGIME if several change at
+ * once. */
 static int32_t monitor_kind_of(const monitor_t *s)
 {
     if ((int32_t)s->told < 2) {
@@ -1757,8 +1754,7 @@ int32_t monitor_regimes(const monitor_t *s, float shares[MONITOR_COMPONENTS])
     return MONITOR_DONE;
 }
 
-/* A candidate of few rows does not know its own shape: it gets that of the regime that explains it best.  O(K D^2 / 2).
- * */
+/* Give a candidate of few rows the shape of the regime that explains it best.  O(K D^2 / 2). */
 static void monitor_lend_shape(monitor_t *s)
 {
     const int32_t last = MONITOR_COMPONENTS;
@@ -1768,7 +1764,7 @@ static void monitor_lend_shape(monitor_t *s)
     }
 }
 
-/* Compare all pairs of regimes that are left, if the bank is full.  O(K^2 D^3 / 6). */
+/* Compare all remaining pairs of regimes, if the bank is full.  O(K^2 D^3 / 6). */
 static void monitor_compare_all(monitor_t *s)
 {
     if ((int32_t)s->known == MONITOR_COMPONENTS) {
@@ -1784,7 +1780,7 @@ static void monitor_compare_all(monitor_t *s)
     }
 }
 
-/* What the regimes weigh in the mean. */
+/* Mean weight of the regimes. */
 static float monitor_mean_weight(const monitor_t *s)
 {
     float total = 0.0f;
@@ -1796,7 +1792,7 @@ static float monitor_mean_weight(const monitor_t *s)
     return monitor_ratio(total, (float)((int32_t)s->known));
 }
 
-/* The candidate becomes a regime at once, a normal or a rejected one.  O(K^2 D^3). */
+/* Make the candidate a regime at once, a normal or a rejected one.  O(K^2 D^3). */
 static int32_t monitor_settle(monitor_t *s, int32_t rejected)
 {
     if (!monitor_intact(s)) {
@@ -1938,15 +1934,15 @@ int32_t monitor_restart(monitor_t *s)
 
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is, so that it counts as
- * zero.
- * One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
+ * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is subnormal, too: such
+ * an FPU
+ * makes it zero.  One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
 static inline float monitor_strained(float part)
 {
     const float subnormal = part * MONITOR_SMALLEST;
     const float size = monitor_absolute(part) + 1.0f;
     const float nothing = monitor_ratio(subnormal, size);
-    /* 1, for there are few bits in part; but the compiler cannot know this */
+    /* this is 1, because part has few bits; but the compiler cannot know this */
     const float unit = size - monitor_absolute(part);
     const float rest = (unit * MONITOR_CANCELLING) - (unit * 2.0f) + 2.0f;
     return (0.5f * part) + (((subnormal + nothing) * MONITOR_MAGNIFIED) + (rest * MONITOR_CANCELLED));

@@ -46,22 +46,22 @@ enum {
     MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     MONITOR_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     MONITOR_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
-    MONITOR_BORN = 1, /* the row was learned, and the bank knows one regime more.  An alarm that lasted ends with it */
+    MONITOR_BORN = 1, /* the row was learned, and the bank has a new regime.  A lasting alarm ends with it */
     MONITOR_STRANGE = 2, /* the row was learned, but not as one of a known regime */
     MONITOR_WARMING = 3, /* the row was learned.  There are no alarms yet */
     MONITOR_NOVEL = 4, /* alarm: the level is above its threshold */
     MONITOR_HELD = 5, /* alarm: the level is above its threshold, and no known regime learned the row */
     MONITOR_UNKNOWN = 8, /* none of the others, or too few rows to tell */
-    MONITOR_JUMP = 9, /* a sensor's offset or gain is suddenly another one */
-    MONITOR_DRIFT = 10, /* a sensor creeps away */
+    MONITOR_JUMP = 9, /* a sensor's offset or gain has changed suddenly */
+    MONITOR_DRIFT = 10, /* a sensor changes slowly */
     MONITOR_STUCK = 11, /* a sensor repeats itself */
     MONITOR_NOISE = 12, /* a sensor became noisier */
-    MONITOR_REGIME = 13, /* several sensors at once say what was never seen */
+    MONITOR_REGIME = 13, /* several sensors at once have values that were never seen together */
     MONITOR_UNARMED = 14, /* the row was learned.  Alarms are raised, but states that repeat still become normal */
     /* there is no regime that could be acknowledged, rejected or unlearned; nothing changed */
     MONITOR_NOTHING_NEW = -10,
     MONITOR_NO_ROOM = -11, /* no normal regime would be left, or none that could be merged; nothing changed */
-    MONITOR_ABSENT = -12, /* alarm: in five rows' time all samples were refused; the model did not change */
+    MONITOR_ABSENT = -12, /* alarm: all samples were refused for the time of five rows; the model did not change */
     MONITOR_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     MONITOR_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
@@ -76,45 +76,44 @@ typedef struct {
     /* The state of the alarms. */
     float level; /* the smoothed novelty */
     float quantile; /* q: what the part ``upper`` of the usual rows exceeds */
-    float excess; /* e: by how much, in the mean */
+    float excess; /* e: mean excess over q */
     float shift; /* s: the correction that keeps the rate */
-    float tokens; /* rows in alarm that may still teach */
+    float tokens; /* number of rows in alarm from which the threshold may still learn */
     int32_t episode; /* number of rows since the present alarm began; 0: there is none */
-    int32_t age; /* rows that could have been in alarm, at most those until the monitor is armed */
-    uint16_t taught; /* number of rows behind them, at most the horizon */
-    uint8_t below; /* number of latest rows that taught and were not above q */
+    int32_t age; /* number of rows after the warm-up; counting stops when the monitor is armed */
+    uint16_t taught; /* number of rows that q and e have learned, at most the horizon */
+    uint8_t below; /* number of latest learned rows that were not above q */
     uint8_t quiet; /* number of latest rows of the episode that were quiet */
     /* What the present alarm, or the last one, is about. */
     float shares[MONITOR_DIM]; /* mean share of each sensor in the alarm */
-    float leaps[MONITOR_DIM]; /* squared deviations of the first row that each explains, if it is most */
-    float calm; /* part of them in which it hardly moved */
-    float rough; /* the mean square of its steps after the first of them, in usual ones */
-    float others; /* what the squared distance would be without it, in the mean */
+    float leaps[MONITOR_DIM]; /* squared deviation of the first row that each explains, if it is most */
+    float calm; /* part of these rows in which the culprit hardly moved */
+    float rough; /* mean square of the culprit's steps after that, relative to the usual one */
+    float others; /* mean of the squared distance without the culprit's part */
     uint16_t culprit; /* the sensor with the largest share */
-    uint16_t told; /* rows of the alarm since it is */
+    uint16_t told; /* number of rows of the alarm with this culprit */
     uint8_t abrupt; /* 1: the course alone would have begun the alarm */
     uint8_t reserved_blame[3]; /* always zero: keeps the size a multiple of the largest member */
     /* How a row follows from the row before, which sensors repeat themselves, and what is usual. */
     float usual[2]; /* usual surprise by the course and by the bank */
-    float spread[2]; /* how far it lies above, squared */
+    float spread[2]; /* twice the mean squared excess over the usual surprise */
     float middle[MONITOR_DIM]; /* mean of the rows */
     float before[MONITOR_DIM]; /* the row before */
-    float least_step[MONITOR_DIM]; /* the smallest step that a sensor has made: a converter's, or next to nothing */
+    float least_step[MONITOR_DIM]; /* the smallest step that a sensor has made: its converter's, or nearly zero */
     float repeats[MONITOR_DIM]; /* part of the rows in which a sensor repeats its value */
-    /* root of the covariance of a row before and its row together */
-    float joint[(MONITOR_DIM * ((MONITOR_DIM * 2) + 1))];
-    int32_t watched; /* number of rows, at most those that matter */
-    uint16_t followed; /* number of rows behind it, at most the horizon */
+    float joint[(MONITOR_DIM * ((MONITOR_DIM * 2) + 1))]; /* root of the joint covariance of a row and the row before */
+    int32_t watched; /* number of rows; counting stops at a limit */
+    uint16_t followed; /* number of rows learned, at most the horizon */
     uint16_t run[MONITOR_DIM]; /* number of latest rows with the same value */
-    uint16_t surprised; /* number of rows behind these, at most the horizon */
-    uint16_t settling; /* rows to go in which alarms do not stop learning */
+    uint16_t surprised; /* number of rows in usual and spread, at most the horizon */
+    uint16_t settling; /* number of coming rows in which alarms do not stop learning */
     /* Gaussians of the regimes.  The last place is the candidate: rows that may become a regime. */
-    float merge_loss; /* what is lost if the best pair so far becomes one */
-    float weights[MONITOR_COMPONENTS]; /* rows of each, lately */
+    float merge_loss; /* loss of merging the best pair so far */
+    float weights[MONITOR_COMPONENTS]; /* number of rows of each, where earlier rows fade */
     float means[(MONITOR_COMPONENTS + 1)][MONITOR_DIM];
     /* R of each, where R'R is its covariance: an upper triangle, row by row from the diagonal on */
     float roots[(MONITOR_COMPONENTS + 1)][((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)];
-    uint16_t counts[(MONITOR_COMPONENTS + 1)]; /* rows behind each, at most the horizon */
+    uint16_t counts[(MONITOR_COMPONENTS + 1)]; /* number of rows that each has learned, at most the horizon */
     uint16_t unmet; /* rows of known regimes since the candidate began */
     uint16_t sought; /* number of pairs that were compared */
     uint8_t rejected[MONITOR_COMPONENTS]; /* 1: a regime that never may be normal */
@@ -123,11 +122,11 @@ typedef struct {
     uint8_t merge_second;
     uint8_t newest; /* place of the latest regime since the warm-up, from 1; 0: there is none, or it was unlearned */
     uint8_t reserved_bank[2]; /* always zero: keeps the size a multiple of the largest member */
-    /* What surrounds the rule. */
+    /* The memory of the stages. */
     int32_t frozen; /* 1: learning is switched off */
-    /* What a row looks like.  Every call computes it anew; zeros are always valid. */
+    /* What a row looks like.  Every call recomputes it; it may start as zeros. */
     float distance; /* squared distance from the nearest, in its standard deviations */
-    float innovation; /* square of what does not follow from the row before */
+    float innovation; /* square of what the row before does not predict */
     float surprise[2]; /* by the course and by the bank */
     float loud[3]; /* both in usual spreads, and the surprise of repeats */
     float own[MONITOR_DIM]; /* deviations from the nearest regime, whitened */
@@ -135,11 +134,12 @@ typedef struct {
     float pair[(MONITOR_DIM * 2)]; /* deviations of the row before and of this row from the mean, whitened */
     float partner[(MONITOR_DIM * 2)];
     float norms[(MONITOR_DIM * 2)];
-    float parts[MONITOR_DIM]; /* what each sensor has of an alarm */
-    float merged[((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)]; /* root of two Gaussians taken for one */
+    float parts[MONITOR_DIM]; /* each sensor's part of the squared distance */
+    float merged[((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)]; /* root of the Gaussian that two are merged to */
     int32_t nearest; /* the regime that explains the row best */
-    int32_t forbidden; /* 1: within the reach of a rejected regime, which explains it better, or no other does */
-    int32_t barring; /* that one */
+    /* 1: within the reach of a rejected regime, and no normal one explains the row better or at all */
+    int32_t forbidden;
+    int32_t barring; /* that rejected regime */
     int32_t repeater; /* the sensor whose repeats surprise most */
     /* Whether rows come.  The model does not depend on it. */
     int32_t missed; /* number of latest samples that were refused */
@@ -169,11 +169,11 @@ int32_t monitor_update(monitor_t *s, const float x[MONITOR_DIM]);
  * Returns DONE, or REFUSED_INPUT with score unchanged. */
 int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
 
-/* Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing. */
+/* Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing. */
 int32_t monitor_freeze(monitor_t *s, int32_t frozen);
 
-/* Write to state the level, its threshold, and the number of rows since the alarm began that the latest row is in, 0 if
- * it is in none.
+/* Write to state the level, its threshold, and the number of rows since the alarm of the latest row began; 0 if that
+ * row is in none.
  *
  * Returns DONE, or REFUSED_STATE with state unchanged. */
 int32_t monitor_alarm(const monitor_t *s, float state[3]);
@@ -188,21 +188,19 @@ int32_t monitor_blame(const monitor_t *s, float parts[MONITOR_DIM]);
  * Returns DONE, or REFUSED_STATE with shares unchanged. */
 int32_t monitor_regimes(const monitor_t *s, float shares[MONITOR_COMPONENTS]);
 
-/* This is normal from now on: the rows of the alarm, which wait as a candidate, become a regime at once.  If there
- * are none, and the latest row is in alarm because its regime was rejected, that regime is a normal one again.  O(K^2
- * D^3).
+/* Accept the alarm as normal: its rows, which were gathered as a candidate, become a regime at once.  If there are
+ * none, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2 D^3).
  *
- * Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones, or REFUSED_STATE. */
+ * Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected, or REFUSED_STATE. */
 int32_t monitor_acknowledge(monitor_t *s);
 
-/* This never may be normal: rows like those of the alarm are always in alarm, and nothing learns them.  O(K^2 D^3).
+/* Never accept the alarm as normal: rows like those of the alarm are always in alarm, and are not learned.  O(K^2 D^3).
  *
- * Returns DONE, NOTHING_NEW, NO_ROOM if all regimes but one are rejected ones already, or REFUSED_STATE. */
+ * Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected already, or REFUSED_STATE. */
 int32_t monitor_reject(monitor_t *s);
 
-/* Take back the newest regime, if it came after the warm-up: one that an alarm taught, or that was acknowledged or
- * rejected.
- * Where it took the place of one of two that were merged, these stay merged.  O(D^2).
+/* Remove the newest regime, if it came after the warm-up: it was learned in an alarm, acknowledged or rejected.
+ * If two regimes were merged to make room for it, they stay merged.  O(D^2).
  *
  * Returns DONE, NOTHING_NEW, NO_ROOM if no normal regime would be left, or REFUSED_STATE. */
 int32_t monitor_unlearn(monitor_t *s);

@@ -222,7 +222,7 @@ static bool monitor_snapshot_all_zero(monitor_stored_t *stored, uint32_t a, int3
     return true;
 }
 
-/* Whether a triangle can be divided by its diagonal.  O(n). */
+/* Whether a triangle's diagonal is large enough to divide by.  O(n). */
 static bool monitor_snapshot_wide(monitor_stored_t *stored, uint32_t r, int32_t n)
 {
     int32_t row = 0;
@@ -293,7 +293,7 @@ static bool monitor_snapshot_keeps(monitor_stored_t *stored)
                                     && monitor_snapshot_wide(stored, MONITOR_PLACE(joint), (MONITOR_DIM * 2));
 }
 
-/* Whether learning could have led to this state, beyond what the fields' ranges say. */
+/* Whether learning could have led to this state, beyond the ranges of the fields. */
 static bool monitor_snapshot_valid(monitor_stored_t *stored)
 {
     if (!monitor_snapshot_keeps(stored)) {

@@ -297,7 +297,7 @@ static uint32_t pressure_arithmetic(void)
     return pressure_crc32(0u, (const unsigned char *)v.sums, (uint32_t)sizeof(v.sums));
 }
 
-/* The quotient, and 0 where it is subnormal or next to that: there the libraries of CPUs without an FPU differ. */
+/* The quotient; 0 if it is subnormal or nearly so, because the libraries of CPUs without an FPU differ there. */
 static PRESSURE_INLINE double pressure_ratio(double dividend, double divisor)
 {
     const double value = dividend / divisor;
@@ -328,7 +328,7 @@ static bool pressure_acceptable(const double x[PRESSURE_DIM])
     return true;
 }
 
-/* Why nothing can be done with the input, below 0; DONE if it can. */
+/* The reason to refuse the input, below 0; DONE if there is none. */
 static PRESSURE_INLINE int32_t pressure_refusal(const pressure_t *s, const double x[PRESSURE_DIM])
 {
     if (!pressure_intact(s)) {
@@ -340,7 +340,7 @@ static PRESSURE_INLINE int32_t pressure_refusal(const pressure_t *s, const doubl
     return PRESSURE_DONE;
 }
 
-/* x, limited to the range from -most to most.  NaN gives -most.  One comparison where nothing is to be done. */
+/* x, limited to the range from -most to most.  NaN gives -most.  One comparison if x is within the range. */
 static PRESSURE_INLINE double pressure_bounded(double x, double most)
 {
     if (pressure_absolute(x) <= most) {
@@ -426,14 +426,14 @@ static int32_t pressure_candidates(const pressure_t *s)
     return s->n + 1;
 }
 
-/* n, of which a compiler then knows that it is no large number. */
+/* n, limited to MOST so that the compiler knows that it is not larger. */
 static int32_t pressure_few(int32_t n)
 {
     return (n < 65535) ? n : 65535;
 }
 
-/* 1 if n is odd, else 0.  Rows are taken two in a turn; of an odd number the first one goes alone, which is the
- * shortest. */
+/* 1 if n is odd, else 0.  Rows are processed in pairs; if their number is odd, the first one, which is the shortest, is
+ * processed alone. */
 static int32_t pressure_odd(int32_t n)
 {
     return n - (2 * pressure_floor_shift(n, 1));
@@ -445,8 +445,7 @@ static double pressure_newest_element(const pressure_t *s)
     return 1.0 / pressure_sqrt(s->kappa);
 }
 
-/* score_n = P_nn of the newest sample: the square that it would be as a stored vector, or their ties would depend on
- * roundings. */
+/* score_n = P_nn of the newest sample: a square, as for a stored vector, so that ties do not depend on rounding. */
 static void pressure_newest_diagonal(pressure_t *s)
 {
     const double element = pressure_newest_element(s);
@@ -455,7 +454,7 @@ static void pressure_newest_diagonal(pressure_t *s)
 
 /* Write L z to out, which is not z.  O(n^2 / 2).
  *
- * Two rows in a turn, so that z is read half as often. */
+ * Rows are processed in pairs, so that z is read half as often. */
 static void pressure_lower_times(const double *l, const double *z, double *out, int32_t n)
 {
     const int32_t rows = pressure_few(n);
@@ -491,7 +490,7 @@ static int32_t pressure_row_of(int32_t i)
 
 /* Write L'z to out, which may be z.  O(n^2).
  *
- * Two rows in a turn, so that out is read and written half as often. */
+ * Rows are processed in pairs, so that out is read and written half as often. */
 static void pressure_lower_transposed_times(const double *l, const double *z, double *out, int32_t n)
 {
     int32_t start = 0 - pressure_odd(n);
@@ -499,7 +498,7 @@ static void pressure_lower_transposed_times(const double *l, const double *z, do
         out[0] = l[0] * z[0];
         start = 1;
     }
-    /* never: GCC then needs no counters */
+    /* this never happens; it spares GCC the loop counters */
     if ((n > 65535) || (start > 65535)) {
         return;
     }
@@ -589,7 +588,8 @@ static double pressure_magnitude(const pressure_t *s, int32_t i)
     return pressure_absolute(pressure_multiplier(s, i, 0));
 }
 
-/* alpha_i^2 / score_i.  With score_i = P_ii the squared norm of what is lost, with Q_ii the loss at the vectors. */
+/* alpha_i^2 / score_i.  With score_i = P_ii this is the squared norm of what is lost, with Q_ii the loss at the
+ * vectors. */
 static double pressure_weighted_rest(const pressure_t *s, int32_t i)
 {
     return pressure_energy(s, i, pressure_ratio(1.0, s->score[i]));
@@ -640,7 +640,7 @@ static void pressure_project_klms(pressure_t *s, int32_t r)
     }
 }
 
-/* Change the multipliers in beta so that the other vectors replace candidate r; bearable() tells whether they may be
+/* Change the multipliers in beta so that the other vectors replace candidate r; bearable() says whether they may be
  * stored.
  *
  * Also computes the numbers that take_out() needs. */
@@ -654,7 +654,7 @@ static void pressure_project(pressure_t *s, int32_t r)
 
 /* Whether every multiplier, except that of r, is within its range, also after project_late().  O(N).
  *
- * That changes alpha_i by P_ir alpha_r / P_rr, which is at most sqrt(P_ii / P_rr) |alpha_r|. */
+ * project_late() changes alpha_i by P_ir alpha_r / P_rr, which is at most sqrt(P_ii / P_rr) |alpha_r|. */
 static bool pressure_bearable(const pressure_t *s, int32_t r)
 {
     const int32_t count = pressure_candidates(s);
@@ -712,7 +712,7 @@ static inline double pressure_miss(double y, double value)
     return y - value;
 }
 
-/* s->error is f(x): limit the label to what counts, and make it y - f(x). */
+/* Clip the label, then turn s->error from f(x) into the residual y - f(x). */
 static void pressure_hear(pressure_t *s)
 {
     PRESSURE_LOOP(17)
@@ -740,7 +740,7 @@ static void pressure_express(pressure_t *s, int32_t n)
     s->kappa = kappa;
 }
 
-/* Whether T can be that of the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N). */
+/* Whether T can belong to the vectors, after express(): k_i^2 / (1 + ridge) <= k'P k <= 1 for each vector i.  O(N). */
 static bool pressure_belongs(const pressure_t *s)
 {
     double known = 0.0;
@@ -757,8 +757,7 @@ static bool pressure_belongs(const pressure_t *s)
             && ((PRESSURE_RIDGE_DIAGONAL * known) >= (alone - PRESSURE_LOOSE));
 }
 
-/* Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1: they are never reached without an error.
- * O(N). */
+/* Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1, so only a wrong T reaches them.  O(N). */
 static void pressure_limit_combination(pressure_t *s, int32_t n)
 {
     PRESSURE_LOOP(20)
@@ -775,7 +774,7 @@ static void pressure_combination(pressure_t *s, int32_t n)
     pressure_limit_combination(s, n);
 }
 
-/* KLMS: the nearest vector gets as much of a sample's multiplier as it is like the sample. */
+/* KLMS: the nearest vector gets a share of the sample's multiplier equal to its similarity to the sample. */
 static double pressure_similarity(const pressure_t *s)
 {
     return pressure_gaussian(s->nearest_distance);
@@ -808,19 +807,19 @@ static void pressure_commit(pressure_t *s)
     }
 }
 
-/* Similarity of expansion vectors i and j, to the same bits as when j was a sample.  O(D). */
+/* Similarity of expansion vectors i and j, with the same bits as when j was a sample.  O(D). */
 static double pressure_alike_stored(const pressure_t *s, int32_t i, int32_t j)
 {
     return pressure_gaussian(pressure_squared_distance(s->v[i], s->v[j]));
 }
 
-/* Take vector r out of T, in which later rows move up.  What is left is a triangle again.  O(n^2 - r^2).
+/* Remove vector r from T; later rows move up.  The result is a triangle again.  O(n^2 - r^2).
  *
- * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: then T'w, column r of T'T; it may
- * be
- * ``weight``, which is lost then.
+ * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: afterwards T'w, column r of T'T;
+ * it may
+ * be ``weight``, which is then lost.
  *
- * Two rows in a turn, so that what is gathered is read and written half as often. */
+ * Rows are processed in pairs, so that ``gathered`` is read and written half as often. */
 static void pressure_release_vector(double *t, double *gathered, double *keep, double *drop, double *weight,
         int32_t r, int32_t n)
 {
@@ -856,7 +855,7 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
     }
     gathered[r] = square;
     row = row + r + 1;
-    /* never: GCC then needs no counters */
+    /* this never happens; it spares GCC the loop counters */
     if ((r < 0) || (r > 65535) || (n > 65535)) {
         return;
     }
@@ -932,8 +931,8 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
     }
 }
 
-/* project_klms() of a stored vector, given P_:r in p, with the sample's.  bearable() has made certain that all fits.
- * O(N). */
+/* project_klms() for a stored vector, given P_:r in p, including the sample.  bearable() has checked the ranges.  O(N).
+ * */
 static void pressure_project_late(pressure_t *s, int32_t r)
 {
     const double scale = pressure_ratio(1.0,
@@ -952,7 +951,7 @@ static void pressure_project_late(pressure_t *s, int32_t r)
     }
 }
 
-/* Remove vector r from what is kept of count vectors.  P and Q need P_:r in p.  O(N^2).
+/* Remove vector r from what is kept for count vectors.  P and Q need P_:r in p.  O(N^2).
  *
  * count: n, or n + 1 after append(). */
 static void pressure_take_out(pressure_t *s, int32_t r, int32_t count)
@@ -961,7 +960,7 @@ static void pressure_take_out(pressure_t *s, int32_t r, int32_t count)
     pressure_project_late(s, r);
 }
 
-/* Vectors after r, which was removed, move up.  O(N D). */
+/* Move up the vectors after the removed vector r.  O(N D). */
 static void pressure_close_gap(pressure_t *s, int32_t r)
 {
     const int32_t last = s->n - 1;
@@ -997,7 +996,7 @@ static void pressure_close_gap(pressure_t *s, int32_t r)
     s->n = last;
 }
 
-/* How a sample was learned without being stored: as a repetition of the nearest vector, or not. */
+/* The status of a sample that was learned but not stored: MERGED if it repeats the nearest vector, else ABSORBED. */
 static int32_t pressure_absorbed(const pressure_t *s)
 {
     if (s->nearest_distance > 0.0) {
@@ -1019,7 +1018,7 @@ static void pressure_border(pressure_t *s, int32_t n)
     s->t[row + n] = scale;
 }
 
-/* The sample becomes vector n of the stored matrices, given what express() computed.  O(N^2). */
+/* Add the sample to the stored matrices as vector n, given the results of express().  O(N^2). */
 static void pressure_append(pressure_t *s)
 {
     const int32_t n = s->n;
@@ -1056,11 +1055,11 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
     }
 }
 
-/* Whether an error, after hear(), is none of a model that has learned.  O(1) for each output.
+/* Whether an error, after hear(), is too large for a model that has learned.  O(1) for each output.
  *
- * By least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would take
- * WILD^2 samples,
- * all of them learned in vain. */
+ * With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would need
+ * WILD^2
+ * samples, all learned in vain. */
 static bool pressure_strays(const pressure_t *s)
 {
     const double most = PRESSURE_WILD * PRESSURE_LABEL_LIMIT * 1.0;
@@ -1107,7 +1106,7 @@ static bool pressure_step_bearable(const pressure_t *s)
     return true;
 }
 
-/* Give the sample's multiplier to the nearest vector, or project the sample on all of them. */
+/* Give the sample's multiplier to the nearest vector, or project the sample onto all of them. */
 static bool pressure_adapt_gradient(pressure_t *s, bool close)
 {
     pressure_propose_gradient(s);
@@ -1141,7 +1140,7 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     if (!pressure_step_bearable(s)) {
         return PRESSURE_RESTARTED;
     }
-    /* the vector to remove; n: the sample itself; n + 1: none */
+    /* r: the vector to remove; n stands for the sample itself, n + 1 for none */
     int32_t r = n + 1;
     bool fits = true;
     if (full) {
@@ -1170,9 +1169,9 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     return PRESSURE_ADDED;
 }
 
-/* Learn the sample x with label s->y, then reduce.  Mitchinson et al. 2003, eq. 2-6, or another rule.
+/* Learn the sample x with label s->y, then reduce the expansion.  Mitchinson et al. 2003, eq. 2-6, or another rule.
  *
- * Returns RESTARTED, and may have changed some of the model, where the model cannot have learned what it holds. */
+ * Returns RESTARTED, perhaps with parts of the model changed, if learning cannot have led to its state. */
 static int32_t pressure_attempt(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
@@ -1225,8 +1224,7 @@ static void pressure_begin_anew(pressure_t *s)
     }
 }
 
-/* Learn the sample x with label s->y.  A model that diverges, or cannot have learned what it holds, begins anew: it
- * would go on so. */
+/* Learn the sample x with label s->y.  A model that diverges, or has a state that learning cannot reach, is reset. */
 static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
 {
     const int32_t status = pressure_attempt(s, x);
@@ -1259,7 +1257,7 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y)
     return pressure_take(s, x);
 }
 
-/* Compute distances and kernel values to the expansion vectors, and the part that they cannot express. */
+/* Compute distances and kernel values to the expansion vectors, and the part of x that they cannot express. */
 static void pressure_compare(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
@@ -1311,15 +1309,15 @@ int32_t pressure_refresh(pressure_t *s)
 
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is, so that it counts as
- * zero.
- * One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
+ * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is subnormal, too: such
+ * an FPU
+ * makes it zero.  One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
 static inline double pressure_strained(double part)
 {
     const double subnormal = part * PRESSURE_SMALLEST;
     const double size = pressure_absolute(part) + 1.0;
     const double nothing = pressure_ratio(subnormal, size);
-    /* 1, for there are few bits in part; but the compiler cannot know this */
+    /* this is 1, because part has few bits; but the compiler cannot know this */
     const double unit = size - pressure_absolute(part);
     const double rest = (unit * PRESSURE_CANCELLING) - (unit * 2.0) + 2.0;
     return (0.5 * part) + (((subnormal + nothing) * PRESSURE_MAGNIFIED) + (rest * PRESSURE_CANCELLED));

@@ -54,7 +54,7 @@ enum {
     PRESSURE_DISCARDED = 3,
     PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
     PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
-    /* the model held what learning cannot give, or diverged: it has forgotten all samples, also this one */
+    /* the model diverged or had an impossible state: it has forgotten all samples, including this one */
     PRESSURE_RESTARTED = 8,
     PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
     PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
@@ -70,22 +70,22 @@ typedef struct {
     /* The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores. */
     double v[PRESSURE_N_MAX][PRESSURE_DIM]; /* expansion vectors */
     double alpha[PRESSURE_N_MAX][PRESSURE_OUTPUTS]; /* multipliers of the expansion vectors */
-    /* triangles and symmetric matrices are packed, with room for the sample beside all vectors. T, a square root of the
-     * inverse Gram matrix: T' T = P = (K + ridge I)^-1 */
+    /* triangles and symmetric matrices are packed, with room for one sample more than all vectors. T, a square root of
+     * the inverse Gram matrix: T' T = P = (K + ridge I)^-1 */
     double t[(((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2)];
     int32_t n; /* number of expansion vectors in use; all later places are zero */
     int32_t reserved_expansion; /* always zero: keeps the size a multiple of the largest member */
-    /* What surrounds the rule. */
+    /* The memory of the stages. */
     int32_t frozen; /* 1: learning is switched off */
     int32_t reserved_stages; /* always zero: keeps the size a multiple of the largest member */
     /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
     double y[PRESSURE_OUTPUTS]; /* what f(x) should be */
-    double error[PRESSURE_OUTPUTS]; /* f(x); once the rule has heard the label, y - f(x) */
+    double error[PRESSURE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
     /* Intermediate results.  Every call computes them anew; zeros are always valid. */
     double k[PRESSURE_N_MAX]; /* kernel values between the sample and the expansion vectors */
     double l[PRESSURE_N_MAX]; /* T k: the sample in coordinates in which the Gram matrix is I */
     double u[(PRESSURE_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors; then -1 */
-    double p[(PRESSURE_N_MAX + 1)]; /* one column of P; then what rotations gather */
+    double p[(PRESSURE_N_MAX + 1)]; /* one column of P; then what the rotations collect */
     double q[(PRESSURE_N_MAX + 1)]; /* one column of Q, or kernel values; then cosines */
     double score[(PRESSURE_N_MAX + 1)]; /* numbers from which the candidates' scores are computed; then sines */
     /* new multipliers; copied to alpha when the update is certain */
@@ -125,12 +125,12 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y);
  * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y);
 
-/* Switch learning off (1) or on (0).  While it is off, update checks the sample, and learns nothing. */
+/* Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing. */
 int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 
-/* Compute the stored matrices again from the expansion vectors.  This removes rounding errors.
+/* Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
  *
- * O(N^3 + N^2 D).  Predictions change by such errors only; a model that cannot have learned what it holds begins anew.
+ * O(N^3 + N^2 D).  Predictions change only by these errors.  A model with a state that learning cannot reach is reset.
  * */
 int32_t pressure_refresh(pressure_t *s);
 

@@ -179,7 +179,7 @@ static inline double pressure_snapshot_settle(double a)
     return a;
 }
 
-/* Whether multipliers are not too small, and unused places zero.  O(N D). */
+/* Whether no multiplier is too small, and unused places are zero.  O(N D). */
 static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
 {
     const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
@@ -215,7 +215,7 @@ static bool pressure_snapshot_valid_matrices(pressure_stored_t *stored)
     const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
     int32_t at = 0;
     for (int32_t i = 0; i < (PRESSURE_N_MAX + 1); i++) {
-        /* not a loop from n on: a storage may answer otherwise the second time, and turns are bounded all the same */
+        /* not a loop that starts at n: the number of turns stays bounded whatever the storage returns for n */
         for (int32_t j = 0; j < (i + 1); j++) {
             if (i >= n) {
                 if (pressure_stored_real(stored, PRESSURE_PLACE(t), at) != 0.0) {
@@ -230,7 +230,7 @@ static bool pressure_snapshot_valid_matrices(pressure_stored_t *stored)
 
 /* Whether learning could have led to this state.  O(N^2 + N D).
  *
- * The ranges that the fields declare hold already.  Unused places must be zero. */
+ * The declared ranges of the fields have been checked before.  Unused places must be zero. */
 static bool pressure_snapshot_keeps(pressure_stored_t *stored)
 {
     if (!pressure_snapshot_valid_vectors(stored)) {
@@ -239,7 +239,7 @@ static bool pressure_snapshot_keeps(pressure_stored_t *stored)
     return pressure_snapshot_valid_matrices(stored);
 }
 
-/* Whether learning could have led to this state, beyond what the fields' ranges say. */
+/* Whether learning could have led to this state, beyond the ranges of the fields. */
 static bool pressure_snapshot_valid(pressure_stored_t *stored)
 {
     if (!pressure_snapshot_keeps(stored)) {
