@@ -21,14 +21,14 @@ EXTRAS = {
 
 
 def visible(text: object) -> str:
-    """Text on one line, without the control characters that a hostile name could hold."""
+    """Return the text on one line, without control characters, which a hostile name could hold."""
     return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in str(text))
 
 
 def install_hint(extra: str) -> str:
-    """The command that installs an extra, and the extra's size.
+    """Return the command that installs an extra, and the extra's size.
 
-    The command uses the pip of this Python, and the place from which this package was installed.
+    The command calls the pip of the running Python, and installs from the same source as this package.
     """
     import importlib.metadata
     import json
@@ -40,7 +40,7 @@ def install_hint(extra: str) -> str:
 
     wanted, editable = f"pykernel-mcu[{extra}]", ""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
-        # PEP 610: the URL or folder that pip was given, if the package did not come from an index
+        # PEP 610: direct_url.json names the URL or folder that was given to pip, unless the package came from an index
         origin = json.loads(importlib.metadata.distribution("pykernel-mcu").read_text("direct_url.json") or "{}")
         url = str(origin.get("url", ""))
         if url.startswith("file:"):
@@ -55,11 +55,11 @@ def install_hint(extra: str) -> str:
 
 
 class UserError(ValueError):
-    """Bad input: one sentence that says what was wrong, where, and what would be right.  The command exits with 2."""
+    """Bad input.  The message is one sentence: what is wrong, where, and what would be right.  The command exits with 2."""
 
 
 class UntrustedCode(UserError):
-    """A spec names code to execute, and the user has not allowed that."""
+    """A spec names a file with code, and the user has not allowed pykernel to execute it."""
 
 
 class MissingExtra(UserError, ImportError):
@@ -70,12 +70,12 @@ class MissingExtra(UserError, ImportError):
 
 
 _KEYS = contextvars.ContextVar[Mapping[str, str] | None]("_KEYS", default=None)
-"""On the command line: parameter that --set sets -> its key.  None elsewhere: messages name arguments of Python functions."""
+"""On the command line, a mapping: parameter that --set sets -> its key.  Elsewhere None; messages then name Python arguments."""
 
 
 @contextlib.contextmanager
 def on_command_line(keys: Mapping[str, str]) -> Iterator[None]:
-    """Within the block, messages name parameters as the command line does.  keys: as ``_KEYS``."""
+    """Within the block, messages name parameters as the command line does.  keys: see ``_KEYS``."""
     before = _KEYS.set(keys)
     try:
         yield
@@ -84,7 +84,7 @@ def on_command_line(keys: Mapping[str, str]) -> Iterator[None]:
 
 
 def option(parameter: str, value: object = "") -> str:
-    """A parameter and its value as a message names them: hold_out 0.3; on the command line --hold-out 0.3, or --set training.cv=5."""
+    """Return a parameter and its value for a message: "hold_out 0.3" in Python, "--hold-out 0.3" or "--set training.cv=5" in the shell."""
     keys, after = _KEYS.get(), "" if value == "" else f" {value}"
     if keys is None:
         return parameter + after
@@ -100,7 +100,7 @@ def need_package(module: str, what: str, extra: str) -> None:
 
 
 UNWRITTEN = "; no file was written"
-"""End of the message when a workflow that writes all of its files at its end is interrupted."""
+"""The end of the message about an interrupt, for workflows that write all of their files at their end."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -127,6 +127,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """The end of a message about an unknown word: a question with the similar known word, else ``otherwise``."""
+    """Return the end of a message about an unknown word: the question "did you mean …?" if a known word is similar, else ``otherwise``."""
     near = nearest(word, known)
     return otherwise if near is None else f"did you mean {near!r}?"

@@ -1,4 +1,4 @@
-"""Files: written completely or not at all, and opened only if reading cannot block.  All results are written here.
+"""Write files completely or not at all, and open only files that cannot block.  All results are written by this module.
 
     with whole_file("table.csv") as file:
         file.write(b"...")
@@ -12,8 +12,8 @@ and on the disk, it is renamed to the file's name.  Until then the part is locke
 frees the lock, and the next run removes the part.
 
 If several files are written together, each file that is replaced is kept as ``.NAME.NUMBER.old`` until all new files are in
-place.  After an error, the old files are put back.  If the process dies just then, some files are old and some are new, but
-each is complete.  Run the same command again to write all of them.
+place.  After an error, the old files are put back.  If the process dies while files are put in place, some files are old and
+some are new, but each is complete.  Run the same command again to write all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BINARY = getattr(os, "O_BINARY", 0)
 NO_OTHER = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
 """Flags for open(): do not follow a link, and do not wait for a pipe."""
 INHERITED = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
-"""Paths of files that a shell has opened already: standard input, <(...)."""
+"""Paths of files that the shell has already opened: standard input, and process substitutions such as <(...)."""
 # --------------------------------------------------------------------------------------------------------- writing
 
 
@@ -46,8 +46,8 @@ INHERITED = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
 class _Part:
     """A file that will be renamed to ``target``.
 
-    number: makes its temporary name unique.  descriptor: the open file, which holds the lock.  kept: the descriptor of the file
-    that it replaces.
+    number: makes its temporary name unique.  descriptor: the open file, which holds the lock.  kept: the descriptor of the old
+    file at ``target``.
     """
 
     target: Path
@@ -78,7 +78,7 @@ class _Part:
 
 
 class _Removal(_Part):
-    """A file that is removed when the others are put in place.  There is no file at ``path``."""
+    """A file that is removed when the other files are put in place.  No part is written at ``path``."""
 
     def place(self) -> None:
         self.target.unlink()
@@ -86,9 +86,10 @@ class _Removal(_Part):
 
 @dataclass
 class _Staging:
-    """Files that are written but not yet put in place, and folders that were made for these files.
+    """Files that are written but not yet put in place, and the folders that were made for these files.
 
-    held: folder that no other run may change meanwhile -> its locked descriptor.  lasting: wait until the files are on the disk.
+    held: folder that no other run may change until then -> its locked descriptor.  lasting: whether to wait until the files are on
+    the disk.
     """
 
     parts: list[_Part] = field(default_factory=list)
@@ -124,7 +125,7 @@ class _Staging:
             os.close(self.held.popitem()[1])
 
     def finish(self) -> None:
-        """Put all files in place.  If one of them fails, the old files are put back."""
+        """Put all files in place.  If this fails for one file, put the old files back."""
         several, done = len(self.parts) > 1, list[tuple[Path, Path | None]]()
         try:
             for part in self.parts:
@@ -135,7 +136,7 @@ class _Staging:
                 _put_back(*each)
             raise
         parts, folders = self.parts, self.folders
-        self.parts, self.folders = [], []  # nothing can be undone any more
+        self.parts, self.folders = [], []  # from here on nothing is undone
         for part in parts:
             part.release()
         for _, aside in done:
@@ -158,10 +159,10 @@ _staging: contextvars.ContextVar[_Staging | None] = contextvars.ContextVar("stag
 
 @contextlib.contextmanager
 def all_or_none(folder: Path | None = None) -> Iterator[None]:
-    """Files that the block writes with ``whole_file`` are put in place together when the block ends; none if it raises.
+    """Put the files that the block writes with ``whole_file`` in place when the block ends, all together; none if the block raises.
 
-    If the process is killed meanwhile, every file is whole, either old or new.
-    folder: is made if it is missing.  Until the block ends, another run with the same folder waits, and says so.
+    If the process is killed, every file is complete, either old or new.
+    folder: is made if it is missing.  Until the block ends, another run with the same folder waits, and prints that it does.
     """
     outer = _staging.get()
     with contextlib.nullcontext(outer) if outer is not None else _staged() as staging:
@@ -178,7 +179,7 @@ def all_or_none(folder: Path | None = None) -> Iterator[None]:
 
 
 def without_file(path: Path) -> None:
-    """Within ``all_or_none``: remove this file when the others are put in place."""
+    """Within ``all_or_none``, remove this file when the other files are put in place."""
     staging = _staging.get()
     assert staging is not None
     staging.parts.append(_Removal(path, _number(), -1))
@@ -203,10 +204,10 @@ def _staged(lasting: bool = True) -> Iterator[_Staging]:
 def whole_file(
     path: str | os.PathLike[str], parents: bool = False, apart: bool = False, lasting: bool = True
 ) -> Iterator[IO[bytes]]:
-    """A file to write to.  It is put in place at ``path`` only when the block ends without an error.
+    """Yield a file to write to.  It is put in place at ``path`` only when the block ends without an error.
 
     parents: make missing folders.  apart: put the file in place independently of an ``all_or_none`` block around it.
-    lasting: sync the file, so that a power failure does not lose it; without it, writing takes a tenth of the time.
+    lasting: sync the file, so that a power failure does not lose it.  Without the sync, writing takes a tenth of the time.
     Raises UserError if the file cannot be written, or if a link, a folder or a device is at ``path``.  After an error
     no new file or folder remains.
     """
@@ -242,8 +243,8 @@ def _need_replaceable(path: Path) -> None:
 
 
 def _new_part(path: Path) -> _Part:
-    """A new, locked file in the folder of the path."""
-    with contextlib.suppress(OSError):  # the folder may be unreadable and still be writable
+    """Make a new, locked file in the folder of the path."""
+    with contextlib.suppress(OSError):  # a folder that cannot be read may still be writable
         _clear(path.parent, re.escape(_begin(path)))
     while True:
         part = _Part(path, _number(), -1)
@@ -255,7 +256,7 @@ def _new_part(path: Path) -> _Part:
             if os.fstat(part.descriptor).st_nlink or os.name == "nt":
                 undo.pop_all()
                 return part
-        # another run removed the part before it was locked, mistaking it for one of a dead run
+        # before the part was locked, another run took it for the part of a dead run and removed it
 
 
 def _number() -> str:
@@ -268,17 +269,17 @@ def _begin(path: Path) -> str:
 
 
 def _left(path: Path, number: str, kind: str) -> Path:
-    """The temporary name for a path.  kind: "part" for the new file, "old" for the file that it replaces."""
+    """Return the temporary name for a path.  kind: "part" for the new file, "old" for the file that is replaced."""
     return path.with_name(f"{_begin(path)}{number}.{kind}")
 
 
 def clear(path: Path) -> None:
-    """Remove the temporary files of this path that are not locked: dead runs left them."""
+    """Remove the temporary files of this path that are not locked: they are from dead runs."""
     _clear(path.parent, re.escape(_begin(path)))
 
 
 def clear_folder(folder: Path) -> None:
-    """Like ``clear``, for all files of a folder, but not of its subfolders."""
+    """Like ``clear``, for all files directly in a folder."""
     _clear(folder, r"\..+\.")
 
 
@@ -321,9 +322,9 @@ def lock(descriptor: int, wait: bool = False) -> bool | None:
 
 
 def _kept_aside(part: _Part) -> Path | None:
-    """Give the file that will be replaced a second name (``.old``) in the same folder.
+    """Give the file that will be replaced a second name (``.old``) in the same folder; it keeps its first name, too.
 
-    Returns this name; None if there is no file to replace.  The file also keeps its first name.
+    Returns the second name; None if there is no file to replace.
     """
     if not part.target.exists():
         return None
@@ -338,7 +339,7 @@ def _kept_aside(part: _Part) -> Path | None:
         except BaseException:
             _remove(whole)
             raise
-    with contextlib.suppress(OSError):  # so that no other run removes it as a file of a dead run
+    with contextlib.suppress(OSError):  # the lock keeps other runs from removing the file as one of a dead run
         part.kept = os.open(aside, os.O_RDONLY | NO_OTHER)
         lock(part.kept)
     return aside
@@ -374,7 +375,7 @@ def _unwritten(path: Path, error: OSError) -> UserError:
 def new_folder(path: Path) -> Iterator[None]:
     """Make the folder and its parents if they are missing.
 
-    If the block raises, new folders that are empty are removed.
+    If the block raises, remove those of the new folders that are empty.
     """
     staging = _Staging()
     try:
@@ -391,7 +392,7 @@ def new_folder(path: Path) -> Iterator[None]:
 
 
 def private_folder(path: Path) -> bool:
-    """Make a folder that only this user can write to.  Returns whether the path is such a folder; a link is not."""
+    """Make a folder that only this user can write to.  Returns False if the path is a link or anything else."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.lstat()
@@ -406,7 +407,7 @@ def private_folder(path: Path) -> bool:
 
 
 def kind(mode: int) -> str:
-    """Words for an error message: what is at a path where a file was expected."""
+    """Describe, for an error message, what is at a path where a file was expected."""
     kinds = (
         (stat.S_ISDIR, "a folder"),
         (stat.S_ISFIFO, "a pipe"),
@@ -417,14 +418,14 @@ def kind(mode: int) -> str:
 
 
 def open_plain(path: str | os.PathLike[str], inherited: bool = False) -> BufferedReader:
-    """Open a file to read.  Raises OSError at once for a pipe, a socket or a device, which could block forever.
+    """Open a file for reading.  Raises OSError at once for a pipe, a socket or a device, which could block forever.
 
     inherited: a file that the shell has already opened (such as /dev/stdin) may be of any kind.
     """
     if inherited and INHERITED.fullmatch(str(path)):
         return open(path, "rb")
     _need_plain(os.stat(path).st_mode, path)
-    # opened without blocking: since the check above, the path may have become a pipe
+    # O_NONBLOCK: after the check above, the path may have become a pipe
     descriptor = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
     try:
         _need_plain(os.fstat(descriptor).st_mode, path)
@@ -442,7 +443,7 @@ def _need_plain(mode: int, path: str | os.PathLike[str]) -> None:
 
 
 def read_plain(path: str | os.PathLike[str], most: int) -> bytes:
-    """A file's bytes.  Raises OSError as ``open_plain`` does, and for more than ``most`` bytes."""
+    """Return a file's bytes.  Raises OSError as ``open_plain`` does, and if there are more than ``most`` bytes."""
     with open_plain(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -454,7 +455,7 @@ def read_plain(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def open_data(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, int | None]:
-    """The data's name, open file, and size (None if it is not known)."""
+    """Open the data.  Returns its name, the open file, and its size (None if it is not known)."""
     if data == "-":
         return "standard input", sys.stdin.buffer, None
     try:
@@ -467,7 +468,7 @@ def open_data(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, in
 
 
 def bytes_of(path: Path, most: int) -> bytes:
-    """The first ``most`` bytes of a file that a device has saved."""
+    """Return at most the first ``most`` bytes of a file that a device has saved."""
     try:
         with open_plain(path) as file:
             return file.read(most)
@@ -476,9 +477,7 @@ def bytes_of(path: Path, most: int) -> bytes:
 
 
 def growing_file(path: Path, force: bool) -> FileIO:
-    """An unbuffered file: what was written stays in it even if the process is killed, so it can be incomplete.  Raises
-    UserError.
-    """
+    """Open an unbuffered file.  If the process is killed, the file keeps what was written, and can be incomplete.  Raises UserError."""
     try:
         return FileIO(path, "w" if force else "x")
     except OSError as error:

@@ -1,13 +1,13 @@
-"""Independent tasks on this machine's cores.  The results of finished tasks are kept in memory and reused.
+"""Run independent tasks on this machine's cores.  The results of finished tasks are kept in memory and reused.
 
-    def task(content, shared):        # a function of a module: workers import it
+    def task(content, shared):        # defined at module level: workers import it
         return {"error": ...}
 
     with Workers(task, shared=(x, y), jobs=2, title="trials") as workers:
         coarse = workers.run([{"sigma": sigma} for sigma in (0.5, 1.0, 2.0)])
         fine = workers.run([{"sigma": sigma} for sigma in near(best(coarse))])
 
-Results come in the order of the tasks and do not depend on where they were computed.
+Results are returned in the order of the tasks, and are the same for any number of processes.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from pykernel.progress import TaskBar
 
 Task = Mapping[str, Any]
 Function = Callable[[Task, Any], Any]
-"""A function that is called with a task's content and the shared data; its result must be representable in JSON.
+"""A function that is called with a task's content and the shared data.  Its result must be representable in JSON.
 
-It must be a function of a module, without side effects.
+The function must be defined at module level, and must not have side effects.
 """
 
 REPEATS = 2
-"""How many times in a row tasks are run again after a worker process died and no task was finished."""
+"""How many times in a row tasks are run again if a worker process dies before any task is finished."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""One thread for linear algebra in a worker: with more threads than cores, threads mostly wait for each other."""
+"""Environment of a worker, with one thread for linear algebra: if there are more threads than cores, they mostly wait for each other."""
 MOST_PROCESSES = 1024
-"""Largest number of processes.  No machine has the pipes and semaphores for more."""
+"""Largest number of processes that a user may ask for."""
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def task_key(content: Task) -> str:
-    """The key of a task's result: its content as text."""
+    """Return the key under which a task's result is kept: the task's content as text."""
     return json.dumps(content, sort_keys=True, default=_plain)
 
 
@@ -70,7 +70,7 @@ def _plain(value: Any) -> Any:
 
 
 def checked_jobs(given: int | str | None) -> int | None:
-    """A number of processes, which may be written as text.  Raises UserError."""
+    """Return a number of processes; it may be given as text.  Raises UserError if it is invalid."""
     text = str(given)
     if given is None:
         return None
@@ -83,12 +83,12 @@ def checked_jobs(given: int | str | None) -> int | None:
 
 
 class Workers:
-    """Runs tasks of one function, on processes of this machine.
+    """Runs tasks, which all call one function, in processes of this machine.
 
     function: see ``Function``.  shared: what all tasks need, such as the data; sent to each worker once.
     jobs: a number of processes; if not given, the number of cores; with 1, tasks run in this process.
-    title: the title of the bar, as ``progress.bar`` shows it; without a title there is no bar.
-    expect: the total number of tasks, if it is known in advance and larger than that of one ``run``.
+    title: the title of the progress bar (see ``progress.bar``); without a title there is no bar.
+    expect: the total number of tasks of all calls of ``run``, if it is known in advance.
 
     An interrupt (or any exception) ends the workers at once.  Processes are spawned: a
     script that defines the task's function needs ``if __name__ == "__main__":``.
@@ -127,16 +127,16 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the workers; after an exception, without waiting for running tasks."""
+        """End the workers.  After an exception, do not wait for running tasks."""
         self._bar.stop()
         self._end.__exit__(kind, error, trace)
 
     def run(self, tasks: Sequence[Task], until: float = math.inf, least: int = 0) -> list[Any]:
-        """The tasks' results, in the order of the tasks.
+        """Run tasks, and return their results in the order of the tasks.
 
         Each result is kept as soon as it is known.  Equal tasks run once.
         until: a time of ``time.monotonic``.  Tasks that are not finished by then are abandoned; their results are None.
-        least: the number of tasks to wait for even after that time.
+        least: the number of tasks that must be finished even after ``until``.
         """
         keys = [task_key(task) for task in tasks]
         wanted = dict(zip(keys, tasks, strict=True))
@@ -154,15 +154,15 @@ class Workers:
         return [self.found.get(key) for key in keys]
 
     def finished(self, task: Task) -> Any:
-        """The task's result; None if it has none yet."""
+        """Return the task's result; None if the task is not finished."""
         return self.found.get(task_key(task))
 
     def took(self, task: Task) -> float:
-        """How many seconds the task took; 0 if it was not run."""
+        """Return how many seconds the task took; 0 if it was not run."""
         return self.seconds.get(task_key(task), 0.0)
 
     def _take(self, key: str, task: Task, result: Any, seconds: float) -> None:
-        # through JSON, so that the result does not depend on where it was computed
+        # converted to JSON and back, so that a result of this process equals one of a worker
         self.found[key] = json.loads(json.dumps(result, default=_plain))
         self.seconds[key] = seconds
         self.computed += 1
@@ -201,7 +201,7 @@ class Workers:
         self._end.__exit__(TimeoutError, TimeoutError(), None)
 
     def _on_processes(self) -> Callable[[Task], Any]:
-        """A function that submits a task to new processes."""
+        """Start processes, and return a function that submits a task to them."""
         executor = self._end.enter_context(_processes(self.jobs, self.function, self.shared))
 
         def submit(task: Task) -> Any:
@@ -211,7 +211,7 @@ class Workers:
         return submit
 
     def _completed(self, futures: Any, until: float, least: int) -> Iterator[Any]:
-        """The futures as they finish, until the time is over and at least ``least`` of them have finished."""
+        """Yield the futures as they finish, until the time ``until`` has passed and at least ``least`` of them have finished."""
         if until == math.inf:
             yield from concurrent.futures.as_completed(futures)
         else:
@@ -225,7 +225,7 @@ class Workers:
 class _Process(SpawnProcess):
     """A spawned process that does not run the user's script again.
 
-    A script without ``if __name__ == "__main__":`` would otherwise start all its work again in each process, without end.
+    Otherwise a script without ``if __name__ == "__main__":`` would start all its work again in each process, without end.
     """
 
     @staticmethod
@@ -243,8 +243,8 @@ class _Context(SpawnContext):
 
 
 def _context(function: Function, shared: Any) -> SpawnContext:
-    """How processes start.  If the script itself defines the function or the data, the processes have to import the script."""
-    with contextlib.suppress(Exception):  # what cannot be pickled is reported when it is sent
+    """Return the context that starts processes.  They import the user's script only if it defines the function or the data."""
+    with contextlib.suppress(Exception):  # an object that cannot be pickled is reported later, when it is sent
         if function.__module__ != "__main__" and b"__main__" not in pickle.dumps(shared):
             return _Context()
     return multiprocessing.get_context("spawn")
@@ -252,7 +252,7 @@ def _context(function: Function, shared: Any) -> SpawnContext:
 
 @contextlib.contextmanager
 def _processes(count: int, function: Function, shared: Any) -> Iterator[concurrent.futures.Executor]:
-    """Processes with shared data; an exception ends them at once."""
+    """Start processes with shared data.  An exception ends them at once."""
     others = multiprocessing.active_children()
     executor = concurrent.futures.ProcessPoolExecutor(count, _context(function, shared), _begin, (shared,))
     try:
@@ -274,7 +274,7 @@ _here = threading.local()
 class Threads:
     """Threads of this process, one for each core, for work outside of the interpreter: compilers and machine code.
 
-    An exception in the block, such as an interrupt, ends them soon: calls that wait are not started, programs that
+    An exception in the block, such as an interrupt, ends the threads soon: calls that wait are not started, programs that
     ``run_program`` has started are killed, and ``go_on`` raises.
     """
 
@@ -309,7 +309,7 @@ class Threads:
 
 
 def go_on() -> None:
-    """For long calls in ``Threads``: raises CancelledError if the threads are to end."""
+    """Raise CancelledError if ``Threads`` is ending.  For long calls, which should call this from time to time."""
     threads = getattr(_here, "threads", None)
     if threads is not None and threads.ended.is_set():
         raise concurrent.futures.CancelledError
@@ -356,7 +356,7 @@ def run_program(
 
 
 def _kill(program: subprocess.Popen[str]) -> None:
-    """Kill a program and its children: without its driver, a compiler would go on."""
+    """Kill a program and its children: a compiler would go on after its driver was killed."""
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(program.pid, signal.SIGKILL)
@@ -371,9 +371,9 @@ _shared: Any = None
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Block interrupts in this thread, and in processes that it starts until ``_begin`` ignores interrupts there.
+    """Block interrupts in this thread, and in processes that it starts, until ``_begin`` runs in these processes and ignores interrupts.
 
-    Ctrl-C goes to all processes of a terminal.  A process that is still importing would print a traceback.
+    Ctrl-C goes to all processes of a terminal.  A process that is still importing modules would print a traceback.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -403,9 +403,7 @@ def collect_seldom() -> None:
 
 
 def _begin(shared: Any) -> None:
-    """Start of a new process: keep the shared data, ignore interrupts (the parent handles them), end with the
-    parent.
-    """
+    """Prepare a new process: keep the shared data, ignore interrupts (the parent handles them), and end when the parent ends."""
     global _shared
     _shared = shared
     collect_seldom()
@@ -429,7 +427,7 @@ def _timed(function: Function, task: Task, shared: Any) -> tuple[Any, float]:
 
 @contextlib.contextmanager
 def whole_task() -> Iterator[None]:
-    """An interrupt or SIGTERM waits for the end of the task; a second one does not wait.
+    """Delay an interrupt or SIGTERM until the task ends.  A second signal is not delayed.
 
     A signal handler that raises within compiled code can crash the process.  A signal that is ignored, such as the
     interrupt of a background job, stays ignored.
@@ -451,19 +449,19 @@ def whole_task() -> Iterator[None]:
 
 
 class _OneThread(contextlib.ContextDecorator):
-    """While a thread is inside, linear algebra uses one thread.  So its sums do not depend on the number of threads."""
+    """Within the block, linear algebra uses one thread, so that its sums do not depend on the number of threads."""
 
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
         self.limits: list[Any] = []
-        self.found = 0  # the number of modules when libraries were last looked for
+        self.found = 0  # the number of imported modules when libraries were last looked for
         self.libraries: Any = None
 
     def __enter__(self) -> None:
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
         with self.lock:
-            # looking for libraries takes milliseconds; new ones come with new modules
+            # looking for libraries takes milliseconds, and only a new module can load a new library
             if new := self.found != len(sys.modules):
                 self.found, self.libraries = len(sys.modules), ThreadpoolController()
             if new or not self.inside:
@@ -481,9 +479,9 @@ one_thread = _OneThread()
 
 
 def _handlers() -> dict[int, Any]:
-    """The Python functions that handle SIGINT and SIGTERM.
+    """Return the Python functions that handle SIGINT and SIGTERM.
 
-    Empty outside of the main thread, which alone handles signals.
+    Empty outside of the main thread, because only the main thread handles signals.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal or in a notebook, else lines on standard error."""
+"""Show the progress of long work: as a bar on a terminal or in a notebook, else as lines on standard error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLINK = 0.5
 
 @contextlib.contextmanager
 def bar(total: float | None = 1) -> Iterator[Show]:
-    """A bar, if standard error is a terminal, else ``told_late``.  total: the amount of all work; None if it is not known."""
+    """Show a bar if standard error is a terminal, else use ``told_late``.  total: the amount of all work; None if it is not known."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -49,11 +49,11 @@ def bar(total: float | None = 1) -> Iterator[Show]:
 
 @contextlib.contextmanager
 def told_late(total: float | None = 1, pause: float | None = None) -> Iterator[Show]:
-    """A function say(amount done, text) that shows progress.
+    """Yield a function say(amount done, text) that shows progress.
 
-    Nothing is shown for the first ``pause`` seconds (``PAUSE``).  Then a notebook shows a bar with the newest text until the work
-    ends.  Elsewhere the text is printed on standard error, with the part that is done if that is between 0 and 1.  A new text is
-    printed after ``pause`` seconds or a tenth of the time so far, whichever is longer: a long log stays short.
+    Nothing is shown for the first ``pause`` seconds (default ``PAUSE``).  Then a notebook shows a bar with the newest text until the
+    work ends.  Elsewhere the text is printed on standard error, with the percentage of work done if it is between 0 and 100 %.  The
+    next text is printed after ``pause`` seconds or a tenth of the time so far, whichever is longer, so that long work prints few lines.
     """
     display = _notebook()
     pause = PAUSE if pause is None else pause
@@ -92,7 +92,7 @@ def _lines(pause: float) -> Iterator[Show]:
 
 @contextlib.contextmanager
 def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
-    """One output of a notebook's cell, which a thread updates and empties at the end."""
+    """Show progress in one output of a notebook's cell.  A thread updates it, and empties it at the end."""
     started, ended = time.monotonic(), threading.Event()
     newest = (0.0, "")
 
@@ -113,7 +113,7 @@ def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
         nonlocal newest
         newest = part, text
 
-    # in the cell's context, or Jupyter would not know which cell the output belongs to
+    # run in a copy of the cell's context, from which Jupyter knows the cell that the output belongs to
     thread = threading.Thread(target=contextvars.copy_context().run, args=(show,), daemon=True)
     thread.start()
     try:
@@ -124,7 +124,7 @@ def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
 
 
 def _notebook() -> Callable[..., Any] | None:
-    """Jupyter's ``display``, whose output can be changed later; None outside a notebook."""
+    """Return Jupyter's ``display`` function, whose output can be changed later; None outside a notebook."""
     jupyter = sys.modules.get("IPython")
     if jupyter is None or getattr(jupyter.get_ipython(), "kernel", None) is None:
         return None
@@ -134,7 +134,7 @@ def _notebook() -> Callable[..., Any] | None:
 
 
 def _html(part: float, text: str, seconds: float) -> str:
-    """A bar, which moves to and fro if the part that is done is not known."""
+    """Return a bar as HTML.  The bar moves to and fro if the part of the work that is done is not known."""
     known, told = (f' value="{part:.3f}"', f" {part:.0%}") if 0 < part <= 1 else ("", "")
     return f"<progress{known}></progress>{told} {html.escape(text)}, {seconds:.0f} s"
 
@@ -162,7 +162,7 @@ class TaskBar:
         self._say: Show | None = None
 
     def begin(self, tasks: int, done: int) -> None:
-        """Add tasks to the bar.  tasks: how many; done: how many of them are already done."""
+        """Add tasks to the bar.  tasks: their number.  done: how many of them are already done."""
         self.total += tasks
         self.done += done
         if self.title is not None and self._say is None:

@@ -1,7 +1,7 @@
 """Files that hold machine code, kept for this user's other processes.
 
 Machine code can do anything when it is called.  So a file is used only if it belongs to this user and none of its bytes
-has changed.  Any other file is removed, with a message of one line, and its content is compiled again.
+has changed.  Otherwise the file is removed, with a message of one line, and its content is compiled again.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def read_sealed(path: Path) -> bytes | None:
         if not path.is_symlink():
             return None
     except OSError:
-        pass  # cannot be read, or is no file at all
+        pass  # the file cannot be read, or the path is not a file
     _discard(path)
     return None
 
 
 def kept_sealed(path: Path | None, make: Callable[[], bytes]) -> bytes:
-    """The content of a file; if there is no file, the content is made and written.  path: None if nothing can be kept."""
+    """Return the content of a file.  If there is no file, call ``make`` and write its result.  path: None if no file can be kept."""
     content = read_sealed(path) if path else None
     if content is None:
         content = make()
@@ -58,7 +58,7 @@ def kept_sealed(path: Path | None, make: Callable[[], bytes]) -> bytes:
 
 
 def _seal(path: Path, content: bytes) -> bytes:
-    """A digest of the content and of the file's name, so that a renamed file is refused as well."""
+    """Return a digest of the content and of the file's name: a renamed file is refused as well."""
     return hashlib.sha256(f"{path.parent.name}/{path.name}\0".encode() + content).digest()
 
 
@@ -78,7 +78,7 @@ def _discard(path: Path) -> None:
 
 
 def cache_folder(kind: str, digest: str) -> Path | None:
-    """This user's cache folder for a kind and a digest; None if no such folder can be made.
+    """Return this user's cache folder for a kind of content and a digest; None if the folder cannot be made.
 
     When a new folder is made, folders that were not used for a month are removed.
     """
@@ -92,7 +92,7 @@ def cache_folder(kind: str, digest: str) -> Path | None:
         (folder / ".used").touch()
         if fresh:
             _forget_old(root)
-    except OSError:  # a read-only home: compile again in each process
+    except OSError:  # the home folder is read-only: each process compiles again
         return None
     return folder
 

@@ -15,19 +15,19 @@ from pykernel.progress import Show, told_late
 
 
 class Watch:
-    """Receives a workflow's messages.  This class shows only the progress of work that takes more than two seconds: as a bar in a
-    notebook, else as lines on standard error.
+    """Receives a workflow's messages.
 
-    The command line has a subclass that prints all messages; a program may have one that logs them.
+    This class shows only the progress of work that takes more than two seconds, as a bar in a notebook, else as lines on standard
+    error.  The command line has a subclass that prints all messages.  A program may define a subclass that logs them.
     """
 
     bars = True
     """Whether long work may draw its own progress bars."""
     read: Mapping[str, Any] | None = None
-    """What was read from a table, as plain values."""
+    """A description of the table that was read, as plain values."""
 
     def note(self, *lines: str) -> None:
-        """Report assumptions; they belong to the result."""
+        """Report assumptions, which are part of the result."""
 
     def tell(self, sentence: str) -> None:
         """Report a step that starts, or something that has happened."""
@@ -36,17 +36,17 @@ class Watch:
         """Report something that the user probably did not intend."""
 
     def data(self, data: Mapping[str, Any] | None) -> None:
-        """Report what was read from a table."""
+        """Receive the description of the table that was read (see ``read``)."""
         if told := data_told(data):
             self.note(*told)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
-        """total: 1, or a number of bytes, or None if it is not known."""
+        """Show the progress of long work.  total: the amount of all work, 1 or a number of bytes; None if it is not known."""
         return told_late(total)
 
 
 class Silent(Watch):
-    """Prints nothing: for one part of some work whose progress is shown as a whole."""
+    """Prints nothing.  For a part of a larger task that shows the progress of the whole."""
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         return contextlib.nullcontext(lambda done, what: None)
@@ -57,9 +57,9 @@ SILENT = Silent()
 
 
 def refuse(*rules: tuple[object, str]) -> None:
-    """Raises UserError with the first sentence whose rule is true.
+    """Raise UserError with the sentence of the first rule whose condition is true.
 
-    rules: whether something is wrong, and a sentence about it.
+    rules: pairs of a condition, true if something is wrong, and a sentence about it.
     """
     for wrong, sentence in rules:
         if wrong:
@@ -74,7 +74,7 @@ def byte_count(size: int | None) -> str:
 
 
 def counts(figures: Mapping[str, Any], *keys: str, digits: int = 0, missing: str = "-") -> list[str]:
-    """Figures as text; ``missing`` for a figure that is None."""
+    """Return figures as text, with ``missing`` for a figure that is None."""
     return [missing if figures[key] is None else f"{figures[key]:,.{digits}f}" for key in keys]
 
 
@@ -85,26 +85,26 @@ def number(value: float | None) -> str:
 
 
 def tick(value: float) -> str:
-    """A number at an axis, as people write it: 1,000 and 0.25."""
+    """Format a number at an axis, such as 1,000 or 0.25."""
     if value and not 1e-4 <= abs(value) < 1e9:
         return f"{value:.3g}"
     return f"{float(f'{value:.6g}'):,.6f}".rstrip("0").rstrip(".")
 
 
 def error_and_deviation(told: Mapping[str, Any] | None) -> str:
-    """An error ± half of its 95 % interval, or ± its standard deviation; "" if there is no error."""
+    """Format an error with ± half of its 95 % interval, or ± its standard deviation; "" if there is no error."""
     return "" if told is None else f"{number(told['error'])} ± {number(told.get('within', told.get('deviation')))}"
 
 
 def duration(seconds: float) -> str:
-    """A duration as text with one or two digits: an estimate is not more exact."""
+    """Format a duration with one or two digits, because an estimate is not more exact."""
     if seconds < 90:
         return f"{float(f'{seconds:.1g}' if seconds < 10 else f'{seconds:.2g}'):g} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """A sentence for the result of ``host.scores.verdict``: which predictor is better, by which factor, and both errors.
+    """Say which predictor ``host.scores.verdict`` found to be better, by which factor, and both errors.
 
     shown: formats an error.
     """
@@ -122,7 +122,7 @@ KNOWN_ROWS = "the model was trained on these rows: expect a larger error on new 
 
 
 def rivals_told(report: Mapping[str, Any]) -> str:
-    """A sentence about what a model that gets no labels is compared with; "" for other models."""
+    """Say how many labels the simple predictors learned that a model without labels is compared with; "" for other models."""
     if report["gets_labels"]:
         return ""
     if report["simple_learned"] is None:
@@ -132,12 +132,12 @@ def rivals_told(report: Mapping[str, Any]) -> str:
 
 
 def refused_told(report: Mapping[str, Any]) -> list[str]:
-    """A sentence that counts the rows that the model refused to answer or to learn; no sentence if there are none."""
+    """Return a sentence with the number of rows that the model refused to answer or to learn; no sentence if there are none."""
     return [f"{report['refused']:,} of {report['rows']:,} {unit_of(report)}s were refused"] if report["refused"] else []
 
 
 def root(value: float) -> float:
-    """The root of a mean of squares; NaN if rounding made it negative."""
+    """Return the square root of a mean of squares; NaN if rounding made the mean negative."""
     return math.sqrt(value) if value >= 0 else math.nan
 
 
@@ -146,7 +146,7 @@ def rate(part: float | None) -> str:
 
 
 WIDTH = 110
-"""Largest number of characters in a line about a table, without the word in front of it."""
+"""Largest number of characters in a line about a table, without the label in front of the line."""
 THEN = {
     "left out": "left out",
     "skipped": "neither predicted nor learned",
@@ -155,14 +155,14 @@ THEN = {
 }
 """What happens to rows with a missing input."""
 WORSE = 1.25
-"""A message says so if the error on the last rows is this many times that on rows held out between others."""
+"""If the last rows' error is at least this many times the error on blocks held out between training rows, a message says so."""
 SENTINEL = {
     "read": "they are read as numbers: leave them empty if no value was measured there",
     "missing": "treated as missing",
     "gone": "convert emptied them",
     "emptied": "the new table has empty cells there",
 }
-"""What happens to sentinel values."""
+"""How sentinel values are read, and what the user should do."""
 LEFT_OUT = {
     "constant": "always the same",
     "counts": "a count of time or rows",
@@ -178,7 +178,7 @@ LEFT_OUT = {
 
 
 def data_told(data: Mapping[str, Any] | None) -> list[str]:
-    """Lines about what was read from a table, and the command that turns left-out columns into inputs."""
+    """Return lines about the table as it was read, and the command that turns left-out columns into inputs."""
     if data is None:
         return []
     offer = _offer(data)
@@ -187,9 +187,9 @@ def data_told(data: Mapping[str, Any] | None) -> list[str]:
 
 
 def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
-    """Sentences about what was read from a table.
+    """Return sentences about the table as it was read.
 
-    data: as ``rows.columns.Columns.report`` makes it.  There are no sentences about a clean table whose columns were named.
+    data: the result of ``rows.columns.Columns.report``.  There are no sentences about a clean table whose columns were named.
     """
     if data is None:
         return []
@@ -236,7 +236,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
 
 
 def assumed_told(assumed: Sequence[str]) -> list[str]:
-    """Lines about what was assumed."""
+    """Return lines about assumptions."""
     return (
         [f"{'assumed: ' if i == 0 else ''}{line}" for i, line in enumerate(_wrapped("; ".join(assumed)))]
         if assumed
@@ -253,7 +253,7 @@ def _are_no(cells: int, kind: str) -> str:
 
 
 def skipped(rows: int, then: str = "skipped", by: Sequence[str] = ()) -> str:
-    """A sentence that counts rows with a missing input, and says what happens to them (``then``, a key of ``THEN``).
+    """Say how many rows have a missing input, and what happens to them (``then``, a key of ``THEN``).
 
     by: the values of [input] missing that would keep these rows.
     """
@@ -261,7 +261,7 @@ def skipped(rows: int, then: str = "skipped", by: Sequence[str] = ()) -> str:
 
 
 def stands_in(by: Sequence[str]) -> str:
-    """The end of a sentence: the values of [input] missing that would keep rows with a missing input."""
+    """End a sentence with the values of [input] missing that would keep rows with a missing input."""
     ways = " or ".join(f'"{each}"' for each in by)
     return f"; [input] missing = {ways} keeps such rows" if ways else ""
 
@@ -271,19 +271,19 @@ def _several(count: int, what: str) -> str:
 
 
 def _named(names: Sequence[str], most: int = 6) -> str:
-    """The first names, and how many others there are."""
+    """List the first names, and say how many others there are."""
     more = len(names) - most
     return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more:,} others"
 
 
 def _some(sentences: Sequence[str], most: int = 4) -> list[str]:
-    """The first sentences, and the number of other columns for which the same holds."""
+    """Return the first sentences, and one that says for how many other columns the same holds."""
     more = len(sentences) - most
     return list(sentences) if more <= 1 else [*sentences[:most], f"the same of {more:,} other columns"]
 
 
 def _apart(found: Mapping[str, Any]) -> str:
-    """A sentence about cells that are far from all other numbers of their column."""
+    """Describe cells whose numbers are far from all others of their column."""
     cells, low, high = _several(found["cells"], "cell"), *map(_plain, found["others"])
     are, where = "is" if found["cells"] == 1 else "are", f"far from all others ({low} to {high})"
     if found["cells"] > found["different"]:
@@ -308,7 +308,7 @@ def _plain(value: float) -> str:
 
 
 def _offer(data: Mapping[str, Any]) -> list[str]:
-    """What ``pykernel table`` would make of words, times and sentinels, and the command on a separate line."""
+    """Say what ``pykernel table`` would make of words, times and sentinels, with the command on a separate line."""
     few = [each["column"] for each in data["left_out"] if each["words"]]
     times = [each["column"] for each in data["left_out"] if each["why"] == "time"]
     values = dict.fromkeys(
@@ -335,7 +335,7 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
 
 
 def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
-    """How many inputs are missing, and what replaces them."""
+    """Say how many inputs are missing, and what replaces them."""
     by = {"mean": "the mean", "hold": "the latest value"}[found["by"]]
     listed = sorted(found["columns"].items(), key=lambda item: -item[1])
     columns = ", ".join(f"{name}: {count:,}" for name, count in listed[:most]) + (", …" if len(listed) > most else "")
@@ -343,9 +343,7 @@ def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
 
 
 def gaps_told(raw: Mapping[str, int], steps: int) -> str:
-    """How many raw rows are gaps, for each cause, and how many steps remain; "" without gaps.  steps: the remaining
-    steps.
-    """
+    """Say how many raw rows are gaps, for each cause, and how many steps remain (``steps``); "" without gaps."""
     causes = {"missing": "with a missing cell", "infinite": "with an infinite one", "beyond_max_abs": "beyond max_abs"}
     told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
     left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
@@ -353,7 +351,7 @@ def gaps_told(raw: Mapping[str, int], steps: int) -> str:
 
 
 def unit_of(report: Mapping[str, Any]) -> str:
-    """The word for what the model learns: "step" with a signal stage, else "row"."""
+    """Return the word for one sample of the model: "step" with a signal stage, else "row"."""
     return "step" if "raw_rows" in report else "row"
 
 
@@ -367,7 +365,7 @@ def counted(report: Mapping[str, Any]) -> str:
 
 
 def judged_on(report: Mapping[str, Any]) -> str:
-    """The rows or devices on which a plan's models were judged."""
+    """Say on which rows or devices a plan's models were evaluated."""
     if devices := report["device_count"]:
         judges = report["judges"]
         return f"{'each' if judges == devices else f'{judges:,}'} of {devices:,} devices, by models of others"
@@ -375,13 +373,16 @@ def judged_on(report: Mapping[str, Any]) -> str:
 
 
 SHOWN_DEVICES = 20
-"""Largest number of devices in a table; if there are more, it has the worst."""
+"""Largest number of devices in a table; if there are more, the table has the worst ones."""
 
 
 def devices_shown(
     rows: Sequence[Mapping[str, Any]], worst: Callable[[Mapping[str, Any]], float | None]
 ) -> tuple[list[Any], str]:
-    """The devices that a table shows, and words for its title: all in their order, or if there are many the worst, worst first."""
+    """Return a table's devices and words for its title.
+
+    The table has all devices in their order; if there are more than ``SHOWN_DEVICES``, only the worst, worst first.
+    """
     if len(rows) <= SHOWN_DEVICES:
         return list(rows), _several(len(rows), "device")
     ranked = sorted(rows, key=lambda row: -math.inf if (value := worst(row)) is None else value, reverse=True)
@@ -389,7 +390,7 @@ def devices_shown(
 
 
 def devices_told(report: Mapping[str, Any]) -> list[str]:
-    """Sentences about many devices: the median, the worst, and how many are better than the best simple predictor."""
+    """Return sentences about many devices: the median and worst error, and how often the model is better than the best simple predictor."""
     refused = refused_told(report)
     if report["error"] is None:
         return refused + (["no device has an error"] if report["measure"] != "in_alarm" else [])
@@ -420,23 +421,23 @@ MEASURES = {
 
 
 def without_model(classes: Sequence[str] | None) -> str:
-    """The prediction without a model, in words.  classes: those of the label, if it has any."""
+    """Return the prediction without a model, in words.  classes: the label's classes, if it has any."""
     return "always the most frequent class" if classes else "always the mean"
 
 
 def simple_errors(report: Mapping[str, Any]) -> dict[str, float]:
-    """The errors of simple predictors, in the measure of the model's error."""
+    """Return the errors of simple predictors, in the same measure as the model's error."""
     return {name: found[report["measure"]] for name, found in report["simple"].items()}
 
 
 def how_tested(report: Mapping[str, Any]) -> str:
-    """How the errors of ``fit`` were estimated."""
+    """Say how ``fit`` estimated its errors."""
     whole = f" of {report['device_count']:,} devices" if "device_count" in report else ""
     return "leave-one-out" if isinstance(report["cv"], str) else f"{report['cv']:d} folds{whole}"
 
 
 def judged_told(report: Mapping[str, Any]) -> list[str]:
-    """Sentences on what the rows that ``fit`` held out say about future rows."""
+    """Say which errors to expect on future rows, as far as the rows that ``fit`` held out show it."""
     errors, shown, told = report["errors"], rate if report["classes"] else number, list[str]()
     if refused := errors.get("held_out_refused"):
         told.append(
@@ -468,7 +469,7 @@ def plain(value: Any) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """The value with None (null) for NaN and infinity, which JSON does not have."""
+    """Replace NaN and infinity by None (null), because JSON cannot hold them."""
     if isinstance(value, Mapping):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -476,11 +477,11 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-# ------------------------------------------------------------------------------------------------- what a plan found
+# ---------------------------------------------------------------------------------------------------- results of a plan
 
 
 def misses(row: Mapping[str, Any]) -> str:
-    """A monitor, the estimated share of faults that it misses, its false-alarm rate, and its size."""
+    """Describe a monitor: the estimated share of faults that it misses, its false-alarm rate, and its size."""
     told = row["learning"]
     missed = f"misses {rate(told['error'])} ± {rate(told['within'])} of such faults"
     return (
@@ -495,11 +496,11 @@ KINDS = {
     "wear": "drift of several sensors",
     "unrest": "noise of several sensors",
 }
-"""Kinds of faults in words, where their names are too short to be understood."""
+"""Words for kinds of faults whose names are not clear by themselves."""
 
 
 def faults_told(found: Mapping[str, Any]) -> str:
-    """The faults on which a monitor is judged."""
+    """Describe the faults on which a monitor is evaluated."""
     (least, most), (short, long) = found["sizes"], found["rows"]
     return (
         f"{found['kinds']} kinds: {', '.join(found['manners'])}; {short} to {long} rows long, {least:g} to {most:g} times as large as the "
@@ -508,7 +509,7 @@ def faults_told(found: Mapping[str, Any]) -> str:
 
 
 def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
-    """The kinds or manners of the faults that a monitor misses, those missed most first."""
+    """List the kinds or manners of faults that a monitor misses, those missed most often first."""
     kinds = sorted(
         ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
     )
@@ -516,7 +517,7 @@ def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
 
 
 def against_monitors(found: Mapping[str, Any]) -> str:
-    """How a monitor compares with simple ones."""
+    """Compare a monitor with the best simple monitor."""
     if found["winner"] is None:
         return f"{found['simple']}, {byte_count(found['bytes'])}, sees as many: a few lines of C do"
     misses = f"{found['simple']} misses {rate(found['error'])} at equally many false rows"
@@ -529,14 +530,14 @@ def against_monitors(found: Mapping[str, Any]) -> str:
 
 
 def of_simple(found: Mapping[str, Any] | None) -> str:
-    """A model's error divided by that of the best simple predictor."""
+    """Format a model's error divided by the error of the best simple predictor."""
     if found is None or found["ratio"] is None:
         return ""
     return f"{found['ratio']:.2f} ± {(found['high'] - found['low']) / 2:.2f}"
 
 
 def told_of(row: Mapping[str, Any], measure: str = "", own: float | None = None) -> str:
-    """A model, its expected error, bytes and instructions.  own: its error on the rows that chose it, as a table shows it."""
+    """Describe a model by its expected error, bytes and instructions.  own: its error on the rows by which it was chosen."""
     calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
     error = error_and_deviation(row["promise"])
     if own is not None and not _alike(own, row["promise"]["error"]):
@@ -549,7 +550,7 @@ def _alike(one: float, other: float) -> bool:
 
 
 def where_simple_is_better(row: Mapping[str, Any]) -> str:
-    """A simple predictor with a smaller error than the model, as the end of a sentence; "" if there is none."""
+    """End a sentence with a simple predictor whose error is smaller than the model's; "" if there is none."""
     found = row["beside"]
     if found is None or not found["error"] < found["model"]:
         return ""
@@ -561,12 +562,13 @@ CHOICE = {
     "test": "a paired test does not tell the two apart",
     "chance": "chance makes such a difference",
 }
-"""Why the planned model is not the one with the smallest error."""
+"""Reasons why the planned model is not the model with the smallest error."""
 
 
 def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """Why the planned model is not the one with the smallest error, and why a monitor's estimate differs from the table; "" if neither
-    holds.
+    """Say why the planned model is not the model with the smallest error, and why a monitor's estimate differs from the table.
+
+    Returns "" if neither is the case.
     """
     found, winner = report["choice"], report["winner"]
     parts = []
@@ -580,7 +582,7 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
 
 
 def growth(promise: Mapping[str, Any]) -> str:
-    """A sentence that says that errors grow along the table; "" if they do not."""
+    """Say that errors grow along the table, and from what to what; "" if they do not grow."""
     if "last" not in promise:
         return ""
     ends = f"{number(promise['first'])} where the judged rows begin, {number(promise['last'])} where they end"
@@ -588,7 +590,7 @@ def growth(promise: Mapping[str, Any]) -> str:
 
 
 def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """Whether a frozen model's error is as large as promised."""
+    """Say whether a frozen model's error is within the range that was promised."""
     errors = (
         f"{shown(found['here'])} over all rows, where {shown(found['error'])} ± {shown(found['within'])} was promised"
     )
@@ -596,11 +598,11 @@ def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = numbe
 
 
 FOLLOW = 0.5
-"""From this correlation on, a message says that a frozen model's error depends on that of the row before."""
+"""If the correlation of a frozen model's errors from row to row is at least this high, a message says so."""
 
 
 def inertia(report: Mapping[str, Any]) -> str | None:
-    """Advice if the errors of a frozen model correlate from row to row; None if they do not."""
+    """Advise using past values if a frozen model's errors correlate from row to row; None if they do not."""
     told = report["winner"]["frozen"] or {}
     if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
         return None
@@ -608,7 +610,7 @@ def inertia(report: Mapping[str, Any]) -> str | None:
 
 
 def gapped(errors: Mapping[str, float]) -> str | None:
-    """The errors with each way to fill in missing inputs; None if no input is missing, or none can be filled in.
+    """List the errors with each way to fill in missing inputs; None if no input is missing, or if none can be filled in.
 
     errors: value of [input] missing -> error.
     """
@@ -619,7 +621,7 @@ def gapped(errors: Mapping[str, float]) -> str | None:
 
 
 def question(report: Mapping[str, Any]) -> str:
-    """The question that decides between a model that learns and one that does not."""
+    """Ask whether the device gets the true value, which decides whether the model can learn there; or say why this is known."""
     if report["labels"] is not None:
         return {"always": "the label follows each answer", "never": "the device gets none"}[report["labels"]]
     if report["undecided"]:
@@ -633,7 +635,7 @@ def question(report: Mapping[str, Any]) -> str:
 
 
 def against_simple(found: Mapping[str, Any]) -> str:
-    """How the model compares with the best simple predictor, and what to do if it is no better."""
+    """Compare the model with the best simple predictor, and say what to do if the model is no better."""
     errors = f"{number(found['model'])} against {number(found['error'])}"
     if found["ratio"] is None:
         told = f"{found['winner'] or 'neither'} is better: {errors} of {found['simple']}"

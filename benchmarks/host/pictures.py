@@ -28,10 +28,10 @@ from pykernel.spec.model import make_spec
 OUT = DATA / "pictures"
 BLUE, RED, GREY = "#0072b2", "#d55e00", "#666666"
 STEPS = {
-    "complete": ("[input] missing", "a value in the place of one that is missing"),
+    "complete": ("[input] missing", "fill in a missing value"),
     "refusal": ("limits", "refuse what is not finite or beyond max_abs: nothing changes"),
     "see": ("[input] standardise", "subtract the mean, divide by the standard deviation"),
-    "remain": ("[label] center, [linear]", "what the mean and the linear part leave of the label"),
+    "remain": ("[label] center, [linear]", "subtract the mean and the linear part from the label"),
     "hear": ("[label] clip", "clip the label, then compute the residual y - f(x)"),
     "insert": ("[reduction] n_max", "store the input as a vector"),
     "choose": ("[reduction] technique", "if the budget is full: choose the vector that is missed least"),

@@ -1,6 +1,6 @@
-"""The command ``pykernel``: it assembles the commands and handles their errors.
+"""The program ``pykernel``: it assembles the commands and handles their errors.
 
-Modules that take long to import are imported by the command that needs them.
+Modules that take long to import are imported only by the commands that need them.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ for called, kind in COMMANDS.items():
 
 @functools.cache
 def assembled() -> Any:
-    """The command with all its options.  A process that runs several commands assembles it once."""
+    """Return the program with all its commands and options.  A process that runs several commands assembles it once."""
     return typer.main.get_command(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; exits with 0, 1 (check failed), 2 (bad input) or 130 (interrupted)."""
+    """Run a command, and exit with 0, 1 (check failed), 2 (bad input) or 130 (interrupted)."""
     if arguments is None:  # this process runs only this command
         collect_seldom()
     sys.exit(
@@ -95,7 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def meant(context: Any, option: str | None, message: str) -> str:
-    """The message about a wrong option or command, with the right one if another command or an earlier version has the wrong one."""
+    """Return the message about an unknown option or command.
+
+    If another command or an earlier version has it, the message says what to use instead.
+    """
     if option is None:
         said = next((said for old, said in GONE.items() if message.startswith(f"No such command '{old}'")), None)
         return f"{message.split('. ')[0]}; {said}" if said else message

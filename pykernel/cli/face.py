@@ -1,4 +1,4 @@
-"""Requests on the command line: their fields as arguments and options, and the specs that these name."""
+"""Turn requests into commands: their fields become arguments and options, and named spec files are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
 Shown = Callable[[Any, bool], None]
-"""Runs a request and prints its result; the second argument: whether as JSON."""
+"""A function that runs a request and prints its result.  The second argument says whether to print JSON."""
 
 
 def read_spec(spec_file: Path, trust: bool) -> Spec:
@@ -32,7 +32,7 @@ def read_spec(spec_file: Path, trust: bool) -> Spec:
 
 
 def _plain_spec(spec_file: Path, trust: bool) -> Spec:
-    """Read a spec without code: searches execute no code."""
+    """Read a spec that names no code, because searches do not execute code."""
     try:
         return read_spec(spec_file, False)
     except UntrustedCode:
@@ -58,18 +58,18 @@ READERS: dict[str | None, Callable[[Path, bool], Spec]] = {
 
 
 def options_of(kind: Any) -> list[Declared]:
-    """The arguments and options of a request in the shell."""
+    """Return the arguments and options of a request in the shell."""
     own = [each for each in declared(kind) if not isinstance(each.opt, Py) and each.opt.key is None]
     return own + [each for each in declared(Shell) if each.name in kind.shell or (each.name == "set" and keys_of(kind))]
 
 
 def keys_of(kind: Any) -> dict[str, Declared]:
-    """The fields of a request that --set sets: key -> field."""
+    """Return the fields of a request that --set sets: key -> field."""
     return {each.opt.key: each for each in declared(kind) if each.opt.key is not None}
 
 
 def _sections(keys: Mapping[str, str]) -> str:
-    """Keys for the help; a section with many keys is only named."""
+    """List the keys of --set for the help; of a section with many keys, only the section's name is given."""
     sections = [key.partition(".")[0] for key in keys.values()]
     shown = (
         f"{name}.…" if sections.count(name) > 3 else key for name, key in zip(sections, keys.values(), strict=True)
@@ -78,7 +78,7 @@ def _sections(keys: Mapping[str, str]) -> str:
 
 
 def _set(kind: Any, pairs: Sequence[str]) -> dict[str, str]:
-    """The values that --set gives: field -> value."""
+    """Return the values that --set gives: field -> value."""
     known, found = keys_of(kind), dict[str, str]()
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -93,10 +93,10 @@ def _set(kind: Any, pairs: Sequence[str]) -> dict[str, str]:
 
 
 def command(kind: Any, show: Shown) -> Callable[..., None]:
-    """A function for typer that makes a request of the command's options, runs it, and shows the result.
+    """Return a function for typer that makes a request from the command's options, runs it, and shows the result.
 
-    It runs with the engine that --engine names, and messages name options as the shell does.  If the work is interrupted,
-    the exit code and the message say so.
+    The request runs with the engine that --engine names, and messages name options as the shell does.  If the work is
+    interrupted, the exit code and the message say so.
     """
     options = options_of(kind)
     keys = {each.name.strip("_"): key for key, each in keys_of(kind).items()}
@@ -125,7 +125,7 @@ def command(kind: Any, show: Shown) -> Callable[..., None]:
 
 
 def _taken(each: Declared, value: Any, trust: bool) -> Any:
-    """The value of a field; None if it was not given."""
+    """Return the value of a field; None if it was not given."""
     if value is not None and each.opt.reads:
         return READERS[each.opt.reads](value, trust)
     if each.kind == list[str] and not value:
@@ -135,7 +135,7 @@ def _taken(each: Declared, value: Any, trust: bool) -> Any:
 
 
 def _parameter(each: Declared) -> inspect.Parameter:
-    """A field as a parameter for typer."""
+    """Return a field as a parameter for typer."""
     opt, kind = each.opt, each.kind
     default = inspect.Parameter.empty if opt.needed or each.default is MISSING else each.default
     if isinstance(opt, Arg):

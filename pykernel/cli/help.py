@@ -1,4 +1,4 @@
-"""How ``--help`` looks: plain text that fits a screen of 80 columns and 40 lines, without boxes."""
+"""Lay out ``--help`` as plain text, without boxes, that fits a screen of 80 columns and 40 lines."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PAGE = "docs/reference/commands.md"
 RARE = "rare"
 """The panel of options that ``--help`` only names."""
 NAMES_WIDTH = 24
-"""Width of the column with an option's names and value; longer ones get a line of their own."""
+"""Width of the column with an option's names and value; longer names get a separate line."""
 
 
 def paragraphs(text: str, width: int) -> Iterator[str]:
-    """Text as lines: indented lines stay unchanged, other text is wrapped."""
+    """Return text as lines.  Indented lines stay unchanged; other text is wrapped."""
     for block in inspect.cleandoc(text).split("\n\n"):
         if block.startswith("    "):
             yield block
@@ -30,12 +30,12 @@ def paragraphs(text: str, width: int) -> Iterator[str]:
 
 
 def first_sentence(text: str | None) -> str:
-    """The first sentence of a help text, which describes a command in the list of commands."""
+    """Return the first sentence of a help text.  It describes the command in the list of commands."""
     return " ".join((text or "").split("\n\n")[0].split()).split(". ")[0].rstrip(".") + "."
 
 
 def names_of(parameter: Any) -> str:
-    """--name, -n VALUE"""
+    """Return the names of a parameter and its value, such as "--name, -n VALUE"."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar)
     # long names first; the library does not keep the order of the names of --help
@@ -44,7 +44,7 @@ def names_of(parameter: Any) -> str:
 
 
 def sentence_of(parameter: Any) -> str:
-    """A sentence about a parameter: its meaning, and its default."""
+    """Return a sentence about a parameter: its meaning and its default."""
     text, default = parameter.help or "", parameter.default
     if isinstance(parameter.show_default, str):
         return f"{text} [{parameter.show_default}]"
@@ -55,14 +55,14 @@ def sentence_of(parameter: Any) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Text as lines.  A default in brackets at the end is not broken into two lines."""
+    """Return text as lines.  A default in brackets at the end is kept on one line."""
     start = text.rfind(" [") if text.endswith("]") else len(text)
     whole = text[: start + 1] + text[start + 1 :].replace(" ", "\0")
     return [line.replace("\0", " ") for line in textwrap.wrap(whole, width, break_on_hyphens=False)] or [""]
 
 
 def listing(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
-    """Two columns; the right one is wrapped."""
+    """Lay out rows in two columns; the right column is wrapped."""
     left = 2 + max((len(name) for name, _ in rows if len(name) <= NAMES_WIDTH), default=0) + 2
     for name, text in rows:
         lines = wrapped(text, width - left)
@@ -95,7 +95,7 @@ class Plain:
 
 
 class PlainCommand(Plain, TyperCommand):
-    """A command whose help fits a screen, and which after an interrupt says what was kept."""
+    """A command whose help fits a screen.  After an interrupt, it says what was kept."""
 
     def invoke(self, context: Any) -> Any:
         try:

@@ -1,7 +1,7 @@
-"""Output of commands: tables, sizes and numbers, progress, JSON, sentences on standard error; and exit codes.
+"""Output and exit codes of commands: tables, sizes, numbers, progress, JSON, and sentences on standard error.
 
 All text is treated as untrusted: names of columns, files, specs and boards can contain markup and control characters.
-So every function here takes plain text, and replaces invisible characters.  No other
+So every function in this module takes plain text, and replaces invisible characters.  No other
 module of ``cli`` prints.
 """
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
     from pykernel.report.document import Document, Result
 
-OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # the last two are the codes that shells use
+OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # 130, 141: as shells do after SIGINT, SIGPIPE
 
 
 # ------------------------------------------------------------------------------------------------------------ sentences
 
 
 def show(*lines: object) -> None:
-    """Print each argument on a line of its own; without arguments, an empty line."""
+    """Print each argument on a separate line; without arguments, an empty line."""
     print("\n".join(map(visible, lines)), flush=True)
 
 
 def show_lines(lines: list[str]) -> None:
-    """Print the lines and an empty one, if there are any, and clear the list."""
+    """Print the lines and an empty line after them, if the list is not empty, and clear the list."""
     if lines:
         show(*lines, "")
     lines.clear()
@@ -54,14 +54,14 @@ def warn(*texts: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Print on standard error which step starts."""
+    """Print on standard error which step of the work starts."""
     print(visible(text), file=sys.stderr)
 
 
 def interrupted(kept: str = UNWRITTEN) -> typer.Exit:
     """Print that the command was interrupted, and what was kept.  Returns the exception to raise.
 
-    It replaces KeyboardInterrupt, for which typer would exit without a message.
+    This exception replaces KeyboardInterrupt, for which typer would exit without a message.
     """
     say("error", f"interrupted{kept}")
     return typer.Exit(INTERRUPTED)
@@ -82,7 +82,7 @@ def show_table(
 
     words: columns that are aligned to the left; the others have numbers.  strong: rows in bold.  If the window is too narrow, cells are
     wrapped between words.  If this is not enough, the columns in ``spare`` are left out in their order.  If this is not
-    enough, each row is printed as a list.
+    enough either, each row is printed as a list.
     """
     from rich import box
     from rich.console import Console
@@ -113,7 +113,7 @@ def show_table(
 
 
 def _text(cell: str) -> Text:
-    """A cell for rich, in which markup has no effect."""
+    """Return a cell for rich in which markup has no effect."""
     from rich.text import Text
 
     good = getattr(cell, "good", None)
@@ -121,14 +121,14 @@ def _text(cell: str) -> Text:
 
 
 def _fit(table: Table, console: Console) -> bool:
-    """Set the widths of columns so that the table fits without broken words; returns whether this is possible."""
+    """Set the widths of columns so that the table fits without broken words.  Returns whether this is possible."""
     from rich.measure import Measurement
 
     wide = console.options.update(width=10_000)
     measured = []
     for column in table.columns:
         sizes = [Measurement.get(console, wide, cell) for cell in (column.header, *column.cells)]
-        # rich counts no spaces before the first word, and breaks the word if there is no room for them
+        # rich does not count spaces before the first word, and breaks the word if there is no room for them
         first = [len(text) - len(text.lstrip()) for text in map(str, (column.header, *column.cells))]
         least = max(size.minimum + spaces for size, spaces in zip(sizes, first, strict=True))
         measured.append((least, max(least, *(size.maximum for size in sizes))))
@@ -147,10 +147,10 @@ def _fit(table: Table, console: Console) -> bool:
 
 
 def show_document(document: Document, verdict: bool = True) -> None:
-    """Print a command's result.  verdict: whether to end with it; not needed before an error, which says the same."""
+    """Print a command's result.  verdict: whether to print the verdict at the end; False before an error that says the same."""
     from pykernel.report.document import Facts, Sentence, Table
 
-    lines: list[str] = []  # an empty line separates them from what follows
+    lines: list[str] = []  # facts and sentences; an empty line follows them
     for section in document.sections:
         show_lines(lines)
         for part in section.parts if section.shown == "both" else ():
@@ -179,15 +179,16 @@ def print_json(value: Any) -> None:
 
 
 def print_report(report: Mapping[str, Any], watch: Any) -> None:
-    """Print a report as JSON, with the warnings of the watch before the report's."""
+    """Print a report as JSON, with the watch's warnings before the report's own."""
     warned = getattr(watch, "warned", [])
     print_json({**report, "warnings": [*warned, *report.get("warnings", [])]} if warned else report)
 
 
 def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **more: Any) -> None:
-    """Print a command's result: as one JSON object, with more keys, or for people; then raise its failure, if there is one.
+    """Print a command's result, then raise its failure, if there is one.
 
-    verdict: whether to print it; not before CheckFailed, which says the same.
+    as_json: print one JSON object, with the keys in ``more``, instead of text.  verdict: whether to print the verdict.  It is
+    never printed before CheckFailed, which says the same.
     """
     if as_json:
         print_report({**found.report, **more}, getattr(given, "watch", None))
@@ -225,5 +226,5 @@ class Printing(Watch):
             warn(sentence)
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
-        """A progress bar if standard error is a terminal; otherwise, and with --json, lines if the work takes long."""
+        """Show a progress bar if standard error is a terminal; otherwise, and with --json, print lines if the work takes long."""
         return told_late(total) if self.as_json else bar(total)

@@ -475,25 +475,25 @@ KERNEL = {
 default="gaussian"
         ``k(a, b)``: ``exp(-gamma |a - b|_1)`` for "laplacian"; ``exp(-r)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|`` for "matern12", "matern32", "matern52";
-        ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for "linear". A MercerKernel is taken as it is, with
-        its own gamma, coef0, degree and normalise; it may be a custom kernel, which takes ``input_max_abs``.""",
+        ``(gamma a'b + coef0)^degree`` for "polynomial"; ``a'b`` for "linear". A MercerKernel is used with its
+        own gamma, coef0, degree and normalise; if it is a custom kernel, ``input_max_abs`` must be given.""",
     ),
     "sigma": Parameter(
         "kernel",
         kind=float | str | None,
         must=SCALED,
         text="""float or "scale", default="scale"
-        Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale" takes
-        ``sigma^2 = n_features * v / 2``, with ``v`` the mean over features of their variance in the data of ``fit``
-        or of the first ``partial_fit``: the width of ``SVR(gamma="scale")`` on centred data.""",
+        Width of the kernel ``exp(-|a - b|^2 / (2 sigma^2))``, in the inputs' unit. "scale":
+        ``sigma^2 = n_features * v / 2``, where ``v`` is the mean variance of the features in the data of ``fit`` or
+        of the first ``partial_fit``. This is the width of ``SVR(gamma="scale")`` on centred data.""",
     ),
     "gamma": Parameter(
         "kernel",
         kind=float | str | None,
         must=SCALED,
         text="""float or "scale", default="scale"
-        The kernel's gamma; for "gaussian" in place of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
-        ``sigma`` that "scale" would give: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
+        The kernel's gamma; for "gaussian" instead of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
+        ``sigma`` of "scale": ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
         ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for
         "polynomial".""",
     ),

@@ -68,7 +68,7 @@ class _Regressor(RegressesByFunctions, KernelMachine):
 
     _without = ("coding", "by")
     _attributes: ClassVar[dict[str, str]] = {k: v for k, v in ATTRIBUTES.items() if k not in OF_CLASSIFIERS}
-    _words: ClassVar[dict[str, str]] = KernelMachine._words | {"{error}": "Their mean squared error"}
+    _words: ClassVar[dict[str, str]] = KernelMachine._words | {"{error}": "Mean squared error"}
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         X, y, weights, counts = self._samples(X, y, sample_weight)
@@ -168,7 +168,7 @@ class KernelFisherClassifier(_Classifier):
     _defaults: ClassVar[dict[str, Any]] = {"coding": "counts"}
     _words: ClassVar[dict[str, str]] = _Classifier._words | {
         "{ridge}": "squared singular values of the Gram matrix",
-        "{basis}": "Samples that are left out leave\n    their vectors where they are, if they were chosen.",
+        "{basis}": "Leaving out a sample does not remove its vector\n    if the vectors were chosen.",
     }
 
     def _reduces(self, given: Any, function: str) -> bool:

@@ -67,20 +67,20 @@ PARAMETERS = {
     "sigma": Parameter(
         must=OPEN,
         text="""float or sequence of floats
-        Width of the Gaussian kernel, in the inputs' unit. None or a sequence: chosen by cross-validation, from 13
-        widths around the typical distance of samples, or from the given ones.""",
+        Width of the Gaussian kernel, in the inputs' unit. None: chosen by cross-validation from 13 widths around the
+        typical distance between samples. A sequence: chosen from its values.""",
     ),
     "gamma": Parameter(
         must=OPEN,
         text="""float or sequence of floats
-        Scale of the other kernels, chosen in the same way. A kernel's parameters are refused with another kernel.""",
+        Scale of the other kernels, chosen in the same way. A parameter that the kernel does not have is refused.""",
     ),
     "coef0": Parameter(
         default=1.0,
         kind=float,
         must=FINITE,
         text="""float
-        Constant of the polynomial and the sigmoid kernel.""",
+        Constant of the polynomial and sigmoid kernels.""",
     ),
     "degree": Parameter(
         default=3,
@@ -93,22 +93,22 @@ PARAMETERS = {
         must=OPEN,
         text="""float or sequence of floats
         Weight of the penalty, in the unit of {ridge}.
-        None or a sequence: chosen by cross-validation, from half decades below a bound of that, or from the given
-        ones.""",
+        None: chosen by cross-validation, in half decades below an upper bound of these. A sequence: chosen from its
+        values.""",
     ),
     "coding": Parameter(
         default="signs",
         kind=str,
         text="""{"counts", "signs"}
         The targets of the functions. "counts": ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the
-        others. "signs": 1 and -1. With a bias, "counts" scales and moves the functions so that their mean over all
-        samples is 0: small classes are predicted more often, also by mistake.""",
+        others. "signs": 1 and -1. With a bias, "counts" scales and shifts the functions so that their mean over all
+        samples is 0. Small classes are then predicted more often, including by mistake.""",
     ),
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
-        The expansion vectors: a number to choose from the training samples, again for each width; positions of
-        training samples; any vectors; or a basis that was chosen, with its kernel. None: all samples. With p vectors
-        of n samples, training takes O(n p^2) and the frozen model p vectors. {basis}""",
+        The expansion vectors: how many to choose from the training samples, anew for each width; positions of
+        training samples; any vectors; or a Basis, with its kernel. None: all samples. With p vectors and n samples,
+        training takes O(n p^2), and the frozen model has p vectors. {basis}""",
     ),
     "basis_params": Parameter(
         kind=dict[str, Any] | None,
@@ -121,17 +121,17 @@ PARAMETERS = {
         must=HOW,
         text="""{"deleted", "kept"} or int
         How candidates are compared. "deleted": leave-one-out, equal to training again without each sample. "kept":
-        paper 004's estimate, which keeps the sample's kernel column (differs for the KernelFisherClassifier only). A
-        number: this number of stratified folds.""",
+        paper 004's estimate, which keeps the sample's kernel column; it differs only for the KernelFisherClassifier.
+        A number: how many stratified folds.""",
     ),
     "by": Parameter(
         default="error",
         kind=str,
         must=one_of("error", "press"),
         text="""{"error", "press"}
-        What is minimised. "error": the error rate; if several are equal, the squared error. "press": the mean squared
-        difference between predictions and targets. Of all candidates within 1 % of the least, that with the largest
-        ridge is taken, then that with the smoothest kernel.""",
+        What is minimised. "error": the error rate, and the squared error among equals. "press": the mean squared
+        difference between predictions and targets. Among the candidates within 1 % of the least, the largest ridge
+        is chosen, then the smoothest kernel.""",
     ),
     "jobs": Parameter(
         kind=int | None,
@@ -151,7 +151,7 @@ PARAMETERS = {
         kind=str,
         must=one_of("float32", "float64"),
         text="""{"float32", "float64"}
-        Number format of the specs that ``to_spec`` and ``device_spec`` give. Training is in float64.""",
+        Number format of the specs that ``to_spec`` and ``device_spec`` return. Training is in float64.""",
     ),
     "random_state": Parameter(
         default=0,
@@ -164,37 +164,39 @@ PARAMETERS = {
 
 ATTRIBUTES = {
     "classes_": """ndarray of shape (n_classes,)
-        The classes, sorted. What the device calls class i is ``classes_[i]``.""",
+        The classes, sorted. Class i on the device is ``classes_[i]``.""",
     "basis_": """ndarray of shape (n_vectors, n_features)
         Expansion vectors.""",
     "alpha_": """ndarray of shape (n_vectors, n_functions)
-        Their weights in each function: one for each label; of two classes one, of more one for each.""",
+        Weights of the expansion vectors in each function. Each label has a function. Two classes share one; more classes
+        have one each.""",
     "bias_": """ndarray of shape (n_functions,)
-        What is added; 0 where the model has none.""",
+        The constant added to each function; 0 if the model has no bias.""",
     "kernel_": """dict
-        The kernel as a spec's ``[kernel]`` has it. ``gamma_`` and, of the Gaussian, ``sigma_`` give its scale.""",
+        The kernel, as in a spec's ``[kernel]``. ``gamma_`` is its scale, and ``sigma_`` the width of a Gaussian.""",
     "ridge_": """float
         The penalty's weight.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
-        Of a basis that was chosen or, but for the KernelFisherClassifier, given: the same functions of projection
-        features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. Else None.""",
+        The same functions in terms of projection features, if a basis was chosen or, except for the
+        KernelFisherClassifier, given; otherwise None. ``reduced_.basis`` is the pykernel.bases.basis.Basis.""",
     "selection_": """pykernel.training.selection.Selection or None
         All candidates and their errors; None if there was nothing to choose.""",
     "optimism_": """float
-        How much too small the chosen candidate's error is expected to be for having been chosen; 0 if none was.""",
+        How much the chosen candidate's error is expected to be too small because the best one was chosen; 0 without a
+        choice.""",
     "loo_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
-        Values of the functions at each training sample, of the model that is trained without it.""",
+        Values of the functions at each training sample, from a model trained without that sample.""",
     "loo_error_": """float
-        {error}.""",
+        {error} of ``loo_predictions_``.""",
     "loo_press_": """float
-        Their mean squared difference to what functions are taught.""",
+        Mean squared difference between ``loo_predictions_`` and the functions' targets.""",
     "calibration_": """ndarray of shape (n_functions, 2)
-        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. a is 0, and p the
-        class's share, where those say nothing of the class.""",
+        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. If these say nothing about
+        the class, a is 0 and p is the class's share of the samples.""",
     "n_features_in_": """int
         Number of inputs.""",
     "feature_names_in_": """ndarray of shape (n_features_in_,)
-        Their names, if the data had any; they become the spec's columns.""",
+        Names of the inputs, if the data had any; they become the spec's columns.""",
 }
 OF_CLASSIFIERS = ("classes_", "loo_press_", "calibration_")
 
@@ -205,8 +207,8 @@ class KernelMachine(Expansion):
     _family, _attributes = PARAMETERS, ATTRIBUTES
     _words: ClassVar[dict[str, str]] = {
         "{ridge}": "the Gram matrix's eigenvalues",
-        "{error}": "Their error rate",
-        "{basis}": "Samples that are left out leave\n    their vectors where they are, and vectors that earlier ones span are dropped.",
+        "{error}": "Error rate",
+        "{basis}": "Leaving out a sample does not remove its vector.\n    Vectors in the span of earlier ones are dropped.",
     }
     _model: ClassVar[Literal["kfd", "ls-svm", "krr"]]
     _grows: ClassVar[bool] = False

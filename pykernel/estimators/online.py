@@ -27,17 +27,18 @@ SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
 """Parameters whose place in signatures differs from the declarations, because signatures keep their order."""
 OF_RULES = """{{{rules}}}
-        How a sample changes the model. None: a model for raw data. It is "spectrum-ekf", for classes "spectrum-softmax",
-        and "krls-t" with ``n_max`` or another kernel. Inputs are in running standard deviations, unless a width is given; labels
-        that are numbers are centred, a linear part is learned beside the rule's, and the noise is estimated. A rule that is named learns as its paper says: "klms": stochastic gradient.
-        "qklms": as "klms", but a sample near a stored vector only changes that vector's multiplier. "krls-t": recursive
-        least squares that can forget, and that predicts its variance. "fb-krls": least squares on the stored samples.
+        How a sample changes the model. None: a model for raw data, with the rule "spectrum-ekf", or "spectrum-softmax" for
+        classes, or "krls-t" with ``n_max`` or another kernel. It standardises the inputs, unless a width is given. It
+        centres labels that are numbers, learns a linear part in addition to the rule, and estimates the noise.
+        A rule that is named learns as in its paper. "klms": stochastic gradient. "qklms": as "klms", but a sample near a
+        stored vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
+        predicts its variance. "fb-krls": least squares on the stored samples.
         "sw-krls": the same on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until
         the budget is full, and never removed. "knlms": normalised gradient steps of all multipliers; vectors as with
-        "ald-krls". Linear models of fixed features: "nlms" and "rls" in the inputs, "quadratic-rls" also in their
-        products, "rff-rls" in random Fourier features, which approximate a kernel. These four have an
-        intercept. "spectrum-ekf" and "spectrum-nlms": a few waves whose frequencies learn, too, by a Kalman filter or by
-        normalised gradient steps; classes also by "spectrum-softmax", which knows their probabilities."""
+        "ald-krls". Linear models, all four with an intercept: "nlms" and "rls" of the inputs, "quadratic-rls" also
+        of their products, "rff-rls" of random Fourier features, which approximate a kernel. A few waves whose
+        frequencies are learned, too: "spectrum-ekf" by a Kalman filter, "spectrum-nlms" by normalised gradient steps,
+        and, for classes only, "spectrum-softmax", which has probabilities."""
 COMMON = {
     "precision": Parameter(
         "",
@@ -58,15 +59,16 @@ COMMON = {
         "max_abs",
         kind=float | None,
         text="""float
-        Largest magnitude of an input; samples beyond are refused. None: the spec's, 1e12 if the model standardises raw inputs
-        by default, else 1e6; of kernels of dot products less, so that they do not overflow.""",
+        Largest magnitude of an input; samples beyond it are refused. None: the spec's default, 1e12 if the model
+        standardises raw inputs by default, else 1e6; for kernels of dot products less, so that they do not overflow.""",
     ),
     "label_max_abs": Parameter(
         "label",
         "max_abs",
         kind=float | None,
         text="""float
-        Largest magnitude of a label; samples beyond are refused. None: the spec's, 1e9 without a rule, else 1e6.""",
+        Largest magnitude of a label; samples beyond it are refused. None: the spec's default, 1e9 without a rule, else
+        1e6.""",
     ),
     "missing": Parameter("input", kind=str | None),
 }
@@ -77,15 +79,16 @@ ANSWERS = {
         "level",
         kind=float | None,
         text="""float
-        Part of the labels that lies in the intervals of ``predict``, from 0.5 to 0.99. None: there are no intervals.""",
+        Fraction of the labels inside the intervals of ``predict``, from 0.5 to 0.99. None: no intervals.""",
     ),
     "class_weight": Parameter(
         "label",
         "weights",
         kind=str | Sequence[float] | Mapping[Any, float] | None,
         text="""{"balanced"}, dict or sequence of float
-        ``predict`` names the class of the largest probability times weight: class -> number (1 if it is not there), a number for each of
-        ``classes_``, or 1 / sqrt of its part of the labels. Probabilities stay what they are. For models that know them: without a rule. None: all alike.""",
+        ``predict`` returns the class whose probability times weight is largest. A dict has the weights of classes (1 if a
+        class is not in it), a sequence has one for each of ``classes_``, and "balanced" is 1 / sqrt of a class's share of
+        the labels. Probabilities do not change. None: all weights are equal. Only for models without a rule.""",
     ),
 }
 """Parameters of the answers: intervals for numbers, weights for classes."""

@@ -50,7 +50,7 @@ PARAMETERS = {
             "a number above 0, or several to choose from", lambda v: v is not None and _candidates(v) is not None
         ),
         text="""float or sequence of floats
-        Weight of a sample's loss beside the penalty. A sequence: chosen by cross-validation.""",
+        Weight of a sample's loss relative to the penalty. A sequence: chosen from its values by cross-validation.""",
     ),
     "penalty": Parameter(
         default="l2",
@@ -65,13 +65,14 @@ PARAMETERS = {
         kind=float,
         must=NOT_NEGATIVE,
         text="""float
-        Half of the tube's width, in the labels' unit: smaller errors cost nothing.""",
+        Half the width of the tube, in the labels' unit: smaller errors cost nothing.""",
     ),
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
-        A number: most expansion vectors; the basis grows from 64 vectors, doubling, until ``tol`` is kept. None: at most
-        1,024. With ``penalty="l1"`` most vectors with a weight: if more have one, the half with the smaller terms
-        leaves, the others get new weights, and so on. Or the vectors: positions of training samples, any vectors, or a basis that was chosen, with its kernel.""",
+        A number: the largest number of expansion vectors. The basis starts with 64 vectors and doubles until ``tol`` is
+        met. None: at most 1,024. With ``penalty="l1"``, the limit is for vectors with a weight: while more have one, the
+        half with the smaller terms is removed, and the others get new weights. Or the vectors: positions of training
+        samples, any vectors, or a Basis, with its kernel.""",
     ),
     "basis_params": OF_FAMILY["basis_params"],
     "tol": Parameter(
@@ -79,17 +80,17 @@ PARAMETERS = {
         kind=float,
         must=POSITIVE,
         text="""float
-        Largest residual of the KKT conditions with all kernel values, for classes in units of the margin (LIBSVM's ``tol``),
-        for numbers in standard deviations of the label (or in epsilon, if that is larger). With ``penalty="l1"``: by which part
-        the weight of a sample's function may be worth more than it costs.""",
+        Largest residual of the KKT conditions with all kernel values. The unit is the margin for classes (LIBSVM's
+        ``tol``); for numbers it is the label's standard deviation, or epsilon if that is larger. With ``penalty="l1"``: by
+        what fraction the gain from a weight of any sample's function may exceed its cost.""",
     ),
     "cv": Parameter(
         default=5,
         kind=int,
         must=whole(2),
         text="""int
-        Number of folds, of classes stratified: for ``cv_error_``, probabilities, and the choice of widths and ``C``, which are
-        compared on 2,000 samples at most (with ``penalty="l1"``, 1,000).""",
+        Number of folds, stratified for classes. They are for ``cv_error_``, probabilities, and the choice of widths and
+        ``C``, which are compared on at most 2,000 samples (with ``penalty="l1"``, 1,000).""",
     ),
     **{name: OF_FAMILY[name] for name in ("progress", "precision", "random_state")},
 }
@@ -97,8 +98,8 @@ PARAMETERS["progress"] = Parameter(
     default=False,
     kind=bool,
     text="""bool or callable
-    Whether to show on a terminal that it works; or what is called with the part of a basis's work that is done, from 0 to 1,
-    and words for it.""",
+    Whether to show on a terminal that training is running; or a function that is called with the completed fraction of the
+    work on a basis, from 0 to 1, and a description of this work.""",
 )
 
 ATTRIBUTES = {
@@ -108,28 +109,29 @@ ATTRIBUTES = {
     "support_": """ndarray of shape (n_support,)
         Positions of the samples that are support vectors: those with a weight in ``dual_coef_``.""",
     "dual_coef_": """ndarray of shape (n_samples, n_functions)
-        Weights of the samples in the dual, from -C to C times a sample's weight. The functions are sums over ``basis_``.""",
+        Weights of the samples in the dual, from -C to C times a sample's weight. The functions themselves are sums over
+        ``basis_``.""",
     "rounds_": """list of dict
-        Of each basis what a pykernel.training.svm.Round has, or a pykernel.training.lp.Round: vectors, steps, objective,
-        residual, excess (the part of the objective that can be too much), …""",
+        For each basis, the fields of a pykernel.training.svm.Round or a pykernel.training.lp.Round: vectors, steps,
+        objective, residual, excess (the largest possible fraction of the objective above the optimum), …""",
     "reached_": """str
-        A sentence: what the last basis reached, and why it grew no further.""",
+        A sentence that says what the last basis reached, and why it stopped growing.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
-        The same functions of projection features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. None with
+        The same functions in terms of projection features. ``reduced_.basis`` is the pykernel.bases.basis.Basis. None with
         ``penalty="l1"``.""",
     "candidates_": """list of dict
-        Widths and ``C`` that were compared, the best first: width, C, error, press (mean squared difference to the
-        targets).""",
+        The compared widths and ``C``, the best first, with the keys width, C, error and press (mean squared difference
+        to the targets).""",
     "cv_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
-        The functions at each sample, of models trained without its fold, on the same basis (with ``penalty="l1"``, on those
-        vectors and others that enter); NaN where a sample's weight is 0.""",
+        Values of the functions at each sample, from models trained without its fold on the same basis (with
+        ``penalty="l1"``, on the same vectors and any that are added); NaN where a sample's weight is 0.""",
     "cv_error_": """float
-        {error} there; NaN if Ctrl-C ended the training without folds.""",
+        {error} of ``cv_predictions_``; NaN if Ctrl-C interrupted the folds.""",
     "calibration_": """ndarray of shape (n_functions, 2)
         (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``cv_predictions_``.""",
     "interrupted_": """bool
-        Whether Ctrl-C ended the training; the model is then that of the last basis that was finished. In the folds Ctrl-C
-        takes only what comes of them: the error and the probabilities.""",
+        Whether Ctrl-C ended the training; the model is then that of the last finished basis. After Ctrl-C during the folds,
+        only the error and the probabilities are missing.""",
     "n_features_in_": OF_MACHINES["n_features_in_"],
     "feature_names_in_": OF_MACHINES["feature_names_in_"],
 }

@@ -1,4 +1,4 @@
-"""A result as one HTML file that needs no network, and in a notebook.
+"""Show a result as one HTML file that needs no network, or in a notebook.
 
-``document`` is the tree of what is shown, ``figures`` draws figures, ``page`` has the style.  The other modules make documents of results.
+``document`` has the tree of what is shown, ``figures`` draws figures, ``page`` has the style.  The other modules turn results into documents.
 """

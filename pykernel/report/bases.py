@@ -16,7 +16,7 @@ from pykernel.telling import assumed_told, number, rate, simple_errors
 
 
 def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Document:
-    """A basis, without its rows.  left: the part of the rows left out after 0, 1, ... vectors."""
+    """Return the document about a basis that was chosen.  left: the part of tr K left out by the first 0, 1, ... vectors."""
     about = "" if exact else "about "
     told = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
     sections = [Section("How it was chosen", [Facts(told)]), _left_out(left, None, exact)]
@@ -27,7 +27,7 @@ def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evalua
 
 
 def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> Section:
-    """left, limit: the part of the rows left out after 0, 1, ... vectors, and the least possible part."""
+    """Draw the part of tr K left out by the first 0, 1, ... vectors (``left``), and the least possible part (``limit``)."""
     count = np.arange(1.0, len(left))
     lines = [figures.Line("left out" + ("" if exact else " (estimated)"), count, left[1:], "model")]
     if limit:
@@ -40,7 +40,7 @@ def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> S
 
 
 def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Document:
-    """A basis.  report: its left_out and limit are for 0, 1, ... vectors."""
+    """Return the document about a basis.  The lists left_out and limit of the report are for 0, 1, ... vectors."""
     n, limit, left, errors = report["vectors"], report["limit"], report["left_out"], report["errors"]
     said, good, error = f"{n:,} vectors leave out {_part(left[n])} of {report['rows']:,} rows", True, ""
     if errors:
@@ -81,7 +81,7 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
 
 
 def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How the vectors were chosen, and what that cost."""
+    """Say how the vectors were chosen, and what the choice cost."""
     n, bound = report["vectors"], report["bound"]
     left = (
         f"of every other row less than {option('precision')} resolves is left over"

@@ -1,4 +1,4 @@
-"""Documents about whether the C computes what the host computes, what its calls cost, and what is proved about them."""
+"""Documents of ``check`` and ``prove``: whether the C computes what the host computes, what its calls cost, and what is proved about them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUILDS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
         ("code -Os", "constants", "state's hash"),
     ),
 }
-"""Kind of build -> a title, its columns of text, and its columns of figures."""
+"""Kind of build -> its table's title, columns of text, and columns of figures."""
 FIGURES = {
     "code -Os": "text_bytes",
     "constants": "rodata_bytes",
@@ -40,7 +40,7 @@ FIGURES = {
 
 
 def builds(rows: Rows, learns: bool = True) -> list[Part]:
-    """Builds of one kind, and whether their memory equals the simulation's.  learns: whether the model learns."""
+    """Show builds of one kind, and whether their memory equals the simulation's.  learns: whether the model learns."""
     if not rows:
         return []
     kind = next(kind for kind in BUILDS if kind in rows[0])
@@ -61,7 +61,7 @@ def builds(rows: Rows, learns: bool = True) -> list[Part]:
 
 
 def calls(rows: Rows) -> list[Part]:
-    """Instructions of each call on targets, counted and bounded; cycles; and why a bound is missing."""
+    """Show the cost of each call: instructions on targets, counted and bounded; cycles; and why a bound is missing."""
     found = [
         [
             row["target"],
@@ -94,7 +94,7 @@ def calls(rows: Rows) -> list[Part]:
 
 
 def ticks(row: Mapping[str, Any]) -> list[Part]:
-    """The times of calls by a board's counter."""
+    """Show the times of calls, measured by a board's counter."""
     hertz = row["hertz"]
     rows = [
         {"call": name}
@@ -107,7 +107,7 @@ def ticks(row: Mapping[str, Any]) -> list[Part]:
 
 
 def _bounds(row: Mapping[str, Any]) -> list[str]:
-    """Bounds that are not in the table of calls, and the reasons for missing bounds."""
+    """List bounds that are not in the table of calls, and the reasons for missing bounds."""
     bounds = row.get("bounds", {})
     proved = {name: bound for name, bound in bounds.items() if bound["instructions"] is not None}
     lines, timed = [], row.get("times", {})
@@ -127,7 +127,7 @@ def _bounds(row: Mapping[str, Any]) -> list[str]:
 
 
 def _loads(loads: Rows) -> list[Part]:
-    """The load of a sample, including all functions that a firmware calls for it."""
+    """Show the processor's load for a sample, with all functions that a firmware calls for it."""
     rows = []
     for load in loads:
         if load["cycles"] is not None:
@@ -137,7 +137,7 @@ def _loads(loads: Rows) -> list[Part]:
                     "target": load["target"],
                     "cycles": f"{load['cycles']:,}",
                     "are": load["kind"],
-                    # four digits, because it is not an estimate
+                    # four digits, because the time is not an estimate
                     "time": f"{time / 1000:,.4g} ms" if time >= 1000 else f"{time:,.4g} µs",
                     "of a period": Cell(f"{100 * share:.3g} %", False if share > 1 else None, share),
                     "mean": f"{100 * load['mean_share']:.3g} %",
@@ -166,7 +166,10 @@ def _load_told(load: Mapping[str, Any]) -> str:
 def checked(
     name: str, report: Mapping[str, Any], rows: Rows, learns: bool, asked: Asked, model: Mapping[str, Any]
 ) -> Document:
-    """Whether the C computes what the host computes.  rows: the builds asked for; the report has those for the spec's [target], too."""
+    """Say whether the C computes what the host computes.
+
+    rows: the builds that the user asked for.  The report also has builds for the spec's [target], after these rows.
+    """
     every = report["check"]
     equal = all(row["equal"] for row in (*every, *report["witnesses"]))
     said = f"{len(every):,} build{'s compute' if len(every) > 1 else ' computes'} the same bytes as the PC"
@@ -189,7 +192,7 @@ def checked(
 
 
 def proved(report: Mapping[str, Any], said: str) -> Document:
-    """What is proved about a model's calls."""
+    """Show what is proved about a model's calls."""
     calls = [
         {
             "call": row["call"],

@@ -15,24 +15,24 @@ from pykernel.telling import byte_count, number
 Courses = Sequence[tuple[np.ndarray, np.ndarray]]
 Asked = Mapping[str, Any]
 DRIFT = 1.0
-"""From this many standard deviations on, a column's drift is in bold."""
+"""A drift of at least this many standard deviations is in bold."""
 COLUMNS = 200
 """Largest number of a table's columns that are listed."""
 
 
 def what_was_asked(given: Asked, *more: tuple[str, object]) -> Section:
-    """The arguments that a command was given."""
+    """Show the arguments that were given to a command."""
     told: dict[str, object] = {name.strip("_").replace("_", " "): in_words(value) for name, value in given.items()}
     return Section("What was asked", [Facts([*(told | dict(more)).items()])])
 
 
 def default_of(report: Mapping[str, Any]) -> tuple[str, str]:
-    """The default rule of a spec that names none, as a fact."""
+    """Return a name and a text for ``document.Facts``: which default rule a spec without a rule gets; "" for other specs."""
     return "default", (report["default"] or {"told": ""})["told"]
 
 
 def in_words(value: Any) -> str:
-    """An argument's value as text; "" for None, false and empty text."""
+    """Return an argument's value as text; "" for None, false and empty text."""
     if value is None or value is False or value == "":
         return ""
     if isinstance(value, (list, tuple)):
@@ -41,7 +41,7 @@ def in_words(value: Any) -> str:
 
 
 def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int, *told: str) -> Section:
-    """The table as it was read: a line for each column, with its course."""
+    """Show the table as it was read: a line for each column, with a small plot of its values."""
     lines, strong = [], []
     for i, (column, (low, high)) in enumerate(zip(columns[:COLUMNS], courses, strict=False)):
         drift = column["drift"]
@@ -72,7 +72,7 @@ def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int
 
 
 def number_or_dash(value: float | None) -> str:
-    """A number as tables show it, with its sign; a dash if it is missing or not finite."""
+    """Format a number for a table, with its sign; a dash if the number is missing or not finite."""
     if value is None or not math.isfinite(value):
         return "-"
     return f"-{number(-value)}" if value < 0 else number(value)
@@ -85,7 +85,7 @@ HASHES = {"configuration": "config_hash", "state": "state_hash", "": "hash_told"
 
 
 def inside(model: Mapping[str, Any], where: Literal["page", "both"] = "page") -> list[Section]:
-    """Bytes, and hashes.  model: as ``gen.project.inside`` returns it.  where: where the bytes of the whole model are shown."""
+    """Show a model's bytes and hashes.  model: the result of ``gen.project.inside``.  where: where the bytes of the whole model are shown."""
     sums = {
         "state (RAM)": "state_bytes",
         "work (RAM)": "work_bytes",

@@ -1,6 +1,6 @@
-"""A command's result as one tree, which the terminal, the page and a notebook lay out.
+"""Represent a command's result as one tree for the terminal, the page and a notebook.
 
-This module turns it into HTML, and ``cli.output`` turns it into text.
+This module turns the tree into HTML, and ``cli.output`` turns it into text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names with a text for each; a fact without a text is left out."""
+    """Pairs of a name and a text.  A pair without a text is left out."""
 
     pairs: Sequence[tuple[str, object]]
 
@@ -35,7 +35,7 @@ class Facts:
 
 
 class Cell(str):
-    """A cell's text, which may be good or bad news, or have a bar.  part: the bar's length as a part of the longest."""
+    """A cell's text.  It can be marked as good or bad news, or have a bar.  part: the bar's length as a part of the longest bar."""
 
     good: bool | None
     part: float | None
@@ -53,7 +53,7 @@ class Cell(str):
 
 @dataclass(frozen=True)
 class Table:
-    """A table; without rows it is left out.
+    """A table.  It is left out if it has no rows.
 
     words: columns that are aligned to the left; the others have numbers.  strong: positions of bold rows.  spare: columns to
     leave out in a narrow window, in this order.
@@ -87,7 +87,7 @@ def table_of(
     title: str = "",
     spare: Sequence[str] = (),
 ) -> Table:
-    """A table of rows (column name -> text), without columns that are empty in all rows.  words: names of the columns of words."""
+    """Make a table of rows (column name -> text), without columns that are empty in all rows.  words: names of the columns of words."""
     used = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
     left = [i for i, name in enumerate(used) if name in words]
     return Table(used, [[row[name] for name in used] for row in rows], left, strong, title, spare)
@@ -104,9 +104,9 @@ else:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a document with a heading.  Without content it is left out.
+    """A part of a document with a heading.  It is left out if it has no content.
 
-    shown: only on the page, which has more room than the terminal, or on both.
+    shown: whether it is shown only on the page, which has more room than the terminal, or on both.
     """
 
     title: str
@@ -122,8 +122,8 @@ class Section:
 class Document:
     """A command's result, for people.
 
-    verdict: the conclusion, in one sentence; good: whether it is good news.  next: the commands that may follow.  last: sections at the
-    end that take long to make, and that only the page has.
+    verdict: the conclusion, in one sentence.  good: whether the conclusion is good news.  next: commands that the user may want to run
+    next.  last: makes the sections at the end, which take long to make and are only on the page.
     """
 
     title: str
@@ -147,12 +147,12 @@ class Document:
         )
 
     def figures(self, *titles: str) -> list[Html]:
-        """The sections with these titles, for another page, which needs ``STYLE``, and for zooming ``SCRIPT``."""
+        """Return the sections with these titles, to embed in another page.  That page needs ``STYLE``, and ``SCRIPT`` for zooming."""
         found = [each.html() for each in (*self.sections, *self.last()) if each.title in titles]
         return [element("div", each, class_="pykernel") for each in found if each]
 
     def html(self) -> str:
-        """The whole file."""
+        """Return the text of the HTML file."""
         head = (
             '<meta charset="utf-8">'
             f"{policy(SCRIPT)}"
@@ -166,7 +166,7 @@ class Document:
         return f"<style>{STYLE}</style>{self.body}<script>{SCRIPT}</script>"
 
     def write(self, path: str | Path) -> None:
-        """Write the whole file, or nothing."""
+        """Write the HTML file, completely or not at all."""
         with whole_file(path) as file:
             file.write(self.html().encode())
 
@@ -174,7 +174,8 @@ class Document:
 class Result:
     """What a workflow found.
 
-    report: plain values, as ``--json`` prints them.  page: for people; ``page.write("report.html")`` writes it, and a notebook shows it.
+    report: plain values, as ``--json`` prints them.  page: the document for people; ``page.write("report.html")`` writes it as a file,
+    and a notebook shows it.
     """
 
     if TYPE_CHECKING:
@@ -187,12 +188,12 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """Sentences about what the user probably did not intend."""
+        """Warnings about results that the user probably did not intend."""
         return self.report.get("warnings", [])
 
     @property
     def failure(self) -> Exception | None:
-        """The exception that the command raises after it has shown this; CheckFailed has the verdict as its message."""
+        """The exception that the command raises after it has shown the result.  The message of CheckFailed is the verdict."""
         return None
 
     def __repr__(self) -> str:
@@ -213,5 +214,5 @@ class Found(Result):
 
 
 def told(*parts: Part, next: Sequence[str] = ()) -> Document:
-    """A document of a few parts."""
+    """Return a document with these parts in one section, without a title or a verdict."""
     return Document("", "", [Section("", parts, "both")], next=next)

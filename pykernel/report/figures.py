@@ -1,6 +1,6 @@
-"""Figures of a report, as HTML: lines, bands and marks over rows; error against bytes; a map of errors.
+"""Draw the figures of a report as HTML: lines, bands and marks over rows; error against bytes; a map of errors.
 
-Lines are SVG with integer coordinates.  Text stays HTML, which keeps its size in a narrow window.  A figure is complete
+Lines are SVG with integer coordinates.  Text is HTML, which keeps its size in a narrow window.  A figure is complete
 without its script (``page.SCRIPT``), which lets the reader zoom and read values.
 """
 
@@ -22,7 +22,7 @@ TALL = 1000
 FINEST = 30_000
 """A figure's largest width, in integer coordinates."""
 KNOTS = 200
-"""The number of rows whose times a figure contains; between them, times are interpolated."""
+"""The number of rows whose times a figure contains.  The times of rows between them are interpolated."""
 ROOM = 0.06
 """The part of the height that stays free above and below."""
 SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
@@ -32,7 +32,7 @@ DAY = 86_400
 
 
 def time_ticks(times: np.ndarray, rows: np.ndarray, most: int = 6) -> list[tuple[float, str]]:
-    """Rows at round times, and the times as text.  times: seconds since 1970 of these rows, never decreasing."""
+    """Return the positions of round times, and these times as text.  times: seconds since 1970 of ``rows``, never decreasing."""
     first, last = float(times[0]), float(times[-1])
     rough = (last - first) / most
     step = next((each for each in (*SECONDS, *(DAY * days for days in DAYS)) if each >= rough), None)
@@ -51,7 +51,7 @@ def time_ticks(times: np.ndarray, rows: np.ndarray, most: int = 6) -> list[tuple
 
 
 def time_text(seconds: float) -> str:
-    """A time as text, in UTC."""
+    """Format a time in UTC."""
     return datetime.fromtimestamp(round(seconds), UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -59,7 +59,7 @@ def time_text(seconds: float) -> str:
 class Line:
     """Values at ascending positions; NaN is a gap.  kind: the line's style.
 
-    low: if given, y is the largest and low the smallest value of the rows from one position to the next; both are drawn.
+    low: if given, ``y`` has the largest and ``low`` the smallest value of the rows from one position to the next; both are drawn.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Line:
     low: np.ndarray | None = None
 
     def latest(self, count: int) -> Line:
-        """The line's last points."""
+        """Return the line with only its last ``count`` points."""
         return replace(self, x=self.x[-count:], y=self.y[-count:], low=None if self.low is None else self.low[-count:])
 
 
@@ -105,7 +105,7 @@ class Axis:
             self.low, self.high = (self.low / 2, self.low * 2) if self.log else (self.low - 0.5, self.low + 0.5)
 
     def part(self, values: np.ndarray | float) -> np.ndarray:
-        """The relative positions of values: 0 at the low end, 1 at the high end."""
+        """Return the relative positions of values: 0 at the low end of the axis, 1 at the high end."""
         if not self.log:
             return np.asarray((np.asarray(values, float) - self.low) / (self.high - self.low))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -128,7 +128,7 @@ class Axis:
 
 @dataclass
 class Plot:
-    """A figure over rows: lines, a span, marks."""
+    """A figure over rows: lines, a span and marks."""
 
     title: str
     xlabel: str
@@ -182,7 +182,7 @@ class Plot:
         )
 
     def _times(self, across: Axis) -> tuple[str, list[tuple[float, str]] | None]:
-        """Rows and their times, between which the script interpolates, and ticks; "" and None without times."""
+        """Return the rows and times between which the script interpolates, and the axis's ticks; "" and None if no times are known."""
         times = self.times()
         if times is None or across.high >= len(times) + 1:
             return "", None
@@ -205,21 +205,21 @@ class Plot:
 
 
 def _steps(lines: Sequence[Line], x: np.ndarray) -> int:
-    """How many integer coordinates the horizontal axis needs to separate neighbours, and both values of an envelope."""
+    """Return how many integer coordinates the horizontal axis needs: one for each position, two if a line has an envelope (``low``)."""
     apart = min((float(np.diff(line.x).min()) for line in lines if len(line.x) > 1), default=1.0)
     doubled = 2 if any(line.low is not None for line in lines) else 1
     return max(1, min(FINEST, doubled * round((float(x.max()) - float(x.min())) / max(apart, 1e-12))))
 
 
 def _whole(line_x: np.ndarray, y: np.ndarray, across: Axis, up: Axis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Integer coordinates of points, and which points can be drawn."""
+    """Return integer coordinates of points, and which points can be drawn."""
     there = np.isfinite(y) & (y > 0 if up.log else True)
     down = np.where(there, np.clip((1 - up.part(np.where(there, y, up.high))) * up.steps, -TALL, 2 * TALL), 0)
     return np.rint(across.part(line_x) * across.steps).astype(int), np.rint(down).astype(int), there
 
 
 def _relative(x: np.ndarray, y: np.ndarray) -> str:
-    """Points as a path: the first one, and steps from each to the next."""
+    """Return points as an SVG path: the first point, then the step from each point to the next."""
     steps = zip(np.diff(x).tolist(), np.diff(y).tolist(), strict=True)
     return f"M{x[0]} {y[0]}" + (
         "l" + " ".join(f"{dx}{'' if dy < 0 else ' '}{dy}" for dx, dy in steps) if len(x) > 1 else "h0"
@@ -227,7 +227,7 @@ def _relative(x: np.ndarray, y: np.ndarray) -> str:
 
 
 def _outline(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> str:
-    """A path with gaps."""
+    """Return points as an SVG path with gaps where ``there`` is False."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], there, [False]])))
     return "".join(_relative(x[a:b], y[a:b]) for a, b in zip(edges[::2], edges[1::2], strict=True))
 
@@ -239,7 +239,7 @@ def _path(line: Line, across: Axis, up: Axis) -> Html:
         half = np.rint(
             across.part(line.x + (line.x[1] - line.x[0] if len(line.x) > 1 else 0) / 2) * across.steps
         ).astype(int)
-        # of a window's two values, the one nearer to the value before comes first
+        # each window has two values; first comes the value that is nearer to the end of the window before
         swap = np.zeros(len(x), bool)
         swap[1:] = np.abs(low[1:] - y[:-1]) < np.abs(y[1:] - y[:-1])
         first, second = np.where(swap, low, y), np.where(swap, y, low)
@@ -271,7 +271,7 @@ def _drawing(across: Axis, up: Axis, parts: Sequence[Html]) -> Html:
 
 
 def _ticks(kind: str, axis: Axis, label: str = "", marks: Sequence[tuple[float, str]] | None = None) -> Html:
-    """Ticks of an axis.  marks: positions and texts of ticks that are not numbers."""
+    """Draw the ticks of an axis.  marks: positions and texts of ticks that are not numbers."""
     side = "bottom" if kind == "y" else "left"
     parts = [
         element("i", element("b", text), style=f"{side}:{100 * float(axis.part(value)):.2f}%")
@@ -306,7 +306,7 @@ def _legend(lines: Sequence[Line], spans: Sequence[Span]) -> Html:
 
 
 SIMPLE = "simple predictor"
-"""The group of the simple baselines, which every model should beat; drawn in grey."""
+"""The group of the simple baselines, which every model should beat.  Its points are grey."""
 
 
 @dataclass(frozen=True)
@@ -326,7 +326,7 @@ MOST = 400
 
 
 def front(title: str, ylabel: str, panel: Panel) -> Html:
-    """Error against cost: points, the steps of the front, rings around the chosen ones."""
+    """Draw error against cost: all points, the Pareto front as a staircase, and rings around the chosen points."""
     called: dict[int, list[str]] = {}
     for name, i in panel.chosen.items():
         called.setdefault(i, []).append(name)
@@ -366,7 +366,7 @@ def front(title: str, ylabel: str, panel: Panel) -> Html:
         parts.append(element("path", told, class_=f"p {kinds[group]}{'' if on else ' off'}", d=where))
     for cost, error, _, name, _, chosen in sorted(main, key=lambda point: not point[5]):
         x, y = float(across.part(cost)), float(up.part(error))
-        # a name without room is left out, unless it is that of a chosen model
+        # a name without room is left out, unless it is the name of a chosen model
         if chosen or not any(abs(x - a) < 0.3 and abs(y - b) < 0.08 for a, b in taken):
             taken.append((x, y))
             names.append(_name(f"{chosen}: {name}" if chosen else name, bool(chosen), x, y))
@@ -393,7 +393,7 @@ def _stairs(on: np.ndarray, across: Axis, up: Axis) -> Html:
 
 
 def _name(text: str, strong: bool, x: float, y: float) -> Html:
-    """The name next to a point, towards the middle."""
+    """Write a name next to its point, on the side of the figure's middle."""
     side, at = ("right", 1 - x) if x > 0.6 else ("left", x)
     style = f"{side}:{100 * at:.1f}%;bottom:{100 * y:.1f}%"
     return element("span", text, class_="name strong" if strong else "name", style=style)
@@ -405,7 +405,7 @@ def _name(text: str, strong: bool, x: float, y: float) -> Html:
 def heat(
     widths: np.ndarray, ridges: np.ndarray, values: np.ndarray, marked: tuple[int, int], measure: str, width: str
 ) -> Html:
-    """Errors over kernel widths and ridges as a table of colours, with a cell marked.  All values far above the median have no colour.
+    """Draw errors over kernel widths and ridges as a table of colours, with the cell ``marked``.  Values far above the median have no colour.
 
     width: the name of the kernel's parameter, sigma or gamma, or empty.
     """
@@ -440,7 +440,7 @@ def heat(
 
 
 def spark(low: np.ndarray, high: np.ndarray) -> Html:
-    """The course of a column, small enough for a line of text."""
+    """Draw a column's values along the rows, small enough for a line of text."""
     both = np.concatenate([low, high])
     both = both[np.isfinite(both)]
     if not len(both):

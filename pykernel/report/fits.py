@@ -16,7 +16,7 @@ from pykernel.telling import counted, data_sentences, how_tested, number, rate, 
 def fitted(
     report: Mapping[str, Any], asked: Asked, read: Section, grid: tuple[Any, ...] | None, model: Mapping[str, Any]
 ) -> Document:
-    """grid: the arguments of ``figures.heat``; None without a grid of widths and ridges."""
+    """Return the document about a trained machine.  grid: the arguments of ``figures.heat``; None without a grid of widths and ridges."""
     classes, errors, how = report["classes"], report["errors"], how_tested(report)
     shown, measure = (rate, "errors") if classes else (number, "RMSE")
     rows = f"{report['rows']:,} {unit_of(report)}s, {len(report['inputs'])} inputs"
@@ -64,7 +64,7 @@ def fitted(
 
 
 def _expected(report: Mapping[str, Any], measure: str) -> Table:
-    """The errors to expect, by several estimates, and the errors of simple models."""
+    """List several estimates of the error to expect, and the errors of simple models."""
     classes, errors, how = report["classes"], report["errors"], how_tested(report)
     shown = rate if classes else number
     best, taken = (_values(report[cell]) for cell in ("best", "taken"))
@@ -92,7 +92,7 @@ def _error(cell: Mapping[str, Any], classes: Any) -> float:
 
 
 def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
-    """Tables of the candidates that were compared, best first, and of the best ridge for each width, with the chosen one in bold."""
+    """Return tables of the candidates, best first, and of the best ridge for each width.  The chosen candidate and width are in bold."""
     classes, taken, how, cells = report["classes"], report["taken"], how_tested(report), report.get("candidates") or ()
     compared = [
         [cell["inputs"], cell["widths"], f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"])]
@@ -118,7 +118,7 @@ def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
 
 
 def _instead(report: Mapping[str, Any]) -> str:
-    """The machines that were compared with the one taken."""
+    """Describe the machines that were compared with the chosen machine."""
     shown = rate if report["classes"] else number
     return "; ".join(
         f"{told_vectors(other)} by {option('model', other['model'])}: {shown(other['error'])} in {other['flash_bytes']:,} bytes, "
@@ -128,5 +128,5 @@ def _instead(report: Mapping[str, Any]) -> str:
 
 
 def told_vectors(model: Mapping[str, Any]) -> str:
-    """The number of a model's vectors, or of a network's hidden units."""
+    """Say how many vectors a model has, or how many hidden units a network has."""
     return f"{model['vectors']:,} {'hidden units' if model['model'] == 'network' else 'vectors'}"

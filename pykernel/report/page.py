@@ -1,4 +1,4 @@
-"""What every page has: its style, the script of figures, and what a browser may load."""
+"""Parts of every page: the style, the script of figures, and the policy that says what a browser may load."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ HINT = "Drag across a figure to zoom in, double-click to see all; the pointer re
 
 
 def policy(*scripts: str, more: str = "") -> Html:
-    """The element of a page's head that lets a browser load nothing and run only these scripts.  more: other sources of scripts."""
+    """Return an element for a page's head: the browser may load nothing and run only these scripts.  more: other sources of scripts."""
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join([*(f"'sha256-{digest}'" for digest in digests), more]).strip()
     content = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"

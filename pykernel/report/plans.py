@@ -57,7 +57,11 @@ def planned(
     takes: Mapping[str, int],
     read_from: tuple[Sequence[str], int],
 ) -> Document:
-    """panel: the front.  takes: what the planned model needs on its target.  read_from: the table's files, and the labels' delay."""
+    """Return the document about a plan.
+
+    panel: the figure of error against cost.  takes: the planned model's figures on its target.  read_from: the table's files, and the
+    labels' delay.
+    """
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
     shown, told = (rate, misses) if monitors else (number, told_of)
@@ -118,14 +122,14 @@ def planned(
     state = None if winner["learning"] else report["states"].get("planned")
     start = f" --start {quote(state)}" if state else ""
     then = [f"pykernel check {spec}", f"pykernel generate {spec}{start} -o out/"]
-    if state is None:  # a frozen model no longer learns, but a simulation would let it
+    if state is None:  # no state is saved for a frozen model: a simulation would train it further
         then.insert(0, f"pykernel simulate {spec} {names}{late}")
     good = compared is None or compared["winner"] == "model"
     return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
 
 
 def _written(report: Mapping[str, Any]) -> Facts:
-    """The files, and how to get them again."""
+    """List the files written, and how to get the same spec again."""
     again = f"{option('trials')} {report['trials']} {option('seed')} {report['seed']} gives the same spec"
     return Facts(
         [
@@ -139,13 +143,13 @@ def _written(report: Mapping[str, Any]) -> Facts:
 
 
 def _missed(faults: Mapping[str, Any]) -> Table:
-    """How many faults of each kind are missed."""
+    """Return a table: how many faults of each kind are missed."""
     rows = [[KINDS.get(name, name), f"{part:,}", f"{most:,}"] for name, (part, most) in sorted(faults.items())]
     return Table(("kind", "missed", "of"), rows)
 
 
 def _every(tried: Sequence[Mapping[str, Any]], kind: str, shown: Callable[[float], str]) -> Table:
-    """The error and the values of the best model of each kind."""
+    """Return a table of the best model of each kind, with its error and values."""
     rows = [
         [row["model"], shown((row["learning"] or row["frozen"])["error"]), key_values(row["values"])] for row in tried
     ]
@@ -153,7 +157,7 @@ def _every(tried: Sequence[Mapping[str, Any]], kind: str, shown: Callable[[float
 
 
 def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
-    """The best models, and the simple predictors."""
+    """Return the table's rows: the best models, then the simple predictors."""
 
     def line(name: str, frozen: Any, learning: Any, ram: int, tables: int | None, beside: str) -> dict[str, str]:
         shown, told = rate if monitors else number, learning or frozen
@@ -186,7 +190,7 @@ def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
 
 
 def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:
-    """What the planned model needs on its target, if there is a target."""
+    """Show what the planned model needs on its target, if there is a target."""
     row, limits, rows = report["verified"], report["limits"], []
     if row is None:
         return []
@@ -200,7 +204,7 @@ def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:
 
 
 def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
-    """The planned model's error without each kind of feature."""
+    """Show the planned model's error without each kind of feature."""
     rows = [
         [
             f"without {row['name']}",

@@ -13,7 +13,7 @@ LONGEST = 200
 
 
 def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -> Document:
-    """A spec's keys that have a value.  keys: section, key, declaration and value of each."""
+    """Return the document about a spec's keys that have a value.  keys: section, key, declaration and value of each."""
     rows = [[f"[{section}] {key}" if section else key, in_words(value)[:LONGEST]] for section, key, _, value in keys]
     rows = [row for row in rows if row[1]]
     return Document(name, f"rule {rule}", [Section("Keys", [Table(("key", "value"), rows, words=(0, 1))])])
@@ -25,7 +25,7 @@ def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -
 def generated(
     folder: str, files: Sequence[str], figures_: Mapping[str, Any], default: Mapping[str, Any] | None
 ) -> Document:
-    """What was written."""
+    """Return the document about the generated files."""
     files_ = [[file] for file in files]
     told = [
         (name.replace("_", " "), f"{value:,}" if isinstance(value, int) else in_words(value))

@@ -32,11 +32,11 @@ from pykernel.telling import (
 )
 
 PARTS = {"all": "", "second_half": ", 2nd half"}
-"""Parts of the rows with separate errors, and the suffixes of their columns' names."""
+"""The parts of the rows for which errors are shown -> the suffixes of their columns' names."""
 CLASSES = 8
-"""Largest number of classes whose confusion matrix the terminal shows; for more, it lists this many of the most frequent mistakes."""
+"""Largest number of classes for which the terminal shows a confusion matrix; for more classes, this many frequent mistakes are listed."""
 SUREST, LISTED = 12, 100
-"""Largest number of alarms that are shown, and that a page lists."""
+"""Largest number of alarms in the table of the surest alarms, and in the page's list of the first alarms."""
 
 
 def simulated(
@@ -48,7 +48,10 @@ def simulated(
     times: Callable[[], np.ndarray | None],
     model: Callable[[], Sequence[Section]],
 ) -> Document:
-    """A model on recorded data.  plots: section title -> plots.  times: the rows' times, if known.  model: sections on bytes and hashes."""
+    """Return the document about a simulation.
+
+    plots: section title -> plots.  times: the rows' times, if known.  model: makes the sections on bytes and hashes.
+    """
     unit, shown = unit_of(report), rate if report.get("classes") else number
     late = f"{report['delay']:,} {unit}s" if report.get("delay") else ""
     data = "; ".join(data_sentences(report["data"]))
@@ -84,7 +87,7 @@ def simulated(
 def _errors(
     report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], title: str, shown: Callable[[float], str]
 ) -> list[Section]:
-    """The errors of the model and of simple predictors, and the confusion of classes, with each class's recall and F1."""
+    """Show the errors of the model and of simple predictors, and a confusion matrix with each class's recall and F1."""
     classes, several = report.get("classes") or (), report.get("by_label", {})
     kinds = {"error_rate": "errors"} if classes else {"mae": "MAE", "rmse": "RMSE"}
     columns = {f"{kind}{end}": (part, key) for part, end in PARTS.items() for key, kind in kinds.items()}
@@ -135,7 +138,7 @@ def _part(count: int, of: int) -> str:
 
 
 def _interval(report: Mapping[str, Any]) -> str:
-    """How many labels were within the intervals."""
+    """Say how many labels were within the prediction intervals."""
     if (found := report.get("interval")) is None:
         return ""
     part = found["second_half"]
@@ -146,7 +149,7 @@ def _interval(report: Mapping[str, Any]) -> str:
 
 
 def _losses(report: Mapping[str, Any]) -> str:
-    """How good the probabilities were."""
+    """Say how good the predicted probabilities were."""
     found = report.get("log_loss", {}).get("second_half")
     if not found or found["model"] is None:
         return ""
@@ -167,7 +170,7 @@ def _verdict(report: Mapping[str, Any], shown: Callable[[float], str]) -> str:
 
 
 def _answers(report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], title: str) -> list[Section]:
-    """The answers of a model without labels."""
+    """Show the answers of a model without labels."""
     unit, watches = unit_of(report), "alarms" in report
     rows = [
         {
@@ -187,7 +190,7 @@ def _answers(report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], tit
 def _alarms(
     report: Mapping[str, Any], found: Mapping[str, Any], times: Callable[[], np.ndarray | None]
 ) -> list[Section]:
-    """The surest alarms, in order of time; if there are many, also the first ones."""
+    """Show the alarms with the highest level relative to the threshold, in order of time; if there are many, also the first alarms."""
     unit, count, words = unit_of(report), found["count"], ("time", "about", "kind")
     dates = times() if count else None
     every = [_alarm(alarm, unit, dates) for alarm in found["listed"]]
@@ -219,7 +222,7 @@ def _alarms(
 
 
 def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
-    """Sentences about the first rows, which a monitor always takes for normal, that are unlike the rows after them."""
+    """Say which of the first rows are unlike the rows after them: a monitor always takes the first rows for normal."""
     after = f"unlike the {2 * found['rows']:,} {unit}s after the first {found['rows']:,}, which the monitor takes for normal"
     advice = "if that is a fault, leave them out"
     spans = [f"{first:,} to {last:,}" for first, last in found["unlike"]]
@@ -230,13 +233,13 @@ def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
 
 
 def sureness(alarm: Mapping[str, Any]) -> float:
-    """An alarm's highest level, divided by its threshold."""
+    """Return an alarm's highest level divided by its threshold."""
     threshold: float = alarm["threshold"]
     return alarm["level"] / threshold if threshold > 0 else math.inf
 
 
 def _alarm(alarm: Mapping[str, Any], unit: str, dates: np.ndarray | None) -> dict[str, str]:
-    """The cells of an alarm; those for which it has no value are empty."""
+    """Return the cells of an alarm's row.  A cell without a value is empty."""
     second = alarm["second"]
     return {
         "time": "" if dates is None else time_text(dates[alarm["first_row"]]),
@@ -265,9 +268,9 @@ def _in_alarm(found: Mapping[str, Any], unit: str) -> str:
 
 
 def _statuses(report: Mapping[str, Any]) -> list[Part]:
-    """The number of samples with each status, or without one for some reason; and what was missing."""
+    """Show how many samples had each status, how many had none and why, and which inputs were missing."""
     counts = {status.replace("_", " "): count for status, count in report["statuses"].items()}
-    counts |= {  # for a model without labels, refused inputs are already in the statuses
+    counts |= {  # a model without labels already counts refused inputs as a status
         "no label yet": report.get("unlabelled", 0),
         "label came too late: not learned": report.get("waiting", 0),
         "no label, and not predicted (input refused)": (
@@ -311,7 +314,7 @@ def _advice(report: Mapping[str, Any]) -> list[Part]:
 
 
 def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
-    """A model on many devices."""
+    """Return the document about a simulation of many devices."""
     told, key = devices_told(report), "error" if report["ratio"] is None else "ratio"
     rows, words = devices_shown(report["devices"], lambda row: row["error"] if row["ratio"] is None else row["ratio"])
     files = [("report", report["report"]), ("states", report["save"] and f"{report['save']}/, one of each device")]

@@ -1,4 +1,4 @@
-"""Kinds of values: numbers, words and amounts, as Python has them, or as text from a shell."""
+"""Kinds of values: numbers, words and amounts, given as Python objects or as text from a shell."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def path_of(file: File | None) -> Path | None:
 
 
 def words(given: str | Sequence[str] | None) -> list[str]:
-    """Names without repetitions: the parts of a text between commas, or the items of a sequence."""
+    """Return names without repetitions.  given: text with commas between the names, or a sequence of names."""
     parts = given.split(",") if isinstance(given, str) else list(given or ())
     return list(dict.fromkeys(word.strip() for word in parts if word.strip()))
 
 
 def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
-    """The text of each number."""
+    """Return the text of each number."""
     numbers = given if isinstance(given, Sequence) else [given]
     parts = words(given) if isinstance(given, str) else [repr(each) for each in numbers]
     if not parts:
@@ -40,7 +40,7 @@ def _parts(given: str | float | Sequence[float], name: str) -> list[str]:
 
 
 def positive_numbers(given: str | float | Sequence[float], name: str) -> list[float]:
-    """Numbers above zero.  name: the argument's name."""
+    """Return numbers above zero.  name: the argument's name."""
     found = numbers(given, name)
     for word, number in zip(_parts(given, name), found, strict=True):
         if not 0 < number < math.inf:
@@ -51,7 +51,7 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
 
 
 def numbers(given: str | float | Sequence[float], name: str) -> list[float]:
-    """One or more numbers, which may be text with commas.  name: the argument's name."""
+    """Return one or more numbers; they may be given as text with commas.  name: the argument's name."""
     words = list(_parts(given, name))
     try:
         return [float(word) for word in words]
@@ -62,7 +62,7 @@ def numbers(given: str | float | Sequence[float], name: str) -> list[float]:
 
 
 def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
-    """A number from text such as 4k, 4kB, 4KiB, 0.5M or 4096.  name: the argument's name; thousand: the value of k."""
+    """Read an amount such as 4k, 4kB, 4KiB, 0.5M or 4096.  name: the argument's name.  thousand: the value of k."""
     text = str(given)
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKmM]?)(?:i?[bB])?\s*", text, re.ASCII)
     if found is None or len(text) > 30:
@@ -76,7 +76,7 @@ def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
 
 
 def measured(given: float | str, name: str) -> float:
-    """A number, or text such as 48M, 32.768k or 0.1."""
+    """Return a number that is given as such, or as text such as 48M, 32.768k or 0.1."""
     text = given if isinstance(given, str) else f"{given:f}"
     found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([kKM]?)", text, re.ASCII)
     value = (

@@ -1,5 +1,4 @@
-"""One declaration for each argument.  It defines the shell's option, Python's argument with its documentation, the check of its value,
-and the message about a former name.
+"""Declare each argument once: the shell's option, Python's argument with its documentation, the check of its value, and its former names.
 
 A *request* is a frozen dataclass whose fields are the arguments of a command.  Each is annotated with an ``Opt``.
 """
@@ -30,7 +29,7 @@ class Opt:
     short: another name in the shell, such as "-o".  without: what holds without the option, if its default does not show it.
     rare: ``--help`` only names the option.  needed: the shell requires it.  was: its names in earlier versions, or in other commands.
     more: what Python accepts in addition.  hint: what the user may have meant by an invalid value.  least, most, above: limits of a number.
-    reads: how the shell reads a spec.  kind: the shell's type, if it does not follow from the field's.
+    reads: how the shell reads a spec.  kind: the shell's type, if it does not follow from the field's type.
     """
 
     text: str
@@ -76,7 +75,7 @@ class Declared:
 
     @property
     def kind(self) -> Any:
-        """The shell's type."""
+        """The value's type in the shell."""
         if self.opt.kind is not None:
             return self.opt.kind
         if set(self.kinds) == {str, Path}:
@@ -100,7 +99,7 @@ class Declared:
         return tuple(name for each in self.names for name in each.split("/"))
 
     def checked(self, value: Any, told: str | None = None) -> Any:
-        """The value, converted to the field's type.  Raises UserError if it is invalid.  told: the argument's name in that message."""
+        """Return the value, converted to the field's type.  Raises UserError if it is invalid.  told: the argument's name in the message."""
         if set(self.kinds) == {str, Path} and self.kind is Path and value is not None:
             return Path(value)
         if value is self.default or value is None or self.hint is Any or isinstance(self.opt, Py):
@@ -132,7 +131,7 @@ class Declared:
 
 @functools.cache
 def declared(kind: Any) -> tuple[Declared, ...]:
-    """The fields of a request that have an ``Opt``."""
+    """Return the fields of a request that have an ``Opt``."""
     hints, found = get_type_hints(kind, include_extras=True), []
     for each in sorted(fields(kind), key=lambda field: bool(field.kw_only)):  # in the order of the arguments
         plain, *said = get_args(hints[each.name]) if get_origin(hints[each.name]) is Annotated else (hints[each.name],)
@@ -143,13 +142,13 @@ def declared(kind: Any) -> tuple[Declared, ...]:
 
 
 def checked(request: Kind) -> Kind:
-    """The request, with its values checked.  Raises UserError."""
+    """Return the request with its values checked and converted.  Raises UserError if a value is invalid."""
     kind: Any = type(request)
     return replace(request, **{each.name: each.checked(getattr(request, each.name)) for each in declared(kind)})  # type: ignore[type-var]
 
 
 def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R]:
-    """A Python function that makes a request and runs it.  Type checkers and editors know its arguments and its result."""
+    """Return a Python function that makes a request and runs it.  Type checkers and editors know its arguments and its result."""
 
     def call(*args: P.args, **given: P.kwargs) -> R:
         return run(checked(kind(*args, **given)))
@@ -161,7 +160,7 @@ def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R
 
 
 def documented(kind: Any) -> str:
-    """A request's docstring for the Python function: with the arguments, and without what only concerns the shell."""
+    """Return the docstring of a request's Python function: with its arguments, and without what only concerns the shell."""
     told = []
     for block in inspect.cleandoc(kind.__doc__).split("\n\n"):
         if block.startswith(("    ", "Columns:", "Exit codes:")):
@@ -180,7 +179,7 @@ def documented(kind: Any) -> str:
 
 
 def named(kind: Any) -> str:
-    """The name of a type, for people."""
+    """Return the name of a type for a message or the documentation."""
     if get_origin(kind) is Literal:
         return ", ".join(map(repr, get_args(kind)))
     return (
@@ -191,7 +190,7 @@ def named(kind: Any) -> str:
 
 
 def stated(request: Any) -> dict[str, Any]:
-    """The arguments that differ from their defaults, for a report; models by their names."""
+    """Return, for a report, the arguments that differ from their defaults.  A model is given by its name."""
     kind: Any = type(request)
     plain, found = (str, int, float, Path), dict[str, Any]()
     for each in declared(kind):
@@ -211,7 +210,7 @@ def stated(request: Any) -> dict[str, Any]:
 
 
 def schema(kind: Any) -> dict[str, Any]:
-    """The JSON Schema of a request, as far as JSON can express its values."""
+    """Return the JSON Schema of a request, as far as JSON can express its values."""
     from pydantic import TypeAdapter
 
     shown = {
@@ -228,7 +227,7 @@ def schema(kind: Any) -> dict[str, Any]:
 
 
 def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:
-    """What replaces an option of another command or of an earlier version; None if nothing does.
+    """Say what replaces an option of another command or of an earlier version; None if nothing does.
 
     everywhere: the options of all commands.
     """

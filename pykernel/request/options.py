@@ -62,7 +62,7 @@ Record = Annotated[File | None, Opt("Write the verdict to VALIDITY.md of this pr
 Force = Annotated[bool, Opt("Overwrite files that are there.")]
 Watched = Annotated[Any, Py("Who is told how far the work is.")]
 
-# ------------------------------------------------------------------------------------------------- how the same is said
+# ----------------------------------------------------------------------------------------- options that are not taken
 
 ANEW = dict.fromkeys(
     ("--results", "--checkpoint"), "what is interrupted begins anew; of a plan, Ctrl-C keeps the best so far"
@@ -80,7 +80,7 @@ OF_SPEC = {
 
 @dataclass(frozen=True)
 class Shell:
-    """Options that only the shell has.  Each request names in ``shell`` those that it takes."""
+    """Options that only the shell has.  Each request lists the options that it takes in ``shell``."""
 
     trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.")] = False
     engine: Annotated[

@@ -1,4 +1,4 @@
-"""How a model is trained on a table: keys of ``--set``, arguments of ``pykernel.fit``, and the section ``[training]`` of the spec that it writes."""
+"""Settings for training on a table: keys of ``--set``, arguments of ``pykernel.fit``, and the section ``[training]`` of the spec written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Models that learn sample by sample, with River's interface: they take dictionaries, and generated C continues from their state.
 
-Each is the scikit-learn estimator for the same task with River's methods added: parameters, attributes, messages and the device's
-model are the same.
+Each model is the scikit-learn estimator for the same task, with River's methods added.  Parameters, attributes, messages and the
+device's model are the same as the estimator's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Sample = Mapping[Hashable, Any]
 
 
 class Calls(threading.local):
-    """The calls of a thread, separate because they hold a sample and its answer.  Copies and pickles of a model have none."""
+    """Calls of one thread.  Each thread has its own, because they hold a sample and its answer.  They are not copied or pickled."""
 
     bound: Bound | None = None
 
@@ -40,7 +40,7 @@ class Calls(threading.local):
 
 
 class Bound(Single):
-    """Calls for one sample that are bound to a model's memory: its values by name, and questions with their answers."""
+    """Calls for one sample, bound to a model's memory.  They hold the sample's values by name, and the answer to each question."""
 
     def __init__(self, model: HostModel, names: tuple[Any, ...]) -> None:
         super().__init__(model)
@@ -54,11 +54,11 @@ class Bound(Single):
 
 
 class Unsupported(UserError, NotImplementedError):
-    """The model does not have this answer; River requires a NotImplementedError for this."""
+    """The model cannot answer this question.  River requires a NotImplementedError."""
 
 
 class Model(Streaming):
-    """River's methods that all models have: a sample's values are copied by name into the model's row."""
+    """River's methods that all models have.  A sample's values are copied by name into the model's row."""
 
     _afresh = "take a clone()"
     _calls: Calls = Calls()
@@ -67,11 +67,11 @@ class Model(Streaming):
 
     @property
     def features_(self) -> tuple[Any, ...]:
-        """The inputs' names, in the order of the device's x[]; those of a first sample are sorted."""
+        """The inputs' names, in the order of the device's x[].  Names that a first sample fixed are sorted."""
         return tuple(getattr(self, "feature_names_in_", range(self.n_features_in_)))
 
     def _unit_test_skips(self) -> set[str]:
-        """Checks of River that are skipped: in them inputs appear and disappear, but the device's inputs are fixed."""
+        """Return River's checks to skip: those in which inputs appear and disappear, because the device's inputs are fixed."""
         return {
             "check_emerging_features",
             "check_disappearing_features",
@@ -89,7 +89,7 @@ class Model(Streaming):
     def _fill(self, x: Sample) -> Bound:
         """Copy the sample into the model's row.
 
-        Raises UserError if its names are not those of the first sample, or if a value is not a number.
+        Raises UserError if the sample's names differ from those of the first sample, or if a value is not a number.
         """
         calls = self._calls.bound
         if calls is None or calls.memory is not self.model_.memory:
@@ -115,7 +115,7 @@ class Model(Streaming):
         return calls
 
     def _require(self, x: Sample, names: tuple[Any, ...]) -> None:
-        """Raises UserError, one sentence, if something is wrong with a sample.  names: the features that it must have."""
+        """Raise UserError, with one sentence, if something is wrong with a sample.  names: the features that it must have."""
         where = self._where
         where.need(names, "the first sample has no features; it must have all that there will be")
         fixed = "; the first sample fixed the features, which are the inputs of the C"
@@ -128,7 +128,7 @@ class Model(Streaming):
             where.need(finite, f"feature {name!r} is {short(value)}; it must be a {'finite ' * number}number")
 
     def _taught(self, x: Sample, calls: Bound) -> None:
-        """Learn the sample that the calls hold.  Raises UserError if it was refused because it is not a valid sample."""
+        """Learn the sample that ``calls`` holds.  Raises UserError if the model refused the sample because it is invalid."""
         self._status = status = calls.learn()
         if status in calls.learned:
             self.status_counts_[calls.learned[status]] += 1
@@ -141,7 +141,7 @@ class Model(Streaming):
         super()._counted(statuses)
 
     def _asked(self, x: Sample, question: str) -> np.ndarray:
-        """The answer for a sample, (values,); the next answer overwrites it."""
+        """Return the answer for a sample, of shape (values,).  The next answer overwrites it."""
         calls = self._fill(x)
         if question not in calls.asked:
             try:
@@ -156,17 +156,17 @@ class Model(Streaming):
         return self._beyond(len(answer))
 
     def _beyond(self, values: int) -> np.ndarray:
-        """The answer for a sample beyond the limit of inputs: NaN, with a warning."""
+        """Return the answer for a sample with an input beyond ``input_max_abs``: NaN, with a warning."""
         return self._finite(np.full((1, values), np.nan))[0]  # type: ignore[no-any-return]
 
 
 class Supervised(Model):
     """River's methods of models that learn labels."""
 
-    _without: ClassVar[Sequence[str]] = ("seed",)  # which River sets in every model that has it
+    _without: ClassVar[Sequence[str]] = ("seed",)  # River sets the seed of every model that has one
 
     def learn_one(self, x: Sample, y: Any) -> None:
-        """Learn a sample.  Costs are those of the estimator.
+        """Learn a sample.  The cost is the same as the estimator's.
 
         Parameters
         ----------
@@ -186,26 +186,27 @@ class Supervised(Model):
         self._taught(x, calls)
 
     def _device_label(self, y: Any) -> Any:
-        """The label as the device takes it.  Raises UserError if it is invalid."""
+        """Return the label as the device takes it.  Raises UserError if it is invalid."""
         raise NotImplementedError
 
 
 class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: ignore[misc]
     """Kernel regression in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    It is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters it is a spec without a rule: a sum of a few
-    sinusoids whose frequencies are learned, plus linear parts, on inputs in running standard deviations
+    It is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters it has the default rule: a sum of a few
+    sinusoids whose frequencies are learned, plus linear parts, on inputs scaled to running standard deviations
     (docs/reference/rules.md). Raw data need no scaler. The C that ``pykernel.generate(model, out, name=…)`` writes continues
     learning from this model's state, with the same bytes.
 
-    The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
+    The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
     a missing or an unexpected feature is refused.
 
     Parameters
     ----------
     {others}
-        As in `pykernel.BudgetedKernelRegressor`. A single sample shows no scale: with a rule that has a kernel, give
-        ``sigma`` or ``gamma`` as a number, or begin with ``fit``. Limits that are not given are the spec's.
+        As in `pykernel.BudgetedKernelRegressor`. The scale of the inputs cannot be estimated from a single sample: with a
+        rule that has a kernel, give ``sigma`` or ``gamma`` as a number, or begin with ``fit``. Limits that are not given
+        have the defaults of a spec.
 
     Attributes
     ----------
@@ -234,7 +235,7 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
     _without = (*BudgetedKernelRegressor._without, *Supervised._without)
 
     def predict_one(self, x: Sample, with_interval: bool = False) -> Any:
-        """The value of the learned function.  O(n_max inputs).
+        """Return the value of the learned function.  O(n_max inputs).
 
         Parameters
         ----------
@@ -246,8 +247,8 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
         Returns
         -------
         y
-            The number that the device computes: 0 before anything was learned; NaN, with a warning, beyond
-            ``input_max_abs``. Or the interval, which covers all possible labels until 20 were learned.
+            The number that the device computes: 0 before anything was learned; NaN, with a warning, for an input beyond
+            ``input_max_abs``. Or the interval, which covers all possible labels until 20 labels were learned.
 
         Raises
         ------
@@ -267,26 +268,26 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
 class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type: ignore[misc]
     """Kernel classification in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    It is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters it is a spec without a rule: a linear part
-    and a few sinusoids whose frequencies are learned, on inputs in running standard deviations, mixed with a linear model
-    (docs/reference/rules.md). The C that ``pykernel.generate(model, out, name=…)`` writes continues learning from this model's
-    state, with the same bytes.
+    It is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters it has the default rule: a linear part
+    and a few sinusoids whose frequencies are learned, on inputs scaled to running standard deviations, mixed with a linear
+    model (docs/reference/rules.md). The C that ``pykernel.generate(model, out, name=…)`` writes continues learning from this
+    model's state, with the same bytes.
 
-    The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
-    a missing or an unexpected feature is refused, and so is a class beyond ``classes``.
+    The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
+    a missing or an unexpected feature is refused, and so is a class that is not in ``classes``.
 
     Parameters
     ----------
     classes : sequence, default=(False, True)
         All classes, from 2 to 64, in the order of the device's class indices.
     {others}
-        As in `pykernel.BudgetedKernelClassifier`. A single sample shows no scale: with a rule that has a kernel, give
-        ``sigma`` or ``gamma`` as a number, or begin with ``fit``.
+        As in `pykernel.BudgetedKernelClassifier`. The scale of the inputs cannot be estimated from a single sample: with a
+        rule that has a kernel, give ``sigma`` or ``gamma`` as a number, or begin with ``fit``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        ``classes``. What the device calls class i is ``classes_[i]``.
+        ``classes``. Class i of the device is ``classes_[i]``.
     features_, spec_, model_, status_counts_
         As in `Regressor`.
 
@@ -330,11 +331,11 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         return np.fromiter(map(plain, self._given()["classes"]), object)
 
     def partial_fit(self, X: Any, y: Any) -> Any:  # type: ignore[override]
-        """As in the estimator, but ``classes`` are a parameter of the model here."""
+        """Like the estimator's method, but ``classes`` is a parameter of the model, not of this method."""
         return self._stream(X, y, afresh=not hasattr(self, "model_"))
 
     def predict_one(self, x: Sample) -> Any:
-        """The class that the device's ``NAME_classify`` gives.  O(n_max inputs).
+        """Return the class that the device's ``NAME_classify`` returns.  O(n_max inputs).
 
         Parameters
         ----------
@@ -344,7 +345,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         Returns
         -------
         y
-            The first class before anything was learned.
+            The predicted class; the first class before anything was learned.
 
         Raises
         ------
@@ -355,7 +356,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         return self.classes_[position]
 
     def predict_proba_one(self, x: Sample) -> dict[Any, float]:
-        """The numbers that the device's ``NAME_probability`` writes.  O(n_max inputs).
+        """Return the probabilities that the device's ``NAME_probability`` writes.  O(n_max inputs).
 
         Parameters
         ----------
@@ -366,12 +367,12 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         -------
         p
             The probability of each class. The device's numbers are divided by their sum in float64, because River requires
-            the sum 1.
+            that they add up to 1.
 
         Raises
         ------
         UserError
-            If the model has no ``NAME_probability``. It has one without a rule and ``n_max``, and with rule
+            If the model has no ``NAME_probability``. Models with neither a rule nor ``n_max`` have it, and models with rule
             "spectrum-softmax". The error is a NotImplementedError, too, as River requires.
         """
         p = self._asked(x, "probability").astype(float)
@@ -394,7 +395,7 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
     It is `pykernel.OnlineMonitor` with River's methods. Its spec has [novelty] and no rule: a bank of Gaussians, one for each
     regime of a machine, a false-alarm rate of 1 %, and no learning during an alarm (docs/guide/monitor-settings.md).
 
-    The first sample, asked or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
+    The first sample, scored or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
     a missing or an unexpected feature is refused; with ``missing="hold"`` a value may be NaN.
 
     Parameters
@@ -405,9 +406,9 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
     Attributes
     ----------
     alarm_ : bool
-        Whether the device raised an alarm with the last learned sample.
+        Whether the model is in alarm after the last learned sample.
     blame_ : dict of feature to float
-        Each feature's share in the present alarm, or in the last one.
+        Each feature's share in the present alarm, or in the latest alarm if there is none now.
     level_, threshold_, since_, kind_, regimes_
         As in `pykernel.OnlineMonitor`.
     features_, spec_, model_, status_counts_
@@ -451,7 +452,7 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
         self._taught(x, self._fill(x))
 
     def score_one(self, x: Sample) -> float:
-        """How new a sample would be as the next one: higher is more anomalous.  O(components inputs^2).
+        """Return how novel a sample would be if it came next: higher is more anomalous.  O(components inputs^2).
 
         Parameters
         ----------
@@ -461,8 +462,8 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
         Returns
         -------
         score
-            What the device's ``NAME_novelty`` writes: from -64 to 64, about 0 for usual rows, growing like a logarithm. NaN,
-            with a warning, beyond ``input_max_abs``.
+            The number that the device's ``NAME_novelty`` writes, from -64 to 64: about 0 for usual rows, and growing like
+            a logarithm for unusual ones. NaN, with a warning, for an input beyond ``input_max_abs``.
         """
         return float(self._asked(x, "novelty")[0])
 

@@ -1,7 +1,7 @@
-"""A spec: which keys go together, and the values that kernels and the generator take from it.
+"""``Spec`` checks which keys go together and computes the values that the kernels and the generator need.
 
 Each family has a subclass of ``Spec`` with the sections that the family declares.  ``pykernel.spec.model`` reads the
-rule and then chooses the subclass.
+rule and chooses the subclass for it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from pykernel.spec.signal import SignalSection
 
 
 class Refusal(ValueError):
-    """A sentence that says what is wrong in a spec, and what would be right."""
+    """An error in a spec.  Its text is a sentence that says what is wrong and what would be right."""
 
 
 class NotComputed(Exception):
-    """Each number of a spec is allowed, but nothing can be computed from all of them together."""
+    """Each number of a spec is allowed by itself, but together they make a model that cannot be computed."""
 
     def __init__(
         self, sentence: str = "its numbers are so large or small that nothing can be computed from them"
@@ -51,16 +51,17 @@ Names = Mapping[str, Sequence[str | None]]
 
 
 def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
-    """The first number that a type cannot hold, and words for the type's limit; None if it holds all.
+    """Return the first number that a type cannot hold, with words for the type's limit, or None if the type holds all
+    of them.
 
-    A small element of a table may become 0.
+    A small number in a table may be rounded to 0.
     """
     if isinstance(values, tuple) and values:
         if isinstance(values[0], str):
             return None
         values = np.concatenate([np.atleast_1d(np.asarray(row, float)) for row in values])
     found = np.asarray(values, float)
-    # not ">": NaN must fail
+    # written with "not", so that NaN counts as outside
     if len(outside := found[~((found >= float(held.min)) & (found <= float(held.max)))].ravel()):
         return float(outside[0]), f"it holds {float(held.max):.2g} at most"
     if isinstance(held, np.finfo) and found.ndim == 0 and 0 < abs(found) < held.tiny:
@@ -71,7 +72,8 @@ def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
 def require_order(known: Names, given: Names, where: str, whose: str) -> None:
     """Refuse names that have moved to another position; new names are allowed, because columns may be renamed.
 
-    where: the owner of the known names, in words; whose: that of the given ones.  Raises UserError with both orders.
+    where: words for the owner of the known names.  whose: words for the owner of the given names.  Raises UserError
+    with both orders.
     """
     for what, names in known.items():
         for at, (name, other) in enumerate(zip(names, given.get(what, ()), strict=False)):
@@ -89,7 +91,7 @@ class Spec(Keys):
     _custom: Kernel | None = PrivateAttr(None)
     _chosen: Chosen = PrivateAttr(Chosen())
     models: ClassVar[Family]
-    """The family, if the class of specs has only one."""
+    """The family, if all specs of this class belong to a single family."""
 
     def _repr_html_(self) -> str:
         return sections.spec_keys(self.name, self.learning.rule, self.given_keys())._repr_html_()
@@ -104,7 +106,7 @@ class Spec(Keys):
         except Refusal:
             raise
         except (ArithmeticError, ValueError) as error:
-            self._check_written(refuse)  # if one number alone is the cause, this message is better
+            self._check_written(refuse)  # gives a clearer message if a single number is the cause
             raise NotComputed from error
         return self
 
@@ -121,7 +123,7 @@ class Spec(Keys):
             refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
         for section, key, field, value in self.given_keys():
             if value == field.default:
-                continue  # it changes nothing
+                continue  # the default changes nothing
             wrong = [self.why_ignored(section, key)]
             wrong += [
                 mark.wrong(value, self.precision) for mark in field.metadata if isinstance(mark, (Within, Fading))
@@ -164,14 +166,14 @@ class Spec(Keys):
 
     @property
     def _held(self) -> np.finfo:
-        """The type that must hold the spec's numbers; float32 for integer models, whose inputs and labels are given as
-        floats.
+        """The type that must be able to hold the spec's numbers.  For integer models it is float32, because their
+        inputs and labels are given as floats.
         """
         return np.finfo(np.float32 if self.real.is_int16 else self.real.dtype)
 
     def _check_written(self, refuse: Refuse) -> None:
-        """Refuse a number of the spec that the precision cannot hold: it would overflow, become 0, or round to its
-        limit.
+        """Refuse a number that the precision cannot hold: it would overflow, become 0, or be rounded to a limit that it
+        must not reach.
         """
         rounded = self._held.dtype.type
         for section, key, field, value in self.given_keys():
@@ -201,7 +203,7 @@ class Spec(Keys):
             elif scalar in INTEGERS:
                 wrong = _beyond(value, np.iinfo(scalar.dtype(self.real)))  # type: ignore[union-attr]
             else:
-                continue  # a choice
+                continue  # an enum or a bool, not a number
             if wrong is not None:
                 number, rest = wrong
                 raise NotComputed(
@@ -263,7 +265,7 @@ class Spec(Keys):
 
     @property
     def inner(self) -> Spec:
-        """The model inside a signal stage: its inputs are the features."""
+        """The model inside a signal stage.  The inputs of this model are the features."""
         if self.signal is None:
             return self
         # formulas describe channels, which the inner model does not have
@@ -275,7 +277,7 @@ class Spec(Keys):
 
     def model_copy(self, **how: Any) -> Self:
         copy = super().model_copy(**how)
-        vars(copy).pop("config", None)  # it was computed from the original's keys
+        vars(copy).pop("config", None)  # config was computed from the keys of the original
         return copy
 
     @property
@@ -342,16 +344,16 @@ class Spec(Keys):
 
     @property
     def number(self) -> np.dtype:
-        """The type of inputs and answers in their units: the type in C; float64 for integer models."""
+        """The NumPy type of inputs and answers in the user's units: the C type, or float64 for integer models."""
         return np.dtype(np.float64) if self.real.is_int16 else self.real.dtype
 
     @property
     def label_number(self) -> np.dtype:
-        """The type of labels in their units; int32 for class indices."""
+        """The NumPy type of labels in the user's units: ``number``, or int32 for class indices."""
         return np.dtype(np.int32) if self.label_kind == "class" else self.number
 
     def accepted(self, x: np.ndarray) -> np.ndarray:
-        """For each number of x: whether it is within its limit, or is missing and will be replaced."""
+        """Return, for each number of x, whether it is within its limit, or is missing and will be replaced."""
         if self.signal is None:
             low, high = self.input_ranges.astype(self.number)
         else:
@@ -360,7 +362,7 @@ class Spec(Keys):
         return within | np.isnan(x) if self.completes else within
 
     def accepts(self, x: np.ndarray) -> np.ndarray:
-        """For each row: whether all of its inputs are within their limits, (samples,)."""
+        """Return, for each row of x, whether all of its inputs are accepted, (samples,)."""
         return np.asarray(self.accepted(x).all(axis=1))
 
     def raw_inputs(self, x: Any) -> np.ndarray:
@@ -378,7 +380,7 @@ class Spec(Keys):
             return np.array(y, self.program.label_dtype(self.real), order="C")
 
     def in_units(self, question: str, answers: np.ndarray) -> np.ndarray:
-        """A question's answers in the units of the labels."""
+        """Convert a question's answers from the C code's numbers to the units of the labels."""
         return answers
 
     @property
@@ -393,14 +395,16 @@ class Spec(Keys):
 
     @property
     def numbers(self) -> int:
-        """About how many numbers the memory and the tables hold."""
+        """Approximately how many numbers the memory and the tables hold together."""
         program, capacities = self._around(self._family_program), self.capacities
         tables = (kind.shape(capacities) for kind in program.parameters.values() if isinstance(kind, Array))
         memory = layout(program.structs, self.real, capacities, self._unread).nbytes // self.real.alignment
         return memory + sum(math.prod(shape) for shape in tables)
 
     def rehearsed(self, most: int, budget: int = 0) -> int:
-        """How many samples the self-test learns, at most ``most``, if they first fill the budget; see ``affordable``."""
+        """Return how many samples the self-test learns: at most ``most``, and fewer if they would touch too
+        many numbers (``affordable``).
+        """
         return affordable(most, lambda m: filling(m, budget) * self.numbers)
 
     @property
@@ -418,7 +422,7 @@ class Spec(Keys):
 
     @property
     def feature_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """The value of 1, in physical units, in each measure and in each feature, as the signal stage stores them."""
+        """The physical value of a stored 1, for each measure and for each feature of the signal stage."""
         return np.ones(1), np.ones(1)
 
     @functools.cached_property

@@ -1,6 +1,6 @@
 """A custom kernel: a user's Python file that a spec names.
 
-The file is executed only if this is allowed.  The kernel is checked before it is used.
+The file is executed only with the user's permission.  The kernel is checked before it is used.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SIZE_LIMIT = 2**20
 POINTS = 48
 """Rows of the sample on which symmetry, bounds and eigenvalues are checked: O(POINTS^2 D + POINTS^3)."""
 NEGATIVE = 1e-6
-"""How far an eigenvalue may be below zero, as a fraction of the largest one: the user's formula may have rounding
-errors.
+"""How far an eigenvalue may be below zero, as a fraction of the largest eigenvalue.  It allows for rounding errors in
+the user's formula.
 """
 
 
@@ -74,7 +74,7 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
     module = _executed(path, content)
     found = vars(module).get(name)
     if isinstance(found, Kernel) and found.intrinsic is None:
-        # a process that unpickles the kernel executes the file again
+        # when a process unpickles the kernel, it executes the file again
         found.rebuild = (_loaded, (path, name, content))
         judge_source(found)
         return found
@@ -90,7 +90,7 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
 @functools.cache
 def _executed(path: str, content: bytes) -> types.ModuleType:
     """Execute the file as a separate module, so that files of the same name, or versions of one file, do not clash."""
-    # named by the content alone, so that Numba's compiled code is found again wherever the file lies
+    # the name depends only on the content, so that Numba finds its compiled code again if the file was moved
     digest = hashlib.sha256(content).hexdigest()[:16]
     module = types.ModuleType(f"pykernel_custom_{digest}")
     module.__file__ = path
@@ -104,7 +104,7 @@ def _executed(path: str, content: bytes) -> types.ModuleType:
         raise UserError(_why(path, error)) from None
     for value in vars(module).values():
         if isinstance(value, Kernel) and str(value.file) == path:
-            value.source = content.replace(b"\r\n", b"\n")  # what was executed: the file may have changed since
+            value.source = content.replace(b"\r\n", b"\n")  # the executed text: the file may have changed since
     return module
 
 
@@ -131,7 +131,7 @@ def judge_source(kernel: Kernel) -> None:
     """Refuse a kernel with a wrong signature, or one that writes, reads other settings of a model, or calls the model."""
     from pykernel.language.functions import checked_functions
     from pykernel.language.ir import (
-        DialectError,  # the generator's reader has the best messages: what is wrong, and where
+        DialectError,  # the generator's reader says most precisely what is wrong, and where
     )
 
     file, kinds = kernel.file, list(kernel.params.values())

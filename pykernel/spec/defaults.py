@@ -22,9 +22,10 @@ Content = Mapping[str, Any]
 Sections = dict[str, dict[str, Any]]
 FEATURES = {"spectrum-ekf": 4, "spectrum-nlms": 8, "spectrum-softmax": 16}
 BLOCK = 4
-"""Defaults for rules that a spec names: the number of features; the block is the largest divisor of that number up to BLOCK."""
+"""Defaults for the rules of sparse spectra: the number of features of each rule, and the largest block.  The default block is
+the largest divisor of the number of features that is at most BLOCK."""
 RANGE = 3.0
-"""For integer models: the range of an input is assumed to be this number of standard deviations on each side of the
+"""For integer models, the range of an input is assumed to extend this number of standard deviations on each side of the
 center."""
 DEFAULT_BUDGET = 32
 
@@ -39,7 +40,7 @@ class Size(NamedTuple):
     o: int = 1
     n: int = DEFAULT_BUDGET
     number: int = 4
-    soft: float = 0.0  # without an FPU: time of a float operation, relative to GCC's library; 0: there is an FPU
+    soft: float = 0.0  # without an FPU: time of a float operation, relative to GCC's library; with an FPU: 0
 
 
 OWN_FLOATS = {"cortex-m0plus": 0.5, "cortex-m3": 0.4}
@@ -50,7 +51,7 @@ a quarter from those measured on cortex-m4f and cortex-m0plus (docs/data/default
 
 
 def waves_cost(at: Size, sections: Sections) -> Cost:
-    """Cost of the spectrum rules.  In regression, the update has an outlying input.  Bytes are exact for float32."""
+    """Cost of the spectrum rules.  In regression, it includes the treatment of an outlying input.  Bytes are exact for float32."""
     (d, o, _, number, soft), learning, mixed = at, sections["learning"], "mixture" in sections
     m, classes = learning.get("features", FEATURES[learning["rule"]]), "label" not in sections
     each = learning.get("block", BLOCK) if learning["rule"] == "spectrum-ekf" else 0  # waves that share a covariance
@@ -64,7 +65,7 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
     if classes:
         return taken, round((m * (60 + 33 * d + 55 * o) + 400 * o + judged) * max(1, 31 * soft))
     rule = o * (m // each) * (10 * block * block + 60 * block) if each else o * m * (24 * d + 40)
-    twice = 2 * m * (100 + 5 * d)  # predictions with both ways to treat an outlying input
+    twice = 2 * m * (100 + 5 * d)  # an outlying input is treated in two ways, with a prediction for each
     return taken, round((rule + twice + 150 * m + 100 * d + judged + 500 * o) * max(1, 34 * soft))
 
 
@@ -104,7 +105,7 @@ def bank_cost(at: Size, sections: Sections) -> Cost:
 
 
 def width(dim: int) -> float:
-    """sigma for models with labels and inputs in standard deviations: a sample's typical length, and less if D < 6."""
+    """Return sigma for models with labels and inputs in standard deviations: the typical length of a sample, reduced if D < 6."""
     return float(f"{min(1.0, 0.4 + 0.1 * dim) * math.sqrt(dim):.4g}")
 
 
@@ -112,7 +113,7 @@ def width(dim: int) -> float:
 
 
 class Lack(NamedTuple):
-    """Something that a recipe does not support: a section, a key of it, or any other value of the key than ``but``."""
+    """Something that a recipe does not support: a section, a key of the section, or every value of the key except ``but``."""
 
     section: str
     key: str | None = None
@@ -127,7 +128,7 @@ class Lack(NamedTuple):
 
 
 def named(content: Content, keys: Iterable[Lack]) -> list[Lack]:
-    """Those of ``keys`` that the spec has."""
+    """Return those of ``keys`` that the spec contains."""
     return [key for key in keys if key.named_by(content)]
 
 
@@ -137,7 +138,7 @@ def _lacks(section: str, *keys: str) -> tuple[Lack, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """A default for specs without a rule: a row of recipes.toml, which explains the fields."""
+    """A default for specs without a rule, read from a row of recipes.toml.  That file explains the fields."""
 
     sections: Sections
     lacks: tuple[Lack, ...]
@@ -196,12 +197,12 @@ def groups(task: str, int16: bool) -> list[list[Recipe]]:
 STAGED = groups("number", False)[-1][0].sections
 """The stages around a rule that learns numbers from raw data."""
 INPUT_LIMIT = float(STAGED["input"]["max_abs"])
-"""Limit of raw inputs.  It may be this large, because the model computes with standardised inputs."""
+"""Default limit of raw inputs.  It can be this large because the model computes with standardised inputs."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """How a spec without a rule got its rule; None if the spec names one.  Comparisons of specs ignore it."""
+    """How a spec without a rule got its rule.  ``report`` is None if the spec names a rule.  Comparisons of specs ignore this."""
 
     report: dict[str, Any] | None = field(default=None, compare=False)
 
@@ -216,7 +217,7 @@ def recipe_of(content: Content) -> Recipe:
 
 
 def completed(content: Content) -> Content:
-    """The content of a spec.  If it names no rule, the default rule and the rule's keys are added."""
+    """Return the content of a spec.  If the spec names no rule, the default rule and its keys are added."""
     learning = content.get("learning", {})
     if not isinstance(learning, Mapping) or "rule" in learning:
         return content
@@ -241,14 +242,14 @@ def _made(recipe: Recipe, content: Content) -> Sections:
 def chosen(content: Content) -> dict[str, Any]:
     """How a spec that names no rule gets its rule.
 
-    rule, stages: what it gets.  because: the keys, or the limit, that decided the recipe.  otherwise: what it gets without these.  told:
-    a sentence with all of this.
+    The result has these entries.  rule, stages: what the spec gets.  because: the keys or the limit that decided the recipe.  otherwise:
+    what the spec would get without them.  told: a sentence that says all of this.
     """
     found, full, plain, because = recipe_of(content), completed(content), content, list[str]()
     first = groups(found.task, found.int16)[0]
     for keys in (first[0].lacks, LIMITS):
         given = named(content, keys)
-        limited = keys is LIMITS and found in first[2:]  # not one of the first two, which are usual
+        limited = keys is LIMITS and found in first[2:]  # the first two recipes are the usual ones
         if limited or recipe_of(_without(content, given)) is not found:
             because += [*map(str, given)] or [f"the {found.unlimited:,} bytes that a spec without limits may take"]
             plain = _without(plain, given)
@@ -266,7 +267,7 @@ def chosen(content: Content) -> dict[str, Any]:
 
 
 def _told(sections: Content) -> str:
-    """The rule, and the sizes in which recipes with this rule differ."""
+    """Words for the rule and for the sizes in which recipes with this rule differ."""
     learning = sections["learning"]
     sizes = [f"{key} = {learning[key]}" for key in ("features", "block", "components") if key in learning]
     return ", ".join([str(learning["rule"]), *sizes])
@@ -290,7 +291,7 @@ def size_of(content: Content) -> Size:
 
 
 def _scaled(content: Content) -> Sections:
-    """For integer models: input scales that use a fixed part of an input's range instead of the standard deviation."""
+    """Return, for integer models, input scales that are computed from each input's range instead of its standard deviation."""
     input = _section(content, "input")
     ranges = input.get("max_abs")
     given = list(ranges) if isinstance(ranges, (list, tuple)) else [ranges] * min(_dim(input), DIM_LIMIT)
@@ -300,7 +301,7 @@ def _scaled(content: Content) -> Sections:
 
 
 def scales_by_range(content: Content) -> bool:
-    """Whether an integer model scales inputs by their ranges: true if the spec gives no rule, no scale and no width."""
+    """Return whether an integer model scales inputs by their ranges: true if the spec gives neither rule nor scale nor width."""
     return not named(content, (*_lacks("learning", "rule"), *_lacks("input", "scale"), *WIDTHS))
 
 
@@ -323,9 +324,9 @@ def _word(value: Any) -> str:
 
 
 def _over(default: Content, given: Any) -> Any:
-    """The given section, with defaults for the keys that it lacks.
+    """Return the given section, with defaults for the keys that it lacks.
 
-    A value that is not a section stays, and is refused later.
+    If the value is not a section, return it unchanged; it is refused later.
     """
     if given is None:
         return dict(default)
@@ -333,7 +334,7 @@ def _over(default: Content, given: Any) -> Any:
 
 
 def _dim(input: Content) -> int:
-    """The number of inputs; 0 if the spec does not give it correctly."""
+    """The number of inputs, or 0 if the spec does not give a valid number."""
     columns, dim = input.get("columns"), input.get("dim")
     if columns is not None:
         return len(columns) if isinstance(columns, (list, tuple)) else 0

@@ -14,26 +14,26 @@ class Mixture(Section):
 
     blocks: bool = Field(
         False,
-        description="keep the linear expert's covariance within blocks of 8 inputs only: for many inputs, memory and time grow with D, not with D^2",
+        description="keep the linear expert's covariance only within blocks of 8 inputs: for many inputs, memory and time then grow with D, not with D^2",
     )
     last: Annotated[int, Counts("is for labels that are numbers; leave it out", ("label_kind",), ("real", "reals"))] = (
         Field(
             0,
             ge=0,
             le=1024,
-            description="how many of the latest labels are kept, so that the one that was known last is an input of the linear expert: 1 where labels come at once, d + 1 where they come d rows late; 0: there is no such input",
+            description="how many of the latest labels are kept, so that the latest known one is an input of the linear expert: 1 if labels come at once, d + 1 if they come d rows late; 0: no such input",
         )
     )
     forgetting: float = Field(
         0.999,
         ge=0.9,
         le=1,
-        description="each later label multiplies a label's weight by this for the linear expert: about the last 1 / (1 - forgetting) labels count",
+        description="forgetting factor of the linear expert: about the last 1 / (1 - forgetting) labels count",
     )
 
 
 def extents(mixture: Mixture | None, dim: int, outputs: int) -> dict[str, int]:
-    """Sizes of the linear expert's memory; 0 without an expert."""
+    """Return the sizes of the linear expert's memory.  They are 0 without an expert."""
     if mixture is None:
         return {"EXPERT": 0, "LAST": 0}
     return {"EXPERT": dim + 1 + (outputs if mixture.last else 0), "LAST": mixture.last}

@@ -1,4 +1,4 @@
-"""What a family of models brings to a spec: its rules, its checks and the parameters of its kernels."""
+"""The interface between specs and families of models: a family's rules, its checks and the parameters of its kernels."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any, NoReturn, Protocol
 from pykernel.dialect.program import LabelKind, Program
 
 STATE_LIMIT = 64 * 2**20
-"""Most bytes of one model.  No microcontroller has more, and a typing error must not fill a PC's memory."""
+"""Maximum size of a model in bytes.  No microcontroller has more memory, and a typing error must not fill a PC's memory."""
 
 REHEARSAL_LIMIT = 2**27
-"""Approximate limit of the numbers that a self-test touches: it takes seconds on a PC, and less than a minute on a board at 100 MHz."""
+"""Approximate limit of how many numbers a self-test touches.  It then takes seconds on a PC, and less than a minute on a board at 100
+MHz."""
 
 Refuse = Callable[[str, str], NoReturn]
 """A function (where, sentence): where is a place such as "[learning] eta"; the sentence says what is wrong and what
@@ -29,7 +30,7 @@ class Family(Protocol):
     online: bool
 
     def validate(self, spec: Any, refuse: Refuse) -> None:
-        """Refuse what cannot be computed."""
+        """Refuse a spec from which no model can be computed."""
 
     def capacities(self, spec: Any) -> dict[str, int]:
         """Values of the extents."""
@@ -39,7 +40,7 @@ class Family(Protocol):
 
 
 class Models:
-    """A family that is the only one of its class of specs, so the class can refer to it: ``Spec.family``."""
+    """Base of families that have a class of specs to themselves.  The class refers to the family as ``Spec.models``."""
 
     spec: type[Any]
     online = False
@@ -49,9 +50,10 @@ class Models:
 
 
 def affordable(most: int, touched: Callable[[int], float]) -> int:
-    """The number of samples in the self-test: ``most``, or fewer if ``most`` samples touch too many numbers.
+    """Return the number of samples in the self-test: ``most``, or fewer if ``most`` samples would touch too many
+    numbers.
 
-    touched: approximate number of numbers that m samples touch; it increases with m.
+    touched: returns approximately how many numbers m samples touch; increases with m.
     """
     if touched(most) <= REHEARSAL_LIMIT:
         return most
@@ -63,7 +65,7 @@ def affordable(most: int, touched: Callable[[int], float]) -> int:
 
 
 def filling(m: int, budget: int) -> float:
-    """The memory that m samples touch, as a multiple of the whole memory, if each sample fills the budget a little
-    more.
+    """Return how much memory m samples touch, as a multiple of the whole memory, if each sample fills the budget a
+    little more.
     """
     return m * m / (2 * budget) if m <= budget else m - budget / 2

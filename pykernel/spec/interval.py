@@ -1,4 +1,4 @@
-"""Intervals around a model's answers: their section of a spec, and the parameters of their kernels."""
+"""The section of a spec for intervals around a model's answers, and the parameters of the interval kernels."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pydantic import Field
 from pykernel.spec.sections import Section
 
 PACE = 0.2
-"""How fast the interval's width adapts; tuned in docs/records.md, intervals."""
+"""Step size with which the interval's width adapts, tuned in docs/records.md, intervals."""
 
 
 class IntervalSection(Section):
     """An interval around each answer that covers a given part of the labels."""
 
-    level: float = Field(0.9, ge=0.5, le=0.99, description="part of the labels that the interval covers")
+    level: float = Field(0.9, ge=0.5, le=0.99, description="fraction of the labels that the interval covers")
 
 
 def parameters(spec: Any) -> dict[str, Any]:
-    """Values of IntervalConfig, for a rule that compares each label with the answer that it gave."""
+    """Return the values of IntervalConfig, for a rule that compares each label with the answer that the rule gave before."""
     section = getattr(spec, "interval", None)
     level = section.level if section is not None else 0.5
     return {

@@ -1,4 +1,4 @@
-"""The kernel and the scaling of a spec: what can be computed, and the parameters of ``kernel_choice``."""
+"""The kernel and the scaling of a spec: checks, and the parameters of ``kernel_choice``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MATERN = tuple(MATERN_UNITS)
 INDEFINITE = tuple(name for name, rule in KERNEL_RULES.items() if not rule.definite)
 """Kernels that are not positive definite."""
 HIDDEN = tuple(name for name, rule in KERNEL_RULES.items() if rule.hidden)
-"""Units of a network's hidden layer, and random features: functions of a'b and of each vector's offset."""
+"""Kernels that are functions of a'b and of each vector's offset: units of a network's hidden layer, and random features."""
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "fourier": lambda turns: np.cos(2 * np.pi * turns),
     "relu": lambda t: np.maximum(t, 0.0),
@@ -28,18 +28,18 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logistic": lambda t: 0.5 + 0.5 * np.tanh(t / 2),
     "identity": lambda t: t,
 }
-"""Their functions of a'b + offset, in float64."""
+"""Name in ``HIDDEN`` -> its function of a'b + offset, in float64."""
 UNIT = tuple(name for name, rule in KERNEL_RULES.items() if rule.unit)
 """Kernels with k(x, x) = 1 for every x."""
 
 
 def largest(precision: str) -> float:
-    """The limit of intermediate results, some decades below overflow."""
+    """Return the limit of intermediate results, several decades below overflow."""
     return 1e300 if precision == "float64" else 1e35
 
 
 def validate(spec: Spec, refuse: Refuse) -> None:
-    """Refuse kernels with missing or superfluous keys, or that cannot be computed; and scalings of the wrong length."""
+    """Refuse kernels with missing or superfluous keys or that cannot be computed, and scalings of the wrong length."""
     validate_function(spec, refuse)
     validate_scaling(spec, refuse)
 
@@ -84,7 +84,7 @@ def validate_scaling(spec: Spec, refuse: Refuse) -> None:
 
 
 def reach(spec: Spec) -> np.ndarray:
-    """Bounds of the scaled inputs, (DIM,)."""
+    """Return bounds of the scaled inputs' magnitudes, (DIM,)."""
     if isinstance(spec.input, StandardisedInput) and spec.input.standardise:
         return np.full(spec.dim, spec.input.clip)
     given, factors = spec.scaling
@@ -97,7 +97,7 @@ def reach(spec: Spec) -> np.ndarray:
 def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
     """A bound of |k(x, v)| for inputs x within the limit and vectors whose elements are bounded by ``vectors``, (DIM,).
 
-    Refuses an input limit with which a kernel value, or an intermediate result, could overflow.
+    Refuse an input limit with which a kernel value or an intermediate result could overflow.
     """
     kernel, own = spec.kernel, reach(spec)
     assert kernel is not None

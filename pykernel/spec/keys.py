@@ -1,4 +1,4 @@
-"""The keys that every model has, the values that follow from them alone, and their TOML text.
+"""The keys that every model has, the values that follow from these keys, and their TOML text.
 
 Each family has a subclass of ``Spec`` (``pykernel.spec.base``) with the sections that the family declares.
 """
@@ -36,16 +36,17 @@ from pykernel.spec.sections import (
 from pykernel.spec.signal import SignalSection
 
 FORMAT: Literal[2] = 2
-"""Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had keys that were removed; all other keys mean the same."""
+"""Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had some more keys; all other keys mean the same in both
+formats."""
 
 
 def is_prefix(name: str) -> bool:
-    """Whether a name is allowed as the prefix of names in C."""
+    """Return whether a name is allowed as the prefix of names in C."""
     return re.fullmatch(r"[a-z](_?[a-z0-9])*", name) is not None and len(name) <= 31
 
 
 def checked_name(name: str) -> str:
-    """The name of a model.  Raises ValueError with a sentence that lacks its beginning."""
+    """The name of a model.  Raises ValueError; its text completes a sentence that begins with the key."""
     if not is_prefix(name):
         raise ValueError(
             f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
@@ -62,34 +63,33 @@ class Keys(Section):
     """The keys of a model; the fields are those of the TOML file."""
 
     name: str = Field(
-        description="prefix of every symbol and file in C: 1 to 31 of a-z, 0-9 and single `_`; starts with a letter"
+        description="prefix of every symbol and file in C: 1 to 31 characters of a-z, 0-9 and single `_`; starts with a letter"
     )
     format: Literal[1, 2] = Field(
         FORMAT, description="version of the spec's keys and their meaning, as in docs/versions.md"
     )
-    precision: Literal["float32", "float64"] = Field("float32", description="of every number, on both sides")
+    precision: Literal["float32", "float64"] = Field("float32", description="number format, on the PC and in C")
     signal: SignalSection | None = None
     input: Input
     label: Label = Label()
     target: TargetSection | None = None
     training: Trained | None = Field(
-        None, description="a table: how `fit` trained it, by its keys `training.…`. It changes no byte of the C"
+        None, description="table of the keys `training.…` with which `fit` trained the model. It does not change the C"
     )
     if TYPE_CHECKING:  # each family declares its own class of this section
         learning: Learning
     _named = field_validator("name")(checked_name)
 
     def given_keys(self) -> Iterator[tuple[str, str, FieldInfo, Any]]:
-        """Section, name, declaration and value of each key of the sections that the spec has."""
+        """Yield section, name, declaration and value of each key, for all sections of the spec."""
         for section in type(self).model_fields:
             given = getattr(self, section)
             for key, field in type(given).model_fields.items() if isinstance(given, Section) else ():
                 yield section, key, field, getattr(given, key)
 
     def __getattr__(self, name: str) -> Any:
-        """A section that other families have.
-
-        It is None if several families share the section; else AttributeError is raised.
+        """Return None for a section that only other families have.  Sections that no other families share raise
+        AttributeError.
         """
         if name in ("kernel", "expansion", "linear"):
             return None
@@ -98,12 +98,12 @@ class Keys(Section):
         return super().__getattr__(name)
 
     def has(self, section: str, key: str) -> bool:
-        """Whether a key has an effect: the family declares the key for this rule, and no other key switches it off."""
+        """Return whether a key has an effect: the family declares the key for this rule, and no other key switches it off."""
         declared = ((s, k) for s, k, _ in fields_of(type(self), self.learning.rule))
         return (section, key) in declared and self.why_ignored(section, key) is None
 
     def why_ignored(self, section: str, key: str) -> str | None:
-        """Why a key has no effect with the spec's other keys, and what to do; None if it has an effect."""
+        """Return why the spec's other keys leave a key without effect, and what to do, or None if the key has an effect."""
         field = type(self).model_fields[section]
         kind = section_of(field)
         assert kind is not None
@@ -117,12 +117,12 @@ class Keys(Section):
 
     @property
     def width(self) -> int:
-        """How many numbers a sample has before the signal stage: channels with a signal stage, else inputs."""
+        """The number of values in a raw sample: channels if there is a signal stage, else inputs."""
         return self.dim if self.signal is None else len(self.signal.channels)
 
     @property
     def sample_columns(self) -> tuple[str, ...] | None:
-        """Names of a sample's numbers, as in the header of the data; None if the spec has no names."""
+        """Names of a sample's values, as in the header of the data, or None if the spec has no names."""
         return self.input.columns if self.signal is None else self.signal.channels
 
     @property
@@ -133,7 +133,7 @@ class Keys(Section):
 
     @property
     def formulas(self) -> dict[int, str]:
-        """Position in a sample -> how the firmware computes this number, for those with a known formula."""
+        """Position in a sample -> how the firmware computes the value there, for values with a known formula."""
         found = {}
         for line in self.input.formulas or ():
             begins = {
@@ -146,7 +146,7 @@ class Keys(Section):
 
     @property
     def stride(self) -> int:
-        """Raw samples between two samples of the inner model; 1 without a signal stage."""
+        """Number of raw samples from one sample of the inner model to the next; 1 without a signal stage."""
         return 1 if self.signal is None else self.signal.step
 
     @property
@@ -155,13 +155,13 @@ class Keys(Section):
 
     @property
     def label_columns(self) -> tuple[str, ...]:
-        """Names of the labels in the data; empty where the spec has none."""
+        """Names of the labels in the data; empty if the spec has no such names."""
         return self.label.columns or ((self.label.column,) if self.label.column else ())
 
     @property
     def outputs(self) -> int:
-        """How many functions are learned: one for each label; for classes, one if there are two, else one for each; 1
-        without labels.
+        """The number of functions that are learned: one for each numeric label, one for two classes, one for each of
+        more classes, and 1 without labels.
         """
         if self.label.classes is not None:
             return 1 if len(self.label.classes) == 2 else len(self.label.classes)
@@ -194,7 +194,7 @@ class Keys(Section):
 
     @property
     def scaling(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-        """(center, scale): the scaled input is (x - center) * scale; None for either if there is none."""
+        """(center, scale), where the scaled input is (x - center) * scale.  Either may be None."""
         return (self.input.center, self.input.scale) if isinstance(self.input, ScaledInput) else (None, None)
 
     @property
@@ -204,17 +204,17 @@ class Keys(Section):
 
     @property
     def standardises(self) -> bool:
-        """Whether the kernel sees inputs in running standard deviations."""
+        """Whether the kernel gets inputs in running standard deviations."""
         return isinstance(self.input, StandardisedInput) and self.input.standardise
 
     def unscaled(self, x: np.ndarray) -> np.ndarray:
-        """The inverse of the scaling, (samples, DIM): inputs in the data's units for scaled inputs x."""
+        """Invert the scaling: return inputs in the data's units for scaled inputs x, (samples, DIM)."""
         center, scale = self.scaling
         x = x if scale is None else x / np.array(scale)
         return x if center is None else x + np.array(center)
 
     def limit_told(self, j: int) -> str:
-        """Words for the limit of input j."""
+        """Return words for the limit of input j."""
         if not isinstance(self.input.max_abs, tuple):
             return f"{self.input.max_abs:g}"
         center = self.scaling[0] or (0.0,) * self.dim
@@ -225,20 +225,20 @@ class Keys(Section):
         return PRECISIONS[self.precision]
 
     def signal_inputs(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Keys of [input] that follow from the signal.  given: the keys that the user wrote."""
+        """Return the keys of [input] that follow from the signal.  given: the keys that the user wrote."""
         assert self.signal is not None
         return signals.inputs_of(self.signal)
 
     @property
     def derived(self) -> dict[str, dict[str, Any]]:
-        """Section -> key -> value, for keys whose values follow from other keys if they are not given."""
+        """Section -> key -> value, for keys whose values follow from other keys unless the user gives them."""
         if self.signal is None:
             return {}
         windowed = {"hop": self.signal.step} if self.signal.window is not None else {}
         return {"signal": {"lags": [0]} | windowed}
 
     def to_toml(self, complete: bool = False) -> str:
-        """The spec as the text of a TOML file.  Keys that were not given are left out, except ``format``.
+        """Return the spec as the text of a TOML file, without keys that were not given, except ``format``.
 
         complete: write every key that has an effect, with its value, so that a later version with other defaults does not
         change the model.  A key whose value is None is left out.
@@ -269,7 +269,7 @@ class Keys(Section):
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML text, with a line for each row of a table and for each formula."""
+    """Return a value as TOML text, with a line for each row of a table and for each formula."""
     if isinstance(value, (list, tuple)):
         if value and (isinstance(value[0], (list, tuple)) or " = " in str(value[0])):
             return "[\n" + "".join(f"    {_toml(row)},\n" for row in value) + "]"

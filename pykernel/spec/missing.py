@@ -1,4 +1,4 @@
-"""[input] missing: what replaces missing inputs."""
+"""The key [input] missing, which says what replaces missing inputs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ WORDS = {"mean": "its mean", "hold": "its latest value"}
 
 
 def choice(spec: Any) -> str:
-    """What happens to a sample with a missing input: refuse, mean or hold."""
+    """Return what happens to a sample with a missing input: refuse, mean or hold."""
     return str(getattr(spec.input, "missing", "refuse"))
 
 
 def around(spec: Any, program: Program) -> Program:
-    """The program; if the spec says so, it first replaces the missing inputs of a sample."""
+    """Return the program, extended by a stage that replaces missing inputs if the spec says so."""
     chosen = choice(spec)
     return program if chosen == "refuse" else with_stand_ins(program, WORDS[chosen])
 

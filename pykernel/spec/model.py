@@ -1,6 +1,6 @@
-"""Read a spec: first the rule, then the sections that the rule's family declares.
+"""Read a spec.  The rule is read first, then the sections that the rule's family declares.
 
-A key of another family is refused; the message names the rules that have the key.
+If a key belongs to another family, the spec is refused, and the message names the rules that have the key.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ from pykernel.spec.signal import SignalSection
 __all__ = ["DIM_LIMIT", "N_MAX_LIMIT", "OUTPUTS_LIMIT", "Spec", "load_spec", "make_spec", "shown_value", "visible_name"]
 
 SPEC_LIMIT = 8 * STATE_LIMIT
-"""Largest size of a spec's text, in bytes.  A number in a table takes more bytes as text than in the model's memory."""
+"""Largest size of a spec's text, in bytes.  The limit is generous: a number in a table takes more bytes as text than in
+the model's memory."""
 
 FAMILIES: tuple[Family, ...] = (
     *KERNEL_MODELS,
@@ -87,12 +88,12 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def rules() -> dict[str, Family]:
-    """Every rule, with its family."""
+    """Return every rule with its family."""
     return {rule: family for family in FAMILIES if not _is_int16(family) for rule in family.rules}
 
 
 def int16_rules() -> dict[str, Int16Family]:
-    """The rules that exist in integers (precision int16), each with its family of integer models."""
+    """Return the rules that exist in integers (precision int16), each with its family of integer models."""
     return {rule: family for family in FAMILIES if _is_int16(family) for rule in family.rules}
 
 
@@ -101,7 +102,7 @@ def _is_int16(family: Family) -> TypeGuard[Int16Family]:
 
 
 def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
-    """The rules that have a section, or a key of it, each with its declaration."""
+    """Return the rules that have a section, or a key of the section, each with the declaration."""
     return {
         rule: field
         for rule, family in rules().items()
@@ -111,7 +112,7 @@ def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
 
 
 def rate_of(rule: str | None) -> str | None:
-    """The key of [learning] that is a rule's learning rate; None for least squares, or if there is no rule."""
+    """Return the key of [learning] that is a rule's learning rate, or None for least squares, or if there is no rule."""
     family = rules().get(rule) if isinstance(rule, str) else None
     keys = fields_of(family.spec, str(rule)) if family is not None else ()
     marks = ((key, mark) for _, key, field in keys for mark in field.metadata if isinstance(mark, Rate))
@@ -119,13 +120,13 @@ def rate_of(rule: str | None) -> str | None:
 
 
 def keys_of(section: str) -> list[str]:
-    """All keys of a section, over all families."""
+    """Return all keys that a section has in any family."""
     kinds = (section_of(field) for field in declared(section).values())
     return list(dict.fromkeys(key for kind in kinds if kind is not None for key in kind.model_fields))
 
 
 def key_with(word: str) -> str | None:
-    """The key, as written in a spec, that has a word among its values; None if no key has it."""
+    """Return the key, as written in a spec, that can have a word as its value, or None if no key can."""
     if word in rules():
         return "[learning] rule"
     fields = (field for rule, family in rules().items() for field in fields_of(family.spec, rule))
@@ -133,21 +134,20 @@ def key_with(word: str) -> str | None:
 
 
 def _words(annotation: Any) -> set[str]:
-    """The words that a type lists."""
+    """Return the words that a ``Literal`` type lists."""
     return {annotation} if isinstance(annotation, str) else set().union(*map(_words, get_args(annotation)))
 
 
 def meant(word: str, known: Collection[str], otherwise: str, of: str = "") -> str:
-    """The end of a message about a word that the key ``of`` does not have.
-
-    It names another key that has the word, or the known word that was probably meant; else it is ``otherwise``.
+    """Return the end of a message about a word that is no value of the key ``of``.  It names another key with this
+    value, or the known word that was probably meant, or else is ``otherwise``.
     """
     key = None if word in known else key_with(word)
     return word_meant(word, known, otherwise) if key in (None, of) else f"{otherwise} ({word!r} is for {key})"
 
 
 def sections() -> list[str]:
-    """All sections, over all families."""
+    """Return the sections that any family has."""
     fields = (item for family in FAMILIES for item in family.spec.model_fields.items())
     return list(dict.fromkeys(name for name, field in fields if section_of(field) is not None))
 
@@ -187,7 +187,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
 
 
 def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | None = None) -> Spec:
-    """A spec from nested dictionaries.
+    """Make a spec from nested dictionaries.
 
     where: the beginning of error messages.  custom: the user's kernel, if the spec names one.
     """
@@ -206,7 +206,7 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
 
 
 def _validated(content: Mapping[str, Any], where: str, written: bool = False) -> Spec:
-    """The validated spec.
+    """Return the validated spec.
 
     written: whether a person wrote the content.  A dumped spec also has the keys that follow from its [signal].
     """
@@ -223,7 +223,7 @@ def _validated(content: Mapping[str, Any], where: str, written: bool = False) ->
 
 
 def _judged(content: Any, written: bool) -> Spec:
-    """The spec.  Raises _Refused or NotComputed, each with a sentence."""
+    """Return the spec.  Raises _Refused or NotComputed, each with a sentence."""
     kind: type[Spec] | None = None
     rule = ""
     named = content
@@ -252,7 +252,7 @@ def _judged(content: Any, written: bool) -> Spec:
 
 
 def _need_format(content: Any) -> None:
-    """Refuse a spec of another format before checking anything else: its keys may have meanings unknown to this version."""
+    """Refuse a spec of another format before checking anything else, because its keys may have other meanings."""
     number = content.get("format", FORMAT) if isinstance(content, Mapping) else FORMAT
     if type(number) is int and 1 <= number <= FORMAT:
         return
@@ -266,7 +266,7 @@ def _need_format(content: Any) -> None:
 
 
 def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
-    """A message about the number that makes the spec impossible to compute; None if no single number is the cause.
+    """Return a message about the number that makes the spec impossible to compute, or None if no single number does.
 
     Each number is allowed by itself.  A number is the cause if the spec is accepted with another value instead.  If
     there are several such numbers, the message names the one farthest from 1, with the nearest value that is accepted.
@@ -298,7 +298,7 @@ def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
 
 
 def _octaves(value: Any) -> list[float]:
-    """log2 of the magnitudes of a key's numbers: how far each is from 1, in octaves."""
+    """Return log2 of the magnitudes of a key's numbers."""
     if isinstance(value, (list, tuple)):
         return [octaves for each in value for octaves in _octaves(each)]
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
@@ -307,8 +307,8 @@ def _octaves(value: Any) -> list[float]:
 
 
 def _nearer(value: Any, octaves: float) -> Any:
-    """The value with its numbers clipped to 2^octaves in magnitude: from above if octaves is positive, else from
-    below.
+    """Return the value with the magnitudes of its numbers limited by 2^octaves: from above if octaves is positive, else
+    from below.
     """
     if isinstance(value, (list, tuple)):
         return [_nearer(each, octaves) for each in value]
@@ -317,7 +317,7 @@ def _nearer(value: Any, octaves: float) -> Any:
 
 
 def _with_names(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content with ranges of names replaced by their names, in every key that takes ranges."""
+    """Return the content with ranges of names replaced by the single names, in every key that takes ranges."""
     made = dict(content)
     for section, keys in content.items():
         for key, names in keys.items() if isinstance(keys, Mapping) else ():
@@ -330,7 +330,7 @@ def _with_names(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_features(content: Any, written: bool) -> Any:
-    """The content with the inputs that follow from its [signal], if it has one."""
+    """Return the content with the inputs that follow from its [signal], if there is one."""
     if not isinstance(content, Mapping) or content.get("signal") is None:
         return content
     try:
@@ -360,17 +360,17 @@ def _with_features(content: Any, written: bool) -> Any:
 
 
 class _OnlySignal(Section):
-    """A spec with only [signal], for the error messages of a signal: it is validated before everything else."""
+    """A spec with only [signal].  The signal is validated first, and this class is for the error messages."""
 
     signal: SignalSection
 
 
 class _Refused(Exception):
-    """An error's sentence without its beginning (``where``)."""
+    """An error.  Its text is a sentence without the beginning (``where``)."""
 
 
 def _family(content: Any) -> tuple[str, Family]:
-    """The rule that a completed content names, and its family."""
+    """Return the rule that a completed content names, and the rule's family."""
     learning = content.get("learning") if isinstance(content, Mapping) else None
     rule = learning.get("rule") if isinstance(learning, Mapping) else "krls-t"
     known = rules()
@@ -394,9 +394,8 @@ def _family(content: Any) -> tuple[str, Family]:
 
 
 def _own(content: Any, kind: type[Spec], rule: str) -> Any:
-    """The content without the keys of other rules that have their default value and so change nothing.
-
-    Refuses such a key with any other value.
+    """Return the content without the keys that only other rules have and that are set to their defaults.  Refuses other
+    values of such keys.
     """
     if not isinstance(content, Mapping):
         return content
@@ -408,14 +407,14 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
             _refuse_old_names(section, key, value)
         others = {} if own else declared(section)
         if (not own and not others) or (own and not isinstance(given, Mapping)):
-            kept[section] = given  # pydantic refuses it later, with a good message
+            kept[section] = given  # pydantic refuses it later with a clear message
             continue
         if section == "novelty" and given is not None and not own:
             raise _Refused(
                 f"[novelty] makes a monitor, whose rule is {' or '.join(others)}; {rule} raises no alarms: leave out "
                 "[learning] rule, or [novelty]"
             )
-        # an optional section switches something on by its presence
+        # the mere presence of an optional section switches something on
         optional = any(field.default is None for field in others.values())
         if given is not None and not own and (optional or not isinstance(given, Mapping)):
             raise _Refused(f"[{section}] {_owned(others, rule)}")
@@ -430,9 +429,9 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
 def _matters(
     kind: type[Spec], rule: str, mine: Collection[tuple[str, str | None]], section: str, key: str, value: Any
 ) -> bool:
-    """Whether a key must be kept: not if it belongs to other rules and has its default value.
+    """Return whether a key must be kept, which is false if it belongs to other rules and has its default value.
 
-    mine: the sections and keys of the rule.  Refuses a key of another rule with any other value.
+    mine: the sections and keys of the rule.  Refuses another rule's key with any other value.
     """
     having = {} if (section, key) in mine else declared(section, key)
     if not having:
@@ -452,7 +451,7 @@ def _refuse_old_names(section: str, key: str, value: Any) -> None:
 
 
 def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:
-    """The declaration of a key that only other rules of the same spec class have."""
+    """Return the declaration of a key that only other rules of the same spec class have, as a list of at most one."""
     own = section_of(kind.model_fields[section]) if section in kind.model_fields else None
     return [] if own is None or key not in own.model_fields else [own.model_fields[key]]
 
@@ -468,14 +467,14 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _unknown(key: Any, known: list[str], more: list[str]) -> str:
-    """A sentence that proposes the key that was probably meant: a key of this model, else a key of another model."""
+    """Return a sentence that proposes the key that was probably meant, from this model or else from another one."""
     remedy = did_you_mean(str(key), known, did_you_mean(str(key), more, f"the keys are: {', '.join(known)}"))
     return f"{shown_value(key)} is not a key of a spec; {remedy}"
 
 
 def _custom_names(spec: Spec, where: str) -> tuple[str, str] | None:
-    """The source and the name of a custom kernel; None for another kernel.  Raises UserError if one of these keys is
-    missing.
+    """Return the source and the name of a custom kernel, or None for a built-in kernel.  Raises UserError if one of the
+    two keys is missing.
     """
     kernel = spec.kernel
     if kernel is None or kernel.function != "custom":
@@ -489,7 +488,7 @@ def _custom_names(spec: Spec, where: str) -> tuple[str, str] | None:
 
 
 def _with_custom(spec: Spec, custom: Kernel, where: str) -> Spec:
-    """The spec with the user's kernel, after the kernel has been checked."""
+    """Check the user's kernel, and return the spec with this kernel."""
     spec._custom = custom
     try:
         reach = kernel_settings.reach(spec)
@@ -507,11 +506,11 @@ SAID = {
     "a tuple": "a list",
     "a dictionary": "a table",
 }
-"""Words of pydantic -> words for the user."""
+"""Words in pydantic's messages -> words for the user."""
 
 
 def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> str:
-    """A sentence about the first error: where it is, what is wrong, and what would be right.
+    """Return a sentence about the first error: where it is, what is wrong, and what would be right.
 
     within: the section, if it was validated alone.
     """
@@ -545,7 +544,9 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
 
 
 def _expected(first: Any, others: list[Any], nested: bool) -> str:
-    """What would be right, in the words of the first error.  nested: whether the error is about a value within a key's value."""
+    """Return what would be right, from the text of the first error.  nested: whether the error is about a value within a key's
+    value.
+    """
     message = first["msg"]
     for pydantic, ours in SAID.items():
         message = message.replace(pydantic, ours)

@@ -1,4 +1,4 @@
-"""[novelty]: when a row is an alarm, and the parameters of the monitor's threshold."""
+"""The section [novelty], which says when a row is an alarm, and the parameters of the monitor's threshold."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from pykernel.spec.sections import Counts, Section, Within, shown_value
 
 THRESHOLD_HORIZON = 1000
 UPPER = 0.1
-"""The fraction of rows above the threshold's quantile; twice the false-alarm rate if that is more."""
+"""The fraction of rows above the quantile on which the threshold is based.  If twice the false-alarm rate is larger,
+that is the fraction."""
 SHAPE, SHAPE_ARMED = 0.2, 0.05
 """Shape of the generalised Pareto distribution beyond the quantile; 0 would be an exponential tail.  The second value is for monitors that
-arm: an armed threshold can hardly fall, so it must begin at the level that small false-alarm rates need."""
+arm.  Once armed, the threshold can hardly fall, so it must begin at the level that small false-alarm rates need."""
 CORRECTION, UNDONE = 0.02, 2e-4
-"""Changes of the threshold, in mean excesses: a row in alarm raises it by the first value (more for small rates), a quiet row lowers it by
-the second (more for large rates).  All were chosen on simulated plants (docs/records.md, alarms)."""
+"""Changes of the threshold, in mean excesses.  A row in alarm raises the threshold by the first value (more for small rates), and a quiet
+row lowers it by the second (more for large rates).  These values were chosen on simulated plants (docs/records.md, alarms)."""
 EXCESS_ARMED = 3.0
-"""Largest mean excess once the monitor is armed, in units of a level's usual spread."""
+"""Largest mean excess of an armed monitor, in units of the usual spread of the levels."""
 HELD, HELD_RATE, REFILL = 20, 1000, 1.5
-"""Once armed, the threshold learns from a limited number of rows in alarm: HELD + HELD_RATE · rate in a row.  Each further row allows
-REFILL · rate more, where rate is the false-alarm rate."""
+"""Once armed, the threshold learns from at most HELD + HELD_RATE · rate successive rows in alarm, where rate is the false-alarm rate.
+Each further row raises this allowance by REFILL · rate."""
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 """Unit of time -> seconds."""
@@ -46,7 +47,7 @@ def rows_of(given: Any, info: ValidationInfo) -> Any:
 
 Counted = Annotated[int, Field(ge=2, le=LONG)]
 RowsOrTime = Annotated[Counted, BeforeValidator(rows_of, json_schema_input_type=Counted | str)]
-"""A number of rows; also a time, if the number of rows per second is known."""
+"""A number of rows, or a time if the number of rows per second is known."""
 
 
 class Novelty(Section):
@@ -56,35 +57,35 @@ class Novelty(Section):
         0.01,
         gt=0,
         le=0.25,
-        description="the part of the rows of normal operation that are in alarm; the threshold adapts until it is so",
+        description="fraction of the rows of normal operation that are in alarm; the threshold adapts to it",
     )
     smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     warmup: RowsOrTime = Field(
         500,
-        description="number of rows without alarms at first; the threshold learns from a quarter of them on",
+        description="number of rows at the start, without alarms; the threshold learns after a quarter of them",
     )
     relearn_after: RowsOrTime = Field(
         80,
-        description='in an alarm nothing is learned, for at most this many rows; what lasts longer is the new normal. `"never"`: 16,777,216, as long as rows are counted',
+        description='an alarm stops learning for at most this many rows; a state that lasts longer becomes normal. `"never"`: 16,777,216, the largest count of rows',
     )
     life: Literal["known", "changing", "fixed"] = Field(
         "known",
-        description='how the machine lives. `"known"`: after commissioning its normal states are known, and the monitor is armed: what is new is normal after `relearn_after` rows of one alarm. `"changing"`: it gets new states, which soon become normal, and so does a fault that repeats. `"fixed"`: armed, with a threshold that no longer learns',
+        description='whether the machine gets new normal states. `"known"`: commissioning shows all of them, and then the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: armed, with a threshold that no longer learns',
     )
     commissioning: Annotated[
         RowsOrTime, Counts('is not of life "changing"; leave it out', ("novelty.life",), ("known", "fixed"))
     ] = Field(
         1500,
-        description="number of rows after the warm-up until the monitor is armed; let the machine run through its normal states in them",
+        description="number of rows after the warm-up until the monitor is armed; run the machine through its normal states in this time",
     )
 
 
 def threshold_parameters(novelty: Novelty) -> dict[str, Any]:
-    """Values of ThresholdConfig."""
+    """Return the values of ThresholdConfig."""
     rate, arms = novelty.false_alarm_rate, novelty.life != "changing"
     upper = max(UPPER, 2 * rate)
     shape = SHAPE_ARMED if arms else SHAPE
-    ratio = float(Decimal(upper / rate) ** Decimal(str(shape)))  # the same on every machine
+    ratio = float(Decimal(upper / rate) ** Decimal(str(shape)))  # in decimals, the same bits on every machine
     tail = (1 - shape) * (ratio - 1) / shape
     return {
         "alarm_rate": rate,

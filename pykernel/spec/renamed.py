@@ -1,6 +1,5 @@
-"""Former names of a spec's keys and words, removed keys and words, and names in other libraries.
-
-Such a name is refused; the message gives the present name, or says what to write instead.
+"""Former names of a spec's keys and words, removed keys and words, and names in other libraries.  A spec with such a
+name is refused, and the message says what to write instead.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ ELSEWHERE = {
 
 
 def word_meant(word: str, known: Collection[str], otherwise: str) -> str:
-    """The end of a message about an unknown word: the known word that was probably meant, else ``otherwise``."""
+    """Return the end of a message about an unknown word: the known word that was probably meant, or else ``otherwise``."""
     here = ELSEWHERE.get(word.lower(), word)
     return did_you_mean(here if here in known else word, known, otherwise)
 
@@ -42,10 +41,10 @@ RENAMED: dict[tuple[str, ...], str] = {
     ("expansion", "decision", "pairs"): "ovo",
     ("expansion", "decision", "votes"): "ovo_vote",
 }
-"""(section, key), or (section, key, value if it is a word) -> the new name."""
+"""(section, key), or (section, key, value) if the value is a word -> the new name."""
 
 LEFT: dict[tuple[str, ...], str] = {
     ("expansion", "factor"): "leave it out; L L' is the vectors' kernel matrix plus noise on its diagonal",
     ("novelty", "threshold"): "leave it out; a monitor's threshold keeps false_alarm_rate",
 }
-"""(section, key), or (section, key, value if it is a word) -> what to do without it."""
+"""(section, key), or (section, key, value) if the value is a word -> what to do instead."""

@@ -1,4 +1,4 @@
-"""The declarations of all families as a JSON Schema for editors, and each key in the words of a docstring."""
+"""A JSON Schema of all families' declarations for editors, and the text about each key for docstrings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Schema = dict[str, Any]
 
 
 def spec_schema() -> Schema:
-    """A JSON Schema (draft 7) of a spec.  The allowed keys depend on the rule: ``if rule ... then``.
+    """Return a JSON Schema (draft 7) of a spec.  The allowed keys depend on the rule, by ``if rule ... then``.
 
     The schema has names, types and ranges.  Only ``load_spec`` checks which keys fit together.
     """
@@ -66,7 +66,7 @@ def spec_schema() -> Schema:
 
 
 def _has(key: str, value: Schema | None = None) -> Schema:
-    """The schema of an object that has a key, with this value."""
+    """Return the schema of an object that has a key, with this value."""
     return {"properties": {key: value or {}}, "required": [key]}
 
 
@@ -74,16 +74,17 @@ INT16 = _has("precision", {"enum": ["int16"]})
 
 
 def _if(names: list[str], int16: bool) -> Schema:
-    """The schema's condition: the rule is one of ``names``, or no rule is named and the default is one of ``names``.
+    """Return the condition that the rule is one of ``names``, or that no rule is named and the default is one of
+    ``names``.
 
-    int16: the precision must be int16; else it must not be int16.
+    int16: whether the precision must be int16; if False, it must not be int16.
     """
     chosen = [_has("learning", _has("rule", {"enum": names})), *_defaults(names, int16)]
     return {"allOf": [INT16 if int16 else {"not": INT16}, {"anyOf": chosen}]}
 
 
 def _defaults(names: list[str], int16: bool) -> Iterator[Schema]:
-    """The schemas of specs that name no rule and get one of ``names``, unless limits forbid it."""
+    """Return schemas of the specs that name no rule and get one of ``names``, unless limits forbid it."""
     watched, classes = _has("novelty"), _has("label", _has("classes"))
     learns = [] if int16 else [{"not": watched}]
     for task, of in (("monitor", [watched]), ("class", [*learns, classes]), ("number", [*learns, {"not": classes}])):
@@ -99,7 +100,7 @@ def _defaults(names: list[str], int16: bool) -> Iterator[Schema]:
 
 
 def _drawn(spec: type[Spec]) -> Schema:
-    """Pydantic's schema of a family's spec.  It is cached: do not change it."""
+    """Return pydantic's schema of a family's spec.  It is cached, so do not change it."""
     return _drawn_once(spec)
 
 
@@ -109,7 +110,7 @@ def _drawn_once(spec: type[Spec]) -> Schema:
 
 
 def _section(whole: Schema, field: FieldInfo, spec: type[Spec], rule: str) -> Schema:
-    """The schema of a section with the keys that a rule has."""
+    """Return the schema of a section with the keys that a rule has."""
     kind = section_of(field)
     assert kind is not None
     mine = {key for _, key, inner in fields_of(spec, rule) if key is not None and kind.model_fields.get(key) is inner}
@@ -120,7 +121,7 @@ def _section(whole: Schema, field: FieldInfo, spec: type[Spec], rule: str) -> Sc
 
 
 def _all_keys(section: str) -> Schema:
-    """All keys of a section, over all families, and all rules, for completion in editors."""
+    """Return all keys that a section has in any family, and all rules, for completion in editors."""
     made: Schema = {}
     for rule, family in rules().items():
         field = declared(section).get(rule)
@@ -133,8 +134,8 @@ def _all_keys(section: str) -> Schema:
 
 
 def _plain(schema: Any, kinds: Schema) -> Any:
-    """The schema without null, which TOML does not have, and without titles that only repeat the keys.  kinds: tables within
-    sections, which replace the references to them.
+    """Return the schema without null, which TOML does not have, and without titles that only repeat the keys.  kinds:
+    schemas of tables within sections, to replace references.
     """
     if isinstance(schema, list):
         return [_plain(each, kinds) for each in schema]
@@ -156,7 +157,7 @@ def _summary(section: str) -> str:
 
 
 def key_told(section: str, key: str, of: Collection[str]) -> tuple[str, str, Any]:
-    """For docstrings: a key's type, its meaning in each of the rules, and its default.
+    """Return a key's type, its meaning in each of the rules, and its default, for docstrings.
 
     If the rules have different defaults, the meanings include them, and the default is None.
     """
@@ -169,13 +170,13 @@ def key_told(section: str, key: str, of: Collection[str]) -> tuple[str, str, Any
     alone = len(having) == len(of) and len(meanings) == 1
     said = [f"{'' if alone else ', '.join(rules) + ': '}{text}." for text, rules in meanings.items()]
     types = dict.fromkeys(_kind(field.annotation) for field in having.values())
-    # a symbol or a word of a spec does not get a capital letter
+    # capitalise lower-case words only, not symbols or words in backticks
     text = " ".join(each[0].upper() + each[1:] if "a" <= each[0] <= "z" else each for each in said).replace("`", "")
     return " or ".join(types), text, next(iter(defaults)) if len(defaults) == 1 else None
 
 
 def _kind(annotation: Any) -> str:
-    """A type in the words of docstrings.  None is left out, because the default shows that a key is optional."""
+    """Return words for a type.  None is left out, because the default shows that a key is optional."""
     if get_origin(annotation) is Annotated:
         return _kind(get_args(annotation)[0])
     if get_origin(annotation) is Literal:

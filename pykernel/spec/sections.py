@@ -1,4 +1,4 @@
-"""Sections of a spec that several families share, and the means by which a family declares its own sections.
+"""Sections of a spec that several families share, and the markers with which a family declares its own sections.
 
 A family's spec is a class (``pykernel.spec.base``).  The class's fields are sections; a section's fields are keys.  A
 key is marked with ``Of`` if not every rule of the family has it.
@@ -33,23 +33,22 @@ RANGE = re.compile(r"(.*?)([0-9]{1,9})\.\.(\1)([0-9]{1,9})")
 """A range of numbered columns in a spec, such as "x0..x63"."""
 
 ROWS_LIMIT = 2**16
-"""Most rows of a table in a spec, and most numbers of a row."""
+"""Maximum number of rows of a table in a spec, and maximum length of a row."""
 Numbers = Annotated[tuple[float, ...], Field(strict=False, min_length=1, max_length=ROWS_LIMIT)]
 Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_length=ROWS_LIMIT)]
 
 
 def shown_value(value: Any) -> str:
     try:
-        text = ascii(value).replace("\n", " ")  # an array has lines
+        text = ascii(value).replace("\n", " ")  # the text of an array has several lines
     except (RecursionError, ValueError):  # a thousand nested tables, a number with thousands of digits
         text = "too long to show"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def visible_name(text: str) -> str:
-    """A column's name.
-
-    Names are printed into comments and manifests, so invisible characters and long names are refused.
+    """Return a column's name.  Invisible characters and long names are refused, because names are printed into comments
+    and manifests.
     """
     if not _is_visible(text, NAME_LIMIT):
         raise ValueError(f"names {shown_value(text)}; a column's name must have 1 to {NAME_LIMIT} visible characters")
@@ -64,7 +63,7 @@ def _is_visible(text: str, most: int) -> bool:
 
 
 def visible_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Formulas.  They are printed into comments, so they are checked like names."""
+    """Return formulas, checked like names, because they are also printed into comments."""
     for line in lines:
         if not _is_visible(line, FORMULA_LIMIT):
             raise ValueError(f"holds {shown_value(line)}; a formula must have 1 to {FORMULA_LIMIT} visible characters")
@@ -72,14 +71,14 @@ def visible_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def list_of_names(names: Any) -> Any:
-    """The value, if it is a list; else ValueError is raised.  The names in the list are checked later."""
+    """Return the value if it is a list, or raise ValueError.  The names in the list are checked later."""
     if not isinstance(names, (list, tuple)):
         raise ValueError(f'is {shown_value(names)}; it must be a list of names, such as ["a", "b"]')
     return names
 
 
 def in_range(name: Any) -> list[Any]:
-    """The names that a range such as "x0..x63" stands for; anything else alone in a list.  Raises ValueError."""
+    """Return the names that a range such as "x0..x63" stands for, or [name] for anything else.  Raises ValueError."""
     found = RANGE.fullmatch(name) if isinstance(name, str) else None
     if found is None:
         return [name]
@@ -92,7 +91,7 @@ def in_range(name: Any) -> list[Any]:
 
 
 def different(least: int, most: int, must: str) -> AfterValidator:
-    """Marks a list of ``least`` to ``most`` names that must be visible and all different."""
+    """Return a marker for a list of ``least`` to ``most`` names that must be visible and all different."""
 
     def checked(names: tuple[str, ...]) -> tuple[str, ...]:
         if not least <= len(names) <= most:
@@ -112,7 +111,7 @@ Columns = Annotated[Names, TAKES_RANGES]
 
 
 def plain_path(source: str) -> str:
-    """The path of a source.  Raises ValueError unless the path is in the spec's folder or below it."""
+    """Return the path of a source.  Raises ValueError unless the path is in the spec's folder or below it."""
     parts = source.split("/")
     if (
         len(source) > 200
@@ -128,7 +127,7 @@ def plain_path(source: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """The name of a kernel.  Raises ValueError if a kernel cannot have this name."""
+    """Return the name of a kernel.  Raises ValueError if a kernel cannot have this name."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
         raise ValueError(f"is {shown_value(name)}; it must be the name of a kernel in the source, of a-z, 0-9 and _")
     return name
@@ -148,7 +147,7 @@ class Of:
 class Tried:
     """Marks a number that ``plan`` varies: ``eta: Annotated[float, Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)]``.
 
-    grid: values of the coarse grid; if empty, the coarse grid has only the spec's own value.
+    grid: values of the coarse grid; if empty, the coarse grid is the spec's value alone.
     step: the factor between values in the first round of refinement; each further round takes the root of the factor.
     least, most: the smallest and the largest value.
     how: "whole": integers; "memory": a forgetting factor, whose grid is the number of samples that it remembers,
@@ -166,9 +165,9 @@ class Tried:
 
 @dataclass(frozen=True)
 class Rate:
-    """Marks a learning rate: rules that have the key correct only a part of each error, so several passes over samples help.
+    """Marks a learning rate.  Its rules correct only a part of each error, so several passes over the samples help.
 
-    but: rules that have the key, but for which a second pass counts every sample twice.
+    but: rules that have the key, but for which a second pass would give every sample double weight.
     """
 
     but: tuple[str, ...] = ()
@@ -187,8 +186,8 @@ class Counts:
 
     ``eta: Annotated[float, Counts('is of head = "logistic"; leave it out', ("subspace.head",), ("logistic",))]``
 
-    otherwise: the message if the other key has any other value, {}: what is wrong, and what would be right.
-    of: other keys, or properties of the spec; one of them must have one of the values.  values: None if any value will do.
+    otherwise: the message if the other key has another value, which is inserted for {}.
+    of: other keys or properties of the spec, one of which must have one of the values.  values: None if any value will do.
     """
 
     otherwise: str
@@ -196,14 +195,14 @@ class Counts:
     values: tuple[Any, ...] | None = None
 
     def why_ignored(self, spec: Any) -> str | None:
-        """Why the key has no effect in a spec; None if it has an effect."""
+        """Return why the key has no effect in a spec, or None if it has an effect."""
         found = [_at(spec, name) for name in self.of]
         counts = [value is not None if self.values is None else value in self.values for value in found]
         return None if any(counts) else self.otherwise.format(found[0])
 
 
 def _at(spec: Any, name: str) -> Any:
-    """A key's value, or a property's; None where the spec has no such section, or the section no such key."""
+    """Return the value of a key or of a property, or None if there is no such section or key."""
     section, _, key = name.rpartition(".")
     return getattr(getattr(spec, section), key, None) if section else getattr(spec, key)
 
@@ -219,7 +218,7 @@ class Within:
         return self.float64 if precision == "float64" else self.float32
 
     def wrong(self, value: float | tuple[float, ...], precision: str) -> str | None:
-        """What is wrong with a value of the key, or with one of several; None if it is allowed."""
+        """Return what is wrong with a key's value, or with one of its values, or None if they are allowed."""
         low, high = self.ends(precision)
         several = isinstance(value, tuple)
         for each in value if isinstance(value, tuple) else (value,):
@@ -233,10 +232,10 @@ SQUARED = Within(float32=(1e-18, 1e18), float64=(1e-150, 1e150))
 
 
 class Fading:
-    """Marks a forgetting factor: it is 1, or so far below 1 that the difference survives rounding."""
+    """Marks a forgetting factor, which must be 1, or so far below 1 that the difference survives rounding."""
 
     def wrong(self, value: float, precision: str) -> str | None:
-        """As ``Within.wrong``."""
+        """Return what is wrong with the factor, or None."""
         near = 1 - 1e-12 if precision == "float64" else 0.99999
         return f"is {value}; it must be 1 or at most {near} for {precision}" if near < value < 1 else None
 
@@ -246,28 +245,26 @@ class Section(BaseModel):
 
 
 def section_of(field: FieldInfo) -> type[Section] | None:
-    """The section's class, if a field of a spec is a section; None for a key outside of sections."""
+    """Return the section's class if a field of a spec is a section, or None for a key outside of sections."""
     kinds = (field.annotation, *get_args(field.annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Section)), None)
 
 
 def takes_ranges(field: FieldInfo) -> bool:
-    """Whether a key's names may be given as ranges."""
+    """Return whether a key's names may be given as ranges."""
     inner = (mark for kind in get_args(field.annotation) for mark in getattr(kind, "__metadata__", ()))
     return TAKES_RANGES in (*field.metadata, *inner)
 
 
 def limits_of(field: FieldInfo) -> list[float]:
-    """The limits that a key's declaration sets for its value."""
+    """Return the limits that a key's declaration sets for its value."""
     ends = (getattr(mark, key, None) for mark in field.metadata for key in ("gt", "ge", "lt", "le"))
     return [end for end in ends if end is not None]
 
 
 def fields_of(spec: type[Section], rule: str) -> tuple[tuple[str, str | None, FieldInfo], ...]:
-    """The sections and keys that a rule's spec may have.
-
-    (section, None, field) for each section, and for each key outside of sections; (section, key, field) for a key
-    within.
+    """Return the sections and keys that a rule's spec may have.  A section, or a key outside of sections, is (section,
+    None, field).  A key within a section is (section, key, field).
     """
     return _fields_of(spec, rule)
 
@@ -296,14 +293,14 @@ class Input(Section):
         None,
         description='names of the inputs, as in the data\'s header; `simulate` needs them. A range such as `"x0..x63"` stands for its names',
     )
-    dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="how many inputs, where they have no names")
+    dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="number of inputs, if they have no names")
     max_abs: Annotated[float | Numbers, SQUARED] = Field(
         1e6,
         description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow; at most 1e18 in float32. A list: the largest |x − center| of each input",
     )
     formulas: Annotated[Names, AfterValidator(visible_lines)] | None = Field(
         None,
-        description="how the firmware computes inputs from what it measures, for people: `NAME = …` for each of these inputs. The generated header shows them. `plan` and `fit` write those of a table that `convert` made",
+        description="how the firmware computes inputs from measurements, as text for people: `NAME = …` for each such input. The generated header shows them. `plan` and `fit` copy them from a table that `convert` made",
     )
 
     @field_validator("max_abs", mode="before")
@@ -327,27 +324,27 @@ class StandardisedInput(Input):
         description="subtract each input's running mean and divide by its running standard deviation; σ is then in standard deviations",
     )
     clip: float = Field(
-        5.0, ge=1, le=100, description="standardised inputs are limited to ± this many standard deviations"
+        5.0, ge=1, le=100, description="standardised inputs are clipped to ± this many standard deviations"
     )
     warmup: int = Field(
         16,
         ge=2,
         le=32,
-        description="samples that the standardiser sees before the model learns (status `OBSERVED`)",
+        description="number of samples for the standardiser before the model learns (status `OBSERVED`)",
     )
     horizon: int = Field(
         2000,
         ge=10,
         le=1_000_000,
-        description="how far back the running mean and deviation reach: up to this many samples all count alike, later older ones count less",
+        description="how many of the latest samples the running mean and standard deviation describe",
     )
     outliers: Literal["clip", "hold"] = Field(
         "clip",
-        description='what becomes of a single input that is 5 or more standard deviations away, with `standardise`: `"clip"`, it is limited; `"hold"`, each input learns whether it is better limited or taken for its latest usual value',
+        description='with `standardise`, what happens to a single input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: each input learns whether clipping it or its latest usual value is better',
     )
     missing: Literal["refuse", "mean", "hold"] = Field(
         "refuse",
-        description='what becomes of a sample of which an input is missing (NaN; an empty cell): `"refuse"`, it is refused; `"mean"`, the input\'s running mean stands in, or its `center`; `"hold"`, its latest usual value',
+        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its running mean, or by its `center`. `"hold"`: by its latest usual value',
     )
 
 
@@ -367,7 +364,7 @@ class FrozenInput(ScaledInput):
 
     missing: Literal["refuse", "mean"] = Field(
         "refuse",
-        description='what becomes of a sample of which an input is missing (NaN; an empty cell): `"refuse"`, it is refused; `"mean"`, the input\'s `center` stands in',
+        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its `center`',
     )
 
 
@@ -376,7 +373,7 @@ class GivenInput(ScaledInput):
 
     missing: Literal["refuse", "mean", "hold"] = Field(
         "refuse",
-        description='what becomes of a sample of which an input is missing (NaN; an empty cell): `"refuse"`, it is refused; `"mean"`, the input\'s `center` stands in; `"hold"`, its latest value',
+        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"mean"`: the input is replaced by its `center`. `"hold"`: by its latest value',
     )
 
 
@@ -394,7 +391,7 @@ class Label(Section):
         None,
         description="names of several labels, up to 64, that one model learns together: they share the expansion vectors",
     )
-    outputs: int | None = Field(None, ge=1, le=OUTPUTS_LIMIT, description="how many labels, where they have no names")
+    outputs: int | None = Field(None, ge=1, le=OUTPUTS_LIMIT, description="number of labels, if they have no names")
     classes: Annotated[Names, different(2, OUTPUTS_LIMIT, "each must be another")] | None = Field(
         None,
         description="the values that the label can have, as in the data's cells, from 2 to 64: the model then classifies",
@@ -415,7 +412,7 @@ else:
 
 
 def _of_kernels(key: str) -> Counts:
-    """Marks a key of [kernel] that only some kernels have."""
+    """Return a marker for a key of [kernel] that only some kernels have."""
     owners = tuple(name for name, rule in KERNEL_RULES.items() if key in rule.keys)
     *others, last = owners
     listed = f"{', '.join(others)} and {last}" if others else last
@@ -440,7 +437,7 @@ class KernelSection(Section):
     ] = Field(None, description="`gaussian`: width, in the inputs' unit")
     gamma: Annotated[float | None, _of_kernels("gamma")] = Field(
         None,
-        description="γ in every kernel but `linear`; hidden units and `fourier` have none. `gaussian`: in place of `sigma`, γ = 1 / (2 σ²). `custom`: 1 if not given",
+        description="γ of every kernel except `linear`, `fourier` and hidden units. `gaussian`: instead of `sigma`, γ = 1 / (2 σ²). `custom`: 1 if not given",
     )
     alpha: Annotated[float, _of_kernels("alpha")] = Field(1.0, gt=0, description="`rational-quadratic`: the exponent")
     coef0: Annotated[float, _of_kernels("coef0")] = Field(
@@ -461,7 +458,7 @@ class KernelSection(Section):
     )
     max_value: Annotated[float | None, _of_kernels("max_value")] = Field(
         None,
-        description="`custom`: largest k(x, x) of all inputs within `max_abs`; larger values are cut off",
+        description="`custom`: largest k(x, x) of all inputs within `max_abs`; larger values are clipped",
     )
 
 
@@ -470,14 +467,13 @@ class Learning(Section):
 
     rule: str = Field(
         "",
-        description="how a sample changes the model. If not given, a model that learns from raw data: `spectrum-ekf` within stages, for classes `spectrum-softmax`, with a budget or another kernel `krls-t`, with `[novelty]` `gmm`. int16: `spectrum-ekf`, of classes or with `eta` `spectrum-nlms`, with a budget or another kernel `qklms`",
+        description="how a sample changes the model. If not given, a model for raw data: `spectrum-ekf` with stages, or `spectrum-softmax` for classes, `krls-t` with a budget or another kernel, `gmm` with `[novelty]`. int16: `spectrum-ekf`, or `spectrum-nlms` for classes or with `eta`, `qklms` with a budget or another kernel",
     )
 
 
 def target_files() -> dict[str, Traversable]:
-    """Target's name -> its TOML file.
-
-    The files belong to the package ``targets``, which this package must not import; so they are read here as data.
+    """Return target's name -> TOML file.  The files are read here as data, because this package must not import the
+    package ``targets``, which has them.
     """
     files = importlib.resources.files("pykernel.targets").iterdir()
     return {name.removesuffix(".toml"): file for file in files if (name := file.name).endswith(".toml")}
@@ -493,7 +489,7 @@ else:
 
 @functools.cache
 def fpu_of(cpu: str) -> str:
-    """The precision of a CPU's floating-point unit: none, single or double."""
+    """Return the precision of a CPU's floating-point unit: none, single or double."""
     return str(tomllib.loads(target_files()[cpu].read_text(encoding="utf-8"))["fpu"])
 
 
@@ -502,24 +498,29 @@ class TargetSection(Section):
 
     name: CPU | None = Field(
         None,
-        description="the CPU, as `pykernel info` names it; with `flash` or `instructions`, `check` runs the model there, too",
+        description="the CPU, by its name in `pykernel info`; with `flash` or `instructions`, `check` also runs the model on it",
     )
-    ram: int | None = Field(None, gt=0, description="bytes of RAM that the model may take, state and work")
+    ram: int | None = Field(
+        None, gt=0, description="bytes of RAM that the model may take, for its state and work memory"
+    )
     flash: int | None = Field(
         None, gt=0, description="bytes of flash that a program with the model may take; needs `name`"
     )
     instructions: int | None = Field(
         None,
         gt=0,
-        description="instructions that a call may take, of `update` or of the model's main question; needs `name`",
+        description="instructions that a call of `update` or of the model's main function may take; needs `name`",
     )
     cycles: int | None = Field(
-        None, gt=0, description="the same in cycles, for a CPU whose cycles are known: cortex-m0plus; needs `name`"
+        None, gt=0, description="the same in cycles, for a CPU with known cycles: cortex-m0plus; needs `name`"
     )
 
 
 def _training(given: Any) -> tuple[tuple[str, str | int | float | bool], ...]:
-    """Keys and values of [training], which ``request.training`` declares; a list of numbers becomes one string, as after --set."""
+    """Return keys and values of [training], which ``request.training`` declares.
+
+    A list of numbers becomes one string, as after --set.
+    """
     if not isinstance(given, dict):
         raise ValueError(f"is {shown_value(given)}; it must be a table of keys")
     known, found = {each.name.strip("_"): each for each in declared(Training)}, []
@@ -545,7 +546,7 @@ Trained = Annotated[
 class VectorsSection(Section):
     """Vectors that the device has in flash."""
 
-    vectors: Rows = Field(strict=False, description="a row of numbers for each vector, scaled as the inputs are")
+    vectors: Rows = Field(strict=False, description="a row of numbers for each vector, scaled like the inputs")
 
     @field_validator(
         "vectors",

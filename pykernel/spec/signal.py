@@ -1,5 +1,5 @@
-"""Raw signals in a spec: the features that are computed from a signal for the model, and the parameters of these
-kernels.
+"""The section of a spec for raw signals: the features that are computed from a signal, and the parameters of the
+kernels that compute them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WINDOW_LIMIT = 65536
 POWER_LIMITS = {"kurtosis": 1e8, "skewness": 1e11}
 """Largest `max_abs` whose powers, summed over the longest window, fit in float32."""
 STEPS_LIMIT = 65536
-PERIOD_LIMIT = 2**24  # a clock counts integers in float32; int16 has another limit
+PERIOD_LIMIT = 2**24  # a clock counts in float32, which holds integers up to this one; int16 has another limit
 
 FeatureName = Literal[
     "mean",
@@ -73,11 +73,11 @@ class SignalSection(Section):
     )
     max_abs: float | Numbers = Field(
         1e6,
-        description="largest magnitude of a raw number: a sample with a larger one is refused. int16 takes a list, too: a number for each channel",
+        description="largest magnitude of a raw number: a sample with a larger one is refused. int16 also takes a list, with a number for each channel",
     )
     resolution: float | Numbers | None = Field(
         None,
-        description="int16: what one count of a raw sample is worth in the channel's unit, one number or one for each channel, such as 1 for an ADC's readings; if not given, the power of two with which counts are largest",
+        description="int16: the value of one count of a raw sample in the channel's unit, such as 1 for an ADC's readings, one number or one for each channel; if not given, the smallest power of two for which the counts fit",
     )
     window: int | None = Field(
         None,
@@ -86,32 +86,33 @@ class SignalSection(Section):
         description="how many raw samples the features describe; without it, the model sees the raw samples themselves",
     )
     rate: float | None = Field(
-        None, ge=1e-9, le=1e9, description="raw samples a second, for bands, frequencies and times"
+        None, ge=1e-9, le=1e9, description="raw samples per second, for bands, frequencies and times"
     )
     hop: int | None = Field(
         None,
         ge=1,
         le=WINDOW_LIMIT,
-        description="raw samples from one window to the next: `window` or a part of it that divides it; `window` if not given",
+        description="raw samples from one window to the next, a divisor of `window`; `window` if not given",
     )
     features: Features | dict[str, Features] | None = Field(
         None,
-        description=f'what is measured of each channel in a window: {", ".join(get_args(FeatureName))} (of all pairs). For each channel another list: `features = {{ax = ["rms"], ay = ["mean"]}}`',
+        description=f'features of each channel in a window: {", ".join(get_args(FeatureName))}; correlation is of each pair of channels. Channels can have different lists: `features = {{ax = ["rms"], ay = ["mean"]}}`',
     )
     bands: tuple[Band, ...] = Field(
         (),
         strict=False,
-        description="root mean square of each channel between two frequencies in Hz, such as `[[1, 10], [10, 50]]`; needs `rate` and a window of a power of two",
+        description="root mean square of each channel between two frequencies in Hz, such as `[[1, 10], [10, 50]]`; needs `rate`, and a window that is a power of two",
     )
     log: bool = Field(
-        False, description="of bands: log2(1 + power / floor) in place of the root, floor = (`max_abs` / 2²⁰)²"
+        False,
+        description="for bands: log2(1 + power / floor) instead of the root mean square, floor = (`max_abs` / 2²⁰)²",
     )
     lags: Counts | None = Field(
         None,
-        description="steps back that the model sees, 0 for now; a step is a raw sample, or a hop. `[0]` if not given",
+        description="lags of the values that the model sees, in steps, 0 for the present; a step is a raw sample, or a hop if there is a window. `[0]` if not given",
     )
-    differences: Counts = Field((), description="for each, the difference to so many steps ago")
-    averages: Counts = Field((), description="for each, the mean of the latest so many steps")
+    differences: Counts = Field((), description="for each number n: the difference from the value n steps ago")
+    averages: Counts = Field((), description="for each number n: the mean of the latest n steps")
     periods: Periods = Field(
         (),
         description="for each period, in raw samples: the cosine and the sine of its phase. int16: at most 65,536",
@@ -120,7 +121,7 @@ class SignalSection(Section):
         1,
         ge=1,
         le=STEPS_LIMIT,
-        description="how many steps ahead a forecast is, where `[label] column` is one of the channels",
+        description="forecast horizon in steps, if `[label] column` is one of the channels",
     )
 
     @field_validator("max_abs", "resolution", mode="before")
@@ -185,7 +186,7 @@ class SignalSection(Section):
         return self
 
     def __hash__(self) -> int:
-        return hash(self.model_dump_json())  # the dict of features is not hashable
+        return hash(self.model_dump_json())  # by the text, because the dict of features is not hashable
 
     def _check_spectrum(self) -> None:
         names = [name for each in self.of_channels for name in each if name in SPECTRAL]
@@ -214,9 +215,8 @@ class SignalSection(Section):
                 )
 
     def bins(self, low: float, high: float) -> tuple[int, int]:
-        """The first frequency index of the band low <= f < high, and the index after its last one.
-
-        Index 0 is never included.
+        """Return the first frequency index of the band low <= f < high, and the index after the last one.  Index 0 is
+        never included.
         """
         assert self.rate is not None and self.window is not None
         width = self.rate / self.window
@@ -231,7 +231,7 @@ class SignalSection(Section):
         return [self.features or ()] * len(self.channels)
 
     def label_measure(self, label_column: str | None) -> int:
-        """The index of the measure that is forecast: the channel, or the channel's mean; 0 if nothing is forecast."""
+        """Return the index of the measure that is forecast: the channel or the channel's mean.  It is 0 if nothing is forecast."""
         if label_column not in self.channels:
             return 0
         own = f"mean {label_column}" if self.window is not None else label_column
@@ -244,7 +244,7 @@ class SignalSection(Section):
 
     @property
     def step(self) -> int:
-        """Raw samples from one step to the next."""
+        """Number of raw samples from one step to the next."""
         return 1 if self.window is None else self.hop or self.window
 
 
@@ -263,7 +263,7 @@ class Row:
 class Plan:
     """The computations of a signal stage.
 
-    measures: computed in each step, sorted by kind.  ``of`` is the channel or the pair of channels.
+    measures: what is computed in each step, sorted by kind.  ``of`` is the channel or the pair of channels.
     features: the model's inputs, sorted by kind.  ``of`` is the measure or the period; ``steps`` is the lag in steps,
     or the number of steps that are averaged.
     oldest: how many steps back the features reach.
@@ -284,7 +284,7 @@ def plan_of(signal: SignalSection) -> Plan:
 
 
 def _measures(signal: SignalSection) -> tuple[tuple[Row, ...], tuple[tuple[int, int], ...]]:
-    """The measures, and the pairs of channels."""
+    """Return the measures and the pairs of channels."""
     most, count, nyquist, channels = signal.most, signal.window or 1, (signal.rate or 0.0) / 2, signal.channels
     if signal.window is None:
         return tuple(Row(name, "value", j, 0, most) for j, name in enumerate(channels)), ()
@@ -321,13 +321,15 @@ def _features(signal: SignalSection, measures: tuple[Row, ...]) -> tuple[Row, ..
 
 
 def rows_a_second(content: Any) -> float | None:
-    """How many rows a model sees each second, if the signal of a spec's content says so."""
+    """Return how many rows per second a model gets, or None if the signal in the spec's content does not say so."""
     signal = None if content is None else SignalSection.model_validate(content)
     return None if signal is None or signal.rate is None else signal.rate / signal.step
 
 
 def sensors_of(signal: SignalSection) -> tuple[int, ...]:
-    """For each feature, the index of its channel; each pair of channels, and each phase, is a separate sensor."""
+    """Return, for each feature, the index of its sensor: its channel, or a separate sensor for each pair of channels
+    and each phase.
+    """
     plan, count = plan_of(signal), len(signal.channels)
     found = []
     for row in plan.features:
@@ -337,12 +339,12 @@ def sensors_of(signal: SignalSection) -> tuple[int, ...]:
 
 
 def raw_samples_needed(signal: SignalSection) -> int:
-    """How many raw samples are needed before the first features."""
+    """Return how many raw samples are needed before the first features."""
     return (signal.window or 1) + plan_of(signal).oldest * signal.step
 
 
 def inputs_of(signal: SignalSection) -> dict[str, Any]:
-    """The model's inputs as keys of [input].  Raises ValueError, a sentence, if there are no features or too many."""
+    """Return the model's inputs as keys of [input].  Raises ValueError, a sentence, if there are no features or too many."""
     plan = plan_of(signal)
     names = [row.name for row in plan.features]
     if not names:
@@ -363,9 +365,7 @@ def inputs_of(signal: SignalSection) -> dict[str, Any]:
 
 
 def complain_of_reals(signal: SignalSection, precision: Any) -> None:
-    """Raises ValueError, a sentence, for keys that only integer models have, and for powers that overflow
-    float32.
-    """
+    """Raise ValueError, a sentence, for keys that only integer models have, and for powers that overflow float32."""
     if isinstance(signal.max_abs, tuple):
         raise ValueError("max_abs is a list, which only precision int16 takes; give one number, the largest")
     if signal.resolution is not None:
@@ -399,7 +399,7 @@ def capacities(signal: SignalSection, forecasts: bool) -> dict[str, int]:
 def shared_parameters(
     signal: SignalSection, known: Sequence[str], label_column: str | None, awaits: bool
 ) -> dict[str, Any]:
-    """Values that SignalConfig and Int16SignalConfig have in common.
+    """Return the values that SignalConfig and Int16SignalConfig have in common.
 
     known: the kinds of measures, in the order of the plan.  awaits: whether the labels come later, from the firmware.
     """
@@ -440,7 +440,7 @@ def shared_parameters(
 
 
 def parameters(signal: SignalSection, label_column: str | None, awaits: bool) -> dict[str, Any]:
-    """Values of SignalConfig.  awaits: whether the labels come later, from the firmware."""
+    """Return the values of SignalConfig.  awaits: whether the labels come later, from the firmware."""
     plan, hop, window = plan_of(signal), signal.step, signal.window or 1
     kinds = {row.kind for row in plan.measures}
     pairs = plan.pairs or ((0, 0),)
@@ -474,14 +474,14 @@ def parameters(signal: SignalSection, label_column: str | None, awaits: bool) ->
 
 
 def _spectrum(signal: SignalSection) -> dict[str, Any]:
-    """SignalConfig's values for the Fourier transform."""
+    """Return SignalConfig's values for the Fourier transform."""
     half = capacities(signal, False)["RAW_HALF"]
     levels = half.bit_length() - 1
-    # the first level is computed alone; so is the second one, if the number of the others is odd
+    # the first level is computed alone, and so is the second if an odd number of levels follows the first
     spans = [2**level for level in range(2 - levels % 2, levels, 2)] or [0]
     return {
         "takes_log": signal.log,
-        # the squared weights of a Hann window sum up to 3/8 of its length
+        # the squared weights of a Hann window sum to 3/8 of its length
         "power_scale": 2 / (2 * half * 0.375 * 2 * half),
         "power_share": 1 / half,
         "log_scale": (2.0**20 / signal.most) ** 2,
@@ -499,7 +499,7 @@ PI = 0x3243F6A8885A308D313198A2E
 
 @functools.lru_cache(maxsize=8)
 def cosines(whole: int) -> tuple[float, ...]:
-    """cos(2 pi c / whole) for c < whole / 2, computed in integers so that the result is the same on every machine."""
+    """Return cos(2 pi c / whole) for c < whole / 2, computed in integers so that the result is the same on every machine."""
 
     def near(angle: int) -> int:
         # 1 - x^2 / 2! + x^4 / 4! ..., in units of 2^-96
@@ -525,10 +525,9 @@ _SQUARES = {"rms", "std", "crest", "correlation"}
 def completed(
     content: Mapping[str, Any], signal: SignalSection, made: Mapping[str, Any], learns: bool, written: bool
 ) -> dict[str, Any]:
-    """The content with the model's inputs.
-
-    made: keys of [input] that follow from the signal.  learns: whether the device learns the label; the label's limit
-    is then the channel's limit.  written: whether a person wrote the content.
+    """Return the content with the model's inputs.  made: keys of [input] that follow from the signal.  learns: whether
+    the device learns the label; the label's limit is then the channel's limit.  written: whether a person wrote the
+    content.
     Raises ValueError, a sentence, for a key that contradicts [signal].
     """
     given = content.get("input", {})

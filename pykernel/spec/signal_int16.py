@@ -12,21 +12,21 @@ import numpy as np
 from pykernel.spec.signal import Row, SignalSection, capacities, cosines, plan_of, shared_parameters
 
 FULL = 32767
-"""The largest magnitude of a count."""
+"""Largest magnitude of a count."""
 MEASURED = ("mean", "rms", "std", "min", "max", "range", "crossings", "change", "band")
 """Kinds of measures that exist in integers."""
 PERIOD_MOST = 65536
 """Longest period.  Up to this period, the error of a phase is at most 2^-15 of a turn."""
 BAND_WINDOW = 4096
-"""Longest window whose bands are measured."""
+"""Longest window for features of frequency bands."""
 
 
 @dataclass(frozen=True)
 class Channels:
     """Counts of raw samples; each field is (channels,).
 
-    resolution: the value of one count.  most: the largest accepted count.  fill: the power of two with which the counts
-    fill 16 bits; measures are in fractions of a count.
+    resolution: the value of one count.  most: the largest accepted count.  fill: the power of two by which counts are
+    multiplied to fill 16 bits; measures are in units of 1 / fill counts.
     """
 
     resolution: np.ndarray
@@ -47,7 +47,7 @@ def channels_of(signal: SignalSection) -> Channels:
 
 
 def complain(signal: SignalSection) -> None:
-    """Raises ValueError, a sentence, for features that do not exist in integers."""
+    """Raise ValueError, a sentence, for features that do not exist in integers."""
     if "max_abs" not in signal.model_fields_set:
         raise ValueError("max_abs is missing; whole numbers need the range of each channel: one number or a list")
     for key in ("max_abs", "resolution"):
@@ -82,7 +82,7 @@ def complain(signal: SignalSection) -> None:
 
 
 def _units(signal: SignalSection) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """For each measure, and for each feature: the value of a count, and the largest magnitude."""
+    """Return the value of a count and the largest magnitude, for each measure and for each feature."""
     plan, found = plan_of(signal), channels_of(signal)
     one = found.resolution / found.fill
 
@@ -107,20 +107,20 @@ def _units(signal: SignalSection) -> tuple[list[tuple[float, float]], list[tuple
 
 
 def measure_units(signal: SignalSection) -> np.ndarray:
-    """The value of a count of each measure, (MEASURES,)."""
+    """Return the value of a count of each measure, (MEASURES,)."""
     return np.array([unit for unit, _ in _units(signal)[0]])
 
 
 def _centers(signal: SignalSection, given: Mapping[str, Any]) -> list[float]:
-    """The centers that the user has given, which are subtracted from the features; 0 if there are none."""
+    """Return the centers that are subtracted from the features: the user's, or 0 if the user gave none."""
     center, count = given.get("center"), len(plan_of(signal).features)
     known = isinstance(center, (list, tuple)) and len(center) == count
     return [float(c) for c in center] if known else [0.0] * count  # type: ignore[union-attr]
 
 
 def shifts_of(signal: SignalSection, centers: Sequence[float]) -> list[int]:
-    """For each feature: the power of two by which it is divided, so that 16 bits hold it before and after its center is
-    subtracted.
+    """Return, for each feature, the power of two by which it is divided so that it fits in 16 bits before and after its
+    center is subtracted.
     """
     return [
         next(k for k in range(64) if limit + 2 * abs(center) <= (FULL - (center != 0)) * unit * 2**k)
@@ -129,7 +129,7 @@ def shifts_of(signal: SignalSection, centers: Sequence[float]) -> list[int]:
 
 
 def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The model's inputs as keys of [input].  given: the keys that the user wrote.
+    """Return the model's inputs as keys of [input].  given: the keys that the user wrote.
 
     If no scale is given, features are scaled so that their largest magnitude is 1.
     """
@@ -153,7 +153,7 @@ def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _narrowed(given: Any, reach: Sequence[float], names: Sequence[str]) -> Any:
-    """The ranges that the user wrote; features beyond a range are clipped to it.
+    """Return the ranges that the user wrote.  Features beyond a range are clipped to it.
 
     Raises ValueError if a range is larger than a feature can ever be.
     """
@@ -176,7 +176,7 @@ def parameters(
     units: Sequence[float],
     reach: tuple[np.ndarray, np.ndarray],
 ) -> dict[str, Any]:
-    """Values of Int16SignalConfig.
+    """Return the values of Int16SignalConfig.
 
     label_one: the device's number for a label of 1.  units: the value of a count of each feature.  reach: the smallest
     and the largest count of each feature that the model accepts.
@@ -214,7 +214,7 @@ def parameters(
 
 
 def raw_counts_told(signal: SignalSection, names: Sequence[str]) -> list[str]:
-    """One line for each channel: the value of a count, and the accepted counts."""
+    """Return a line for each channel, with the value of a count and the accepted counts."""
     found = channels_of(signal)
     return [
         f"{name}: 1 count is {resolution:.6g}; from {-most} to {most}"

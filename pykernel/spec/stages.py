@@ -1,4 +1,4 @@
-"""Stages around a rule that learns sample by sample: their sections of a spec, and the parameters of their kernels."""
+"""Sections of a spec for the stages around a rule that learns sample by sample, and the parameters of the stages' kernels."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ class StagedLabel(Label):
     """What a model learns to predict sample by sample; the label's running mean may be subtracted first."""
 
     center: bool = Field(
-        False, description="take the label's running mean off before the model learns, and add it to the prediction"
+        False, description="subtract the label's running mean before the model learns, and add it to the prediction"
     )
     gain: bool = Field(
-        False, description="multiply what the model answers by how far it has been right lately, from 0 to 1"
+        False,
+        description="multiply the model's output by a gain from 0 to 1, which is smaller if recent outputs were wrong",
     )
     clip: float | None = Field(
         None,
         ge=2,
         le=1000,
-        description="a label counts at most this many usual errors (root mean squares) away from the answer, so that an outlying label moves the model little",
+        description="labels are clipped to this many root mean square errors from the prediction, so that an outlying label moves the model little",
     )
     weights: Annotated[
         Numbers | Literal["balanced"] | None, Counts("is for classes; leave it out", ("label_kind",), ("class",))
     ] = Field(
         None,
-        description='with `[mixture]`: what is named is the class of the largest probability times weight, a number for each class, such as what it costs to miss one; `"balanced"`: 1 / √ of a class\'s part of the labels. `NAME_probability` stays as it is',
+        description='with `[mixture]`: a weight for each class, such as the cost of missing it; the class whose probability times weight is largest wins. `"balanced"`: 1 / √ of a class\'s share of the labels. `NAME_probability` stays the same',
     )
     horizon: int = Field(
         2000, ge=10, le=1_000_000, description="with `center`: how many of the latest labels the running mean describes"
@@ -46,7 +47,7 @@ ContinuedGain = Annotated[
     bool,
     Counts("is for labels that are numbers; leave it out", ("label_kind",), ("real", "reals")),
     Field(
-        description="multiply what was learned on the device by how far it has been right lately, from 0 to 1: so the model is never much worse than the trained one. Not with classes"
+        description="multiply what was learned on the device by a gain from 0 to 1, which is smaller if that was wrong recently: so the model is never much worse than the trained one. Not with classes"
     ),
 ]
 
@@ -77,11 +78,11 @@ GAIN_HORIZON = 300
 NOISE = {"noise_first": 0.1, "noise_known": 0.05, "noise_low": 0.01, "noise_high": 3.0}
 """Parameters for noise = "auto", tuned with benchmarks/host/first_streams.py."""
 REMAINDER = 2.0
-"""Bound of the residual that the label's stages leave for the rule, as a multiple of the label's limit."""
+"""Bound of the residual that remains for the rule after the label's stages, as a multiple of the label's limit."""
 
 
 def label_unit(spec: Any) -> float:
-    """The limit of the values that the rule has to learn."""
+    """Return the largest magnitude of the values that the rule learns."""
     return float(spec.label_max_abs * (REMAINDER if _moves(spec) else 1.0))
 
 
@@ -90,12 +91,12 @@ def estimates_noise(spec: Any) -> bool:
 
 
 def _moves(spec: Any) -> bool:
-    """Whether the label's stages subtract something from the label, so that the rule learns the difference."""
+    """Return whether the label's stages subtract something from the label, so that the rule learns the difference."""
     return isinstance(spec.label, StagedLabel) and (spec.label.center or getattr(spec, "linear", None) is not None)
 
 
 def sized(spec: Any) -> bool:
-    """Whether the size of inputs is known: they are standardised, or the model can only scale them by given numbers."""
+    """Return whether the size of inputs is known: they are standardised, or the model can only scale them by given numbers."""
     return bool(spec.standardises or not isinstance(spec.input, StandardisedInput))
 
 
@@ -143,14 +144,14 @@ def validate(spec: Any, refuse: Refuse) -> None:
 
 
 def farthest(spec: Any) -> float:
-    """The largest sum of |x| over the inputs that a linear part sees."""
+    """Return the largest sum of |x| over the inputs of a linear part."""
     if isinstance(spec.input, StandardisedInput):
         return float(spec.input.clip * spec.dim)
     return float(kernel_settings.reach(spec).sum())
 
 
 def gains(spec: Any) -> bool:
-    """Whether the rule's answer is multiplied by a gain."""
+    """Return whether the rule's answer is multiplied by a gain."""
     return bool(spec.has("label", "gain") and spec.label.gain)
 
 
@@ -166,12 +167,12 @@ def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
 
 
 def votes(spec: Any) -> bool:
-    """Whether a linear expert learns classes; the model then has probabilities."""
+    """Return whether a linear expert learns classes.  The model then has probabilities."""
     return spec.label_kind == "class" and getattr(spec, "mixture", None) is not None
 
 
 def class_weights(spec: Any) -> list[float]:
-    """The weights given for the classes; for two classes, only the second weight divided by the first."""
+    """Return the weights of the classes.  For two classes, return only the second weight divided by the first."""
     given = spec.label.weights
     if given is None or given == "balanced":
         return [1.0] * int(spec.outputs)
@@ -179,12 +180,12 @@ def class_weights(spec: Any) -> list[float]:
 
 
 def probabilities(spec: Any, calibrated: bool = False) -> dict[str, int]:
-    """The extent of the probabilities; empty if there are none.  calibrated: whether the rule itself computes them."""
+    """Return the extent of the probabilities, or {} if there are none.  calibrated: whether the rule itself computes them."""
     return {"CLASSES": len(spec.label.classes)} if calibrated or votes(spec) else {}
 
 
 def parameters(spec: Any, most: float) -> dict[str, Any]:
-    """Values of StageConfig and InputConfig, and of FrameConfig except the self-test's.
+    """Return the values of StageConfig and InputConfig, and of FrameConfig except the self-test's.
 
     most: the rule's largest answer.
     """

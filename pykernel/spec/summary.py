@@ -14,7 +14,7 @@ REMEDIES = {
 
 
 def summary(spec: Spec) -> str:
-    """One line that describes a model."""
+    """Return one line that describes a model."""
     labels = len(spec.label.classes) if spec.label.classes else spec.outputs
     task = {
         "real": "regression",
@@ -43,6 +43,6 @@ def summary(spec: Spec) -> str:
 
 
 def less_memory(spec: Spec) -> str:
-    """Words for the keys to change so that the model takes less memory."""
+    """Return words for the keys to change so that the model takes less memory."""
     known = [remedy for capacity, remedy in REMEDIES.items() if capacity in spec.capacities]
     return known[0] if known else "take fewer inputs or features, or a rule without a matrix"

@@ -168,7 +168,7 @@ def test_weights_choose_and_calibrate(kind):
 
 
 def test_who_takes_weights():
-    """docs/kernel-machines.md says why the Fisher discriminant does not, and a pipeline cannot give them silently."""
+    """The Fisher discriminant does not, and a pipeline cannot give them silently."""
     public = [getattr(pykernel, name) for name in pykernel.__all__]
     every = [kind for kind in public if inspect.isclass(kind) and issubclass(kind, BaseEstimator)]
     takes = {kind for kind in every if has_fit_parameter(kind(), "sample_weight")}

@@ -80,6 +80,7 @@ from pykernel.training import rounding
 from pykernel.training import trained as machine
 from pykernel.training.rounding import device_bound, error_bound
 from tests.support import ROOT
+from tests.support.pages import measured
 
 onnx = pytest.importorskip("onnx")
 from pykernel.importers import onnx as import_onnx  # noqa: E402
@@ -1400,6 +1401,14 @@ def test_the_page_is_true(tmp_path, monkeypatch, capsys):
         assert f"`{estimator.__name__}`" in page
     for kernel in import_steps.KERNELS:
         assert f'`"{kernel}"`' in page
+    # what fewer vectors change
+    few = {row["model"]: row for row in measured("distilled.csv") if row["rows"] == "recorded"}
+    bikes, digits = few["bike rentals, SVR"], few["digits, SVC"]
+    before = f"an error of {bikes['source_error']} with its {bikes['before']} vectors"
+    assert f"{before}, and of {bikes['error']} with {bikes['vectors']}." in text
+    wrong, after = (f"{100 * float(digits[key]):.1f} %" for key in ("source_error", "error"))
+    before = f"wrong for {wrong} of the held-out rows with its {digits['before']} vectors"
+    assert f"{before}, and for {after} with {digits['vectors']} ([all six examples]" in text and len(few) == 6
 
 
 WITH = {

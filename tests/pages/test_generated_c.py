@@ -53,7 +53,7 @@ KINDS: dict[str, tuple[dict[str, Any], ...]] = {
         {"signal": SIGNAL, "label": {"column": "a"}, "reduction": {"n_max": 32}},
         {"signal": SIGNAL, "label": {"column": "y", "classes": ["a", "b", "c"]}},
     ),
-    "whole": (
+    "int16": (
         {"precision": "int16"}
         | INPUT
         | CLASSES

@@ -52,7 +52,7 @@ def test_the_examples_cost_is_what_it_printed() -> None:
 
 
 def test_the_text_is_of_these_results() -> None:
-    assert len(alarms.raw_streams()) == 40 and "On 40 recorded streams and two simulated pumps" in WORDS
+    assert len(alarms.raw_streams()) == 40 and "into 40 recorded streams and the data of two simulated pumps" in WORDS
     streams = {row["streams"].rpartition(",")[0] for row in load(DATA / "alarms-rivals.csv")}
     assert streams == {"raw streams", "pumps"}
 

@@ -24,7 +24,7 @@ def test_pages_are_as_short_as_contributing_says():
             r"([\d,]+) words a page",
             r"([\d,]+) in all",
             r"a glossary of (\d+) words",
-            r"([\d,]+) with guide and reference",
+            r"([\d,]+) words with guide and reference",
             r"(\d+) tables in `docs/tables`",
         )
     )

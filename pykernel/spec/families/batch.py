@@ -1,5 +1,5 @@
-"""Models that are trained in one step on the device, in a spec: which keys fit together, and the parameters of
-``batch`` and ``fisher``.
+"""Specs of models that are trained in one step on the device: checks of the keys, and the parameters of ``batch`` and
+``fisher``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from pykernel.spec.sections import TRIED_RIDGE, KernelSection, Learning, ScaledI
 BASIS_LIMIT = 1024
 
 LEAST = {"float32": 1e-4, "float64": 1e-12}
-"""Smallest ridge, as a fraction of the Gram matrix's largest row sum: docs/training-on-device.md."""
+"""Smallest ridge, as a fraction of the Gram matrix's largest row sum; see docs/training-on-device.md."""
 LEAST_OF_TRACE = {"float32": 1e-6, "float64": 1e-14}
-"""Smallest ridge of a discriminant, as a fraction of the trace of its scatter matrix: docs/training-on-device.md."""
+"""Smallest ridge of a discriminant, as a fraction of the trace of its scatter matrix; see
+docs/training-on-device.md."""
 FREE = {"float32": 1e-2, "float64": 1e-6}
 """Smallest 1 - leverage for which a sample's leave-one-out error is computed, because the error is divided by it."""
 MOST = {"float32": 10_000, "float64": 1_000_000}
-"""Most samples of a discriminant before a restart: the rounding errors of all samples accumulate in R."""
+"""Maximum number of samples of a discriminant before a restart, because the rounding errors of all samples accumulate
+in R."""
 
 
 class BatchLearning(Learning):
@@ -40,7 +42,7 @@ class BatchLearning(Learning):
         64,
         ge=2,
         le=4096,
-        description="how many samples are kept for training; each further sample replaces the oldest one",
+        description="number of samples that are kept for training; each further sample replaces the oldest one",
     )
 
 

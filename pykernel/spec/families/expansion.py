@@ -1,5 +1,5 @@
-"""Trained expansions that continue to learn, in a spec: which keys go together, and the parameters of ``expansion``, in reals and
-in integers."""
+"""Specs of trained expansions that continue to learn: checks of the keys, and the parameters of ``expansion``, in reals and in
+integers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ExpansionLearning(Learning):
             None,
             ge=0.5,
             le=0.9999,
-            description="how much of what is known of the weights each sample leaves: about the last 1 / (1 - forgetting) samples count. 0.998 if not given, with `expansion-softmax` 0.9995",
+            description="forgetting factor: about the last 1 / (1 - forgetting) samples count. 0.998 if not given, with `expansion-softmax` 0.9995",
         )
     )
     prior_variance: Annotated[
@@ -67,12 +67,12 @@ class ExpansionLearning(Learning):
     ] = Field(
         10.0,
         gt=0,
-        description="variance of what is learned on top of the trained weights, before the first sample, in parts of that of the labels' noise; with `expansion-softmax`, of the logarithm of the odds: smaller stays nearer to the trained function. int16: from 0.001 to 1,000, with `expansion-softmax` 4 times that",
+        description="prior variance of the corrections to the trained weights, relative to the variance of the labels' noise; with `expansion-softmax`, in log odds. Smaller values stay nearer to the trained function. int16: from 0.001 to 1,000, with `expansion-softmax` 4 times that",
     )
 
 
 class Continued:
-    """Values that follow from other keys, in the spec of a trained model that continues to learn."""
+    """Mixin for the specs of trained models that continue to learn: values that follow from other keys."""
 
     @property
     def derived(self: Any) -> dict[str, dict[str, Any]]:
@@ -97,7 +97,10 @@ def forgetting_of(spec: Any) -> float:
 
 
 def prior_of(spec: Any) -> float:
-    """The variance in units of the recursion: -log p has second derivatives of 1/4."""
+    """The prior variance in the recursion's units.
+
+    For a classifier it is divided by 4, because -log p is taken to have second derivatives of 1/4.
+    """
     return float(spec.learning.prior_variance / (4 if spec.learning.rule == SOFTMAX else 1))
 
 
@@ -137,7 +140,7 @@ class ExpansionModels(FrozenModels):
         self._complain_of_decision(spec, refuse)
         value = self._complain_of_numbers(spec, refuse)
         spec.check_size(refuse)
-        # phi'P phi
+        # a bound of phi'P phi
         if not (len(tables.vectors) + 1) * max(1.0, value) ** 2 * max(1.0, prior_of(spec)) <= largest:
             refuse(
                 "[input] max_abs",
@@ -192,7 +195,7 @@ class ExpansionModels(FrozenModels):
                 "prior_variance": prior_of(spec),
                 "settled_limit": 1.01 * prior_of(spec),
                 "weight_limit": limit,
-                # parameters of other linear models
+                # parameters that only other linear models use
                 "forgets": False,
                 "centres": False,
                 "origin_limit": 0.0,
@@ -264,7 +267,8 @@ EXPANSION_MODELS: tuple[Family, ...] = (ExpansionModels(), SoftmaxModels())
 
 
 WEIGHT_BITS, HEADROOM = 30, 8
-"""log2 of the largest weight, in its unit and in units of the label's limit: similar vectors get large weights of both signs."""
+"""log2 of the largest weight, in the weights' unit and in units of the label's limit.  It is large because similar vectors get
+large weights of both signs."""
 LEAST_BITS = 11
 """log2 of the smallest allowed label limit, in units of an answer."""
 
@@ -331,7 +335,7 @@ class Int16ExpansionModels(Int16FrozenModels):
         return {
             **super().parameters(spec),
             **frame_parameters(spec, reach, squares, places),
-            # if the label is a class, an answer is written in the label's place
+            # if the label is a class, answers are stored in the memory of the label
             "label_room": LARGEST if spec.label_kind == "class" else math.floor(spec.label_max_abs * full),
             "filters": filters,
             "refines": False,

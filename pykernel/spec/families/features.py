@@ -1,4 +1,4 @@
-"""What families of models with a kernel share: checks of [kernel] and of tables, and limits of a linear model on features."""
+"""Shared by the families of kernel models: checks of [kernel] and of tables, and limits of a linear model on features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST_RIDGE = {"float32": 1e-6, "float64": 1e-14}
 
 
 def never(where: str, message: str) -> NoReturn:
-    """A ``Refuse`` for a spec that was already accepted: it must never be called."""
+    """A ``Refuse`` for a spec that was already accepted.  It must never be called."""
     raise AssertionError(f"{where} {message}")
 
 
@@ -57,7 +57,7 @@ def need_width(refuse: Refuse, key: str, rows: Sequence[Sequence[float]], width:
 
 
 def need_vectors(spec: Spec, refuse: Refuse, most: float = math.inf) -> None:
-    """Refuse vectors without a number for each input, and more than ``most`` vectors."""
+    """Refuse vectors of the wrong length, and more than ``most`` vectors."""
     vectors = spec.expansion.vectors
     if len(vectors) > most:
         refuse("[expansion] vectors", f"has {len(vectors)} rows; it must have at most {most}")
@@ -65,7 +65,7 @@ def need_vectors(spec: Spec, refuse: Refuse, most: float = math.inf) -> None:
 
 
 def need_weights(spec: Spec, refuse: Refuse, width: int, functions: int) -> None:
-    """Refuse weights without a row for each vector, and a bias without a number for each function."""
+    """Refuse weights unless they have a row for each vector, and a bias unless it has a number for each function."""
     tables = spec.expansion
     need_count(refuse, "weights", tables.weights, len(tables.vectors), "vector", "rows")
     need_width(refuse, "weights", tables.weights, width)
@@ -90,7 +90,7 @@ def need_sums(spec: Spec, refuse: Refuse, value: float, slope: float = 1.0, offs
 
 
 def coefficient_limit(spec: Spec, ridge: float, length: float) -> float:
-    """A bound of the coefficients: |c| <= |y| |z| / ridge for a least-squares solution, and a margin.
+    """A bound of the coefficients: |c| <= |y| |z| / ridge for a least-squares solution, times a safety margin.
 
     length: the largest |z|.  Logistic solutions stay far below the bound.
     """
@@ -98,12 +98,12 @@ def coefficient_limit(spec: Spec, ridge: float, length: float) -> float:
 
 
 def sum_limit(spec: Spec, ridge: float, length: float) -> float:
-    """A bound of the elements of R, whose square is the features' moment matrix.  length: the norm of all features together."""
+    """A bound of the elements of R, a square root of the features' moment matrix.  length: the norm of the whole feature vector."""
     return (2.0**14 if spec.precision == "float32" else 2.0**28) * (length + math.sqrt(ridge))
 
 
 def need_threshold(spec: Spec, refuse: Refuse, threshold: float, least: dict[str, float]) -> None:
-    """Refuse a residual threshold that is lost in rounding errors.  least: the smallest one, for each precision."""
+    """Refuse a residual threshold that is lost in rounding errors.  least: the smallest allowed threshold for each precision."""
     if threshold < least[spec.precision]:
         refuse(
             "[reduction] ald_threshold",

@@ -1,4 +1,4 @@
-"""Frozen models in a spec: requirements for the tables, and the parameters of ``frozen``."""
+"""Specs of frozen models: checks of the tables, and the parameters of ``frozen``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import SQUARED, FrozenInput, KernelSection, Learning, Numbers, Rows, Section, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
-"""Largest gamma / ln 2 |v|^2 with distance = "products": exponents stay far below the limit of rounding by addition."""
+"""Largest gamma / ln 2 |v|^2 with distance = "products".  Exponents then stay far below the limit up to which rounding
+by addition works."""
 
 DECISIONS = {"functions": Decision.FUNCTIONS, "ovo": Decision.OVO, "ovo_vote": Decision.OVO_VOTE}
 
@@ -46,17 +47,17 @@ class Expansion(VectorsSection):
 
     trained: Training | None = Field(
         None,
-        description="written by `plan` and `fit`. `scaling`: a digest of the `center` and `scale` that the vectors were trained with; with others the spec is refused. `rows`, `data`: how many rows the table of the training has, and a digest by which `simulate` knows them again. `low`, `high`: the least and the largest value of each input there. `promise`: the error that `plan` promised, and half of its interval",
+        description="written by `plan` and `fit`. `scaling`: a digest of the `center` and `scale` of the training; a spec with others is refused. `rows`, `data`: the number of rows of the training table, and a digest by which `simulate` recognises them. `low`, `high`: the smallest and the largest value of each input there. `promise`: the error that `plan` promised, and half the width of its interval",
     )
     weights: Rows | None = Field(
         None,
         strict=False,
-        description="a row for each vector, with a number for each function. `ovo`, `ovo_vote`: for each function of the vector's class against another class",
+        description="a row for each vector, with a number for each function. `ovo`, `ovo_vote`: a number for each function that separates the vector's class from another",
     )
-    bias: Numbers | None = Field(None, strict=False, description="the constant that is added to each function")
+    bias: Numbers | None = Field(None, strict=False, description="the constant added to each function")
     decision: Literal["functions", "ovo", "ovo_vote"] = Field(
         "functions",
-        description='`"functions"`: a function for each label, or for each class (two classes: one). `"ovo"`: a function for each pair of three or more classes, as in libsvm; `NAME_predict` writes them. `"ovo_vote"`: the same functions, but `NAME_predict` writes the votes for each class, plus less than 0.5 for how clear they were',
+        description='`"functions"`: a function for each label, or for each class (two classes share one). `"ovo"`: a function for each pair of three or more classes, as in libsvm; `NAME_predict` writes their values. `"ovo_vote"`: the same functions, but `NAME_predict` writes the votes for each class, plus a number between -0.5 and 0.5 that says how clear they were',
     )
     support_class: ClassIndices | None = Field(
         None,
@@ -65,21 +66,21 @@ class Expansion(VectorsSection):
     )
     break_ties: bool = Field(
         False,
-        description="`ovo`, `ovo_vote`: of classes with equal votes the one with the clearer votes wins, not the first",
+        description="`ovo`, `ovo_vote`: among classes with equal votes, the one with the clearer votes wins, not the first",
     )
     calibration: Annotated[tuple[Pair, ...], Field(min_length=1)] | None = Field(
         None,
         strict=False,
-        description="classes: a and b for each function f. `NAME_probability` writes 1 / (1 + exp(a f + b)), with several classes divided by the sum over the classes",
+        description="classes: a and b for each function f. `NAME_probability` writes 1 / (1 + exp(a f + b)), with more than two classes divided by the sum over them",
     )
     offsets: Numbers | None = Field(
         None,
         strict=False,
-        description="hidden units (`relu`, `tanh`, `logistic`, `identity`): the number that is added to v'x for each vector v; 0 if not given. `fourier`: a number of turns, from -1 to 1",
+        description="hidden units (`relu`, `tanh`, `logistic`, `identity`): the number added to v'x for each vector v; 0 if not given. `fourier`: a number of turns, from -1 to 1",
     )
     distance: Literal["differences", "products"] = Field(
         "differences",
-        description='`gaussian`: how ‖x − v‖² is computed. `"products"` takes ‖x‖² + ‖v‖² − 2 x\'v from folded tables: fewer instructions, a larger rounding error',
+        description='`gaussian`: how ‖x − v‖² is computed. `"products"` takes ‖x‖² + ‖v‖² − 2 x\'v from precomputed tables: fewer instructions, but a larger rounding error',
     )
 
 
@@ -231,12 +232,13 @@ def scaling_digest(spec: Spec) -> str:
 
 
 def folded_rows(spec: Spec) -> tuple[np.ndarray, float]:
-    """For distances from products: a row (-rate |v|^2, 2 rate v) for each vector v, and the rate |x|^2 above which all kernel
-    values are zero.
+    """Return the table for distances computed from products: a row (-rate |v|^2, 2 rate v) for each vector v, and the value
+    of rate |x|^2 above which all kernel values are zero.
     """
     rate, vectors = kernel_settings.rate(spec), np.array(spec.expansion.vectors, float)
     squares = rate * np.sum(vectors**2, axis=1)
-    # beyond this, sqrt(rate) |x - v| is above sqrt(60) for every v; slightly larger because of rounding
+    # above this limit, sqrt(rate) |x - v| exceeds sqrt(FLOOR_EXPONENT) for every v; the factor 1.001 allows for
+    # rounding
     limit = 1.001 * (math.sqrt(squares.max()) + math.sqrt(FLOOR_EXPONENT)) ** 2 + 1
     return np.column_stack([-squares, 2 * rate * vectors]), limit
 

@@ -1,4 +1,4 @@
-"""Monitors with a bank of Gaussians in a spec: which keys fit together, and the parameters of the kernels."""
+"""Specs of monitors with a bank of Gaussians: checks of the keys, and the parameters of the kernels."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ COMPONENTS_LIMIT = 32
 HORIZON = 2000
 TAIL_OF_ROWS = 10.0
 STRANGE = 4.0
-"""A row is strange if the cube root of its squared distance, nearly a normal variable, is this many standard deviations above the mean."""
+"""A row is strange if the cube root of its squared distance is this many standard deviations above the mean.  The cube root is nearly
+normally distributed."""
 PATIENCE = 20
 SOONER = 6
 REHEARSED = 64
 SETTLES = 300
-"""After a new regime, alarms do not stop learning for `relearn_after` rows, but for at most this many."""
+"""For `relearn_after` rows after a new regime, but at most this many, the monitor also learns from rows in alarm."""
 ABSENT_ROWS = 5
-"""If no row comes for the time of this many rows, that is an alarm."""
+"""A gap as long as this number of rows raises an alarm."""
 
 
 class GmmInput(Input):
@@ -38,18 +39,18 @@ class GmmInput(Input):
     # standard deviations are at least 2^-62, about 2e-19: the range of a sensor must be many times that
     max_abs: Annotated[float | Numbers, Within(float32=(1e-15, 1e15), float64=(1e-15, 1e100))] = Field(
         1e6,
-        description="largest magnitude of an input, as of other models; from 1e-15 to 1e15 in float32, to 1e100 in float64",
+        description="largest magnitude of an input, as in other models; from 1e-15 to 1e15 in float32, to 1e100 in float64",
     )
 
     missing: Literal["refuse", "hold"] = Field(
         "refuse",
-        description='what becomes of a sample of which an input is missing (NaN; an empty cell): `"refuse"`, it is refused; `"hold"`, its latest value stands in',
+        description='what happens to a sample with a missing input (NaN or an empty cell). `"refuse"`: it is refused. `"hold"`: the input is replaced by its latest value',
     )
 
     sensors: tuple[Annotated[int, Field(ge=0, lt=1024)], ...] | None = Field(
         None,
         strict=False,
-        description="which sensor each input is of, a number for each, such as `[0, 0, 1]`: inputs of one sensor do not count as several that agree. Not given: each input is a sensor; with `[signal]` each channel",
+        description="the index of each input's sensor, such as `[0, 0, 1]`: inputs of one sensor do not count as several sensors that agree. If not given, each input is a sensor, or with `[signal]` each channel",
     )
 
 
@@ -60,7 +61,7 @@ class GmmLearning(Learning):
         4,
         ge=2,
         le=COMPONENTS_LIMIT,
-        description="Gaussians in the bank, about one for each regime; if a further one comes, two that are alike become one",
+        description="number of Gaussians, about one for each regime; when a further one is needed, two similar ones are merged",
     )
 
 
@@ -102,7 +103,7 @@ class GmmModels(Models):
             max(2, novelty.relearn_after // SOONER),
         )
         loud_first = 4 * dim
-        # alarms begin after the warm-up and after the rows that show which surprises are usual
+        # alarms begin after the warm-up and after the rows that show how large surprises usually are
         rehearsed = REHEARSED + max(0, loud_first + JUDGED - novelty.warmup)
         return (
             stages.parameters(spec, 1.0)
@@ -122,7 +123,7 @@ class GmmModels(Models):
                 "root_most": 8 * spec.input_max_abs,
                 # Wilson, Hilferty 1931: the cube root of a chi-squared variable is nearly normal
                 "outlying": dim * (1 - spread + STRANGE * math.sqrt(spread)) ** 3,
-                # all pairs are compared before a candidate can become a regime; its first row compares none
+                # all pairs are compared before a candidate can become a regime; in the candidate's first row, none are
                 "pairs_a_row": math.ceil(pairs / (min(patience, soon) - 1)),
                 "fresh": 2 * dim + 2,
                 "tail_of_rows": TAIL_OF_ROWS,

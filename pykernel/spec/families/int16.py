@@ -1,4 +1,5 @@
-"""Integer models (precision int16): their inputs and labels, and models that were trained elsewhere."""
+"""Specs of integer models (precision int16): their inputs and labels, and the families of models that were trained
+elsewhere."""
 
 from __future__ import annotations
 
@@ -79,14 +80,14 @@ class Int16Input(ScaledInput):
 class Int16Family(Family, Protocol):
     """Integer models that share a program."""
 
-    # the rules that ``plan`` tries for a device without an FPU, each with its technique, or None: the best first
+    # the rules that ``plan`` tries for a device without an FPU, best first, each with its technique or None
     planned: tuple[tuple[str, str | None], ...] = ()
 
     def scales(self, spec: Any) -> Scales | None:
-        """How a model's numbers are scaled; None if 16 bits do not hold them."""
+        """Return how a model's numbers are scaled, or None if they do not fit in 16 bits."""
 
     def unit(self, spec: Any, question: str) -> float:
-        """The value of 1 in an answer."""
+        """Return the value of a 1 in an answer."""
         return float(2.0**-spec.label_shift)
 
 
@@ -164,7 +165,7 @@ class Int16Spec(Spec):
 
     @cached_property
     def scales_found(self) -> Scales | None:
-        """How the model's numbers are scaled; None if 16 bits do not hold them: such a spec is refused."""
+        """How the model's numbers are scaled, or None if they do not fit in 16 bits.  A spec with None is refused."""
         return self.models.scales(self)
 
     @property
@@ -179,7 +180,7 @@ class Int16Spec(Spec):
 
     @property
     def label_shift(self) -> int:
-        """Labels and answers are in units of 2 to minus this power."""
+        """-log2 of the unit of labels and answers."""
         return self.scales.label_shift
 
     def accepted(self, x: np.ndarray) -> np.ndarray:
@@ -200,7 +201,7 @@ class Int16Spec(Spec):
         """
         with np.errstate(invalid="ignore", over="ignore"):
             x = np.array(x, np.float32, order="C", ndmin=2)
-            # the product has 24 bits: in float64, adding one half changes no count
+            # the product has 24 significant bits, so adding one half in float64 is exact
             counts = np.floor(((x - self.offsets.astype(np.float32)) * self.counts_per_unit).astype(float) + 0.5)
             return np.where(np.abs(counts) <= COUNTS, counts, -32768).astype(np.int16)
 
@@ -226,15 +227,12 @@ class Int16Spec(Spec):
         return np.where(answers == NOTHING, np.nan, answers * self.answer_unit(question) + zero)
 
     def answer_unit(self, question: str) -> float:
-        """The value of 1 in a question's answer, in the label's unit.
-
-        With a signal stage, the question is the reading that writes this answer.
-        """
+        """The value of a 1 in a question's answer, in the label's unit."""
         return self.models.unit(self, self.program.answering[question])
 
     def counts_told(self) -> list[str]:
-        """One line for each input: the value of a count, and the accepted counts; a single line if all inputs are
-        alike.
+        """Return a line for each input, with the value of a count and the accepted counts.  If all inputs are alike,
+        return a single line.
         """
         if self.signal is not None:
             return signal_int16.raw_counts_told(self.signal, self.signal.channels)
@@ -252,17 +250,17 @@ class Int16Spec(Spec):
 
     @property
     def counts_per_unit(self) -> np.ndarray:
-        """For each number of a sample: how many counts make up one unit, (DIM,) or (CHANNELS,)."""
+        """How many counts make up one unit, for each number of a sample, (DIM,) or (CHANNELS,)."""
         return (1 / self.resolutions).astype(np.float32)
 
     @property
     def resolutions(self) -> np.ndarray:
-        """For each number of a sample: the value of one count, (DIM,) or (CHANNELS,)."""
+        """The value of one count, for each number of a sample, (DIM,) or (CHANNELS,)."""
         return resolutions(self) if self.signal is None else signal_int16.channels_of(self.signal).resolution
 
     @property
     def offsets(self) -> np.ndarray:
-        """For each number of a sample: the value of a count of 0, (DIM,) or (CHANNELS,)."""
+        """The value of a count of 0, for each number of a sample, (DIM,) or (CHANNELS,)."""
         return offsets(self) if self.signal is None else np.zeros(len(self.signal.channels))
 
     def signal_values(self, signal: SignalSection, awaits: bool) -> dict[str, Any]:
@@ -290,7 +288,7 @@ class Int16FrozenSpec(Int16Spec):
 class FrozenScales(Scales):
     """The scales and the tables of a frozen model."""
 
-    vectors: np.ndarray  # (N, DIM); for linear kernels the factors, (FUNCTIONS, DIM)
+    vectors: np.ndarray  # (N, DIM); for linear kernels, the slopes of the functions, (FUNCTIONS, DIM)
     weights: np.ndarray  # (N, WEIGHTS)
     weight_shift: int
     bias: np.ndarray
@@ -362,7 +360,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             np.array(spec.expansion.bias, float) - spec.label_offset,
         )
         exponent = math.floor(math.log2(COUNTS / max(np.abs(weights).max() * 2**16 / ONE, 2.0**-100)))
-        # a kernel value is a 16-bit number, divided by 2^power and by a further power of two, at least 2^least
+        # a kernel value is a 16-bit number, divided by 2^power and by a further power of two, which is at least 2^least
         largest, power, least = np.ones((len(weights), 1)), 0, 0
         if spec.kernel.function in PRODUCTS and spec.kernel.function not in BENT:
             reached, degree = products(spec, made, octave, vectors), degree_of(spec)
@@ -401,7 +399,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             largest = made.reach.max() * np.abs(whole).sum(1) + np.abs(whole_bias)
             if largest.max() <= LARGEST and made.reach.max() <= COUNTS:
                 return FrozenScales(made, unit, label_shift, whole, none, 0, whole_bias.astype(np.int64))
-            # take a coarser unit
+            # make the unit coarser that is closer to filling 16 bits
             if unit - full > fine - full_slopes:
                 unit -= 1
             else:
@@ -445,13 +443,13 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
 
 
 def _calibration(given: Any, functions: int, one: float) -> dict[str, Any]:
-    """Parameters of the kernel ``calibrate``, which converts functions in units of 1 / one to octaves in units of
-    2^-16.
+    """Return the parameters of the kernel ``calibrate``, which converts a function's value, in units of 1 / one, to
+    log2 of the odds, in units of 2^-16.
     """
     pairs = -np.array(given if given is not None else np.zeros((functions, 2)), float)
     slopes, offsets = (pairs * math.log2(math.e) * 2.0**16).T
     slopes, offsets = slopes / one, np.clip(np.rint(offsets), -(2.0**28), 2.0**28)
-    # beyond 17 octaves a probability is 0 or 1
+    # if the odds are beyond 2^17, a probability is 0 or 1
     with np.errstate(divide="ignore"):
         limits = np.clip((np.abs(offsets) + 17 * 2.0**16) / np.abs(slopes), 1, LARGEST)
     coarse = np.maximum(np.ceil(np.log2(limits + 1)) - 15, 0)

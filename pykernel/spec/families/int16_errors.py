@@ -1,4 +1,4 @@
-"""How far frozen models in integers are from the same models in reals.  docs/int16-bounds.md derives the bounds."""
+"""How far frozen models in integers differ from the same models in reals.  docs/int16-bounds.md derives the bounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FrozenErrors:
     """Real values, values in integers, and bounds on their difference, for frozen integer models."""
 
     def functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
-        """The functions in float64 at the rows of x, (samples, FUNCTIONS): the integers approximate these values."""
+        """The functions in float64 at the rows of x, (samples, FUNCTIONS).  The integer model approximates these values."""
         values = _real_values(
             spec, (x - centers(spec)) * factors(spec), np.array(spec.expansion.vectors, float), spec.expansion.offsets
         )
@@ -61,8 +61,8 @@ class FrozenErrors:
         return np.where((np.abs(counts) <= made.most).all(1)[:, None], total * 2.0**-scales.label_shift, np.nan)
 
     def answers(self, spec: Any, x: np.ndarray) -> np.ndarray:
-        """The values that ``predict`` approximates, (samples, FUNCTIONS): the functions, clipped to the label's low and
-        high.
+        """The functions, clipped to the label's low and high, (samples, FUNCTIONS).  ``predict`` approximates these
+        values.
         """
         low, high = spec.label.low, spec.label.high
         return np.asarray(
@@ -72,8 +72,8 @@ class FrozenErrors:
     def error_bound(self, spec: Any, rounded: float | np.ndarray = 0.0) -> np.ndarray:
         """The largest error of each function, for all inputs within their limits, (FUNCTIONS,).
 
-        rounded: the largest rounding error of an input's count, in counts, one number or (DIM,); ``ROUNDED`` if the
-        counts are made from floats.
+        rounded: the largest rounding error of an input's count, in counts, one number or (DIM,).  It is ``ROUNDED`` if
+        the counts are made from floats.
         docs/int16-bounds.md derives the bound.
         """
         weights, one, octave = weights_of_functions(spec), 2.0**spec.label_shift, spec.scales.octave
@@ -86,7 +86,7 @@ class FrozenErrors:
         unit, own = units_of(spec, octave)
         near = spec.conversion.error(spec, unit, rounded)
         apart = near + np.abs(spec.scales.vectors - vectors * own)
-        # the rounded weights, and the error from rounding each term to the answer's unit
+        # ``whole``: the rounded weights; ``counted``: the error from rounding each term to the answer's unit
         whole = spread(spec, spec.scales.weights * 2.0**-spec.scales.weight_shift)
         counted = (spread(spec, np.ones_like(spec.scales.weights)).sum(0) / 2 + 1) / one
         if function in BENT:
@@ -99,21 +99,22 @@ class FrozenErrors:
     def _radial_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        """The part of ``error_bound`` for a kernel of a distance, without the rounding of the terms, (FUNCTIONS,).
+        """``error_bound`` for a kernel of a distance, without the rounding of the terms, (FUNCTIONS,).
 
-        near, apart: largest errors of an input, and of its difference to a vector.  whole: the weights, rounded.
+        near: largest errors of an input.  apart: largest errors of the difference between an input and a vector.
+        whole: the rounded weights.
         """
         vectors, unit = np.array(spec.expansion.vectors, float), unit_of(spec, spec.scales.octave)
-        # 1. kernel values
+        # 1. errors of the kernel values
         small = value_error(spec.kernel.function) + 2.0 ** (spec.scales.weight_shift - 31)
         found = small * np.abs(whole).sum(0)
-        # 2. errors of inputs, vectors and weights: for each vector alone, with its largest errors
+        # 2. errors of inputs, vectors and weights, bounded for each vector separately
         values = _moved_by(spec.kernel.function, apart, spec.scales.octave)
         each = values @ np.abs(whole) + np.abs(whole - weights).sum(0)
         if len(vectors) > MOST_NORMS:
             return np.asarray(found + each)
-        # ... or by norms: a function in the kernel's Hilbert space is at most its norm, and differs between two points by
-        # at most its norm times the distance between their kernels
+        # ... or bounded by norms: the value of a function in the kernel's Hilbert space is at most the function's norm,
+        # and its values at two points differ by at most its norm times the distance between their kernels
         both = np.concatenate([vectors, spec.scales.vectors / unit])
         gram = _real_values(spec, both, both)
         made_of = np.concatenate([-weights, whole])
@@ -127,7 +128,7 @@ class FrozenErrors:
     def _power_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        """The part of ``error_bound`` for a polynomial kernel or an unbounded hidden unit, without the rounding of the terms, (FUNCTIONS,)."""
+        """``error_bound`` for a polynomial kernel or an unbounded hidden unit, without the rounding of the terms, (FUNCTIONS,)."""
         degree, octave, (most, wrong) = degree_of(spec), spec.scales.octave, self._products(spec, near, apart)
         largest = (most / 2.0**octave) ** degree
         moved = ((most + wrong) / 2.0**octave) ** degree - largest
@@ -135,23 +136,23 @@ class FrozenErrors:
         return np.asarray((moved + cut * largest) @ np.abs(whole) + (largest + moved) @ np.abs(whole - weights))
 
     def _products(self, spec: Any, near: np.ndarray, apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The largest |a'b + offset| for each vector, in integers, and its largest error, both (N,)."""
+        """The largest |a'b + offset| for each vector, in integers, and the largest error of a'b + offset, both (N,)."""
         vectors, octave, reach = np.abs(spec.scales.vectors), spec.scales.octave, spec.conversion.reach
-        # an offset is rounded to an integer
+        # rounding an offset to an integer
         return products(spec, spec.conversion, octave, vectors), vectors @ near + (apart - near) @ (reach + near) + 0.5
 
     def _bent_bound(
         self, spec: Any, near: np.ndarray, apart: np.ndarray, whole: np.ndarray, weights: np.ndarray
     ) -> np.ndarray:
-        """The part of ``error_bound`` for a hidden unit that is at most 1, without the rounding of the terms, (FUNCTIONS,)."""
+        """``error_bound`` for a hidden unit whose values are at most 1, without the rounding of the terms, (FUNCTIONS,)."""
         steepest = 1.0 if spec.kernel.function == "tanh" else 0.25
         found = steepest * self._products(spec, near, apart)[1] / 2.0**spec.scales.octave
         return np.asarray((found + bent_error(spec.kernel.function)) @ np.abs(whole) + np.abs(whole - weights).sum(0))
 
     def measured_error(self, spec: Any, found: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> np.ndarray:
-        """The largest difference between the answers in integers (``found``) and the real answers, (FUNCTIONS,).
+        """The largest difference between integer answers (``found``) and real answers on random inputs, (FUNCTIONS,).
 
-        rows: number of random inputs; half of them are near vectors.
+        rows: number of random inputs.  Half of them are near vectors.
         """
         rng, center, limit = np.random.default_rng(0), centers(spec), limits(spec)
         vectors = spec.unscaled(np.array(spec.expansion.vectors, float))
@@ -169,8 +170,8 @@ class FrozenErrors:
 
 
 def spread(spec: Any, weights: np.ndarray) -> np.ndarray:
-    """The weight of each vector in each function, (N, FUNCTIONS); with pairs of classes, 0 in functions of other
-    classes.
+    """The weight of each vector in each function, (N, FUNCTIONS).  If functions separate pairs of classes, a vector has
+    weight 0 in the functions of other classes.
     """
     if spec.expansion.decision == "functions":
         return weights
@@ -189,7 +190,7 @@ def weights_of_functions(spec: Any) -> np.ndarray:
 
 
 def _real_values(spec: Any, a: np.ndarray, b: np.ndarray, offsets: Sequence[float] | None = None) -> np.ndarray:
-    """Kernel values in float64 between rows of a and of b, (a, b); for hidden units, with their offsets."""
+    """Kernel values in float64 between the rows of a and of b, (len(a), len(b)).  Hidden units include their offsets."""
     kernel, rate = spec.kernel, kernel_settings.rate(spec)
     if kernel.function in kernel_settings.HIDDEN:
         return np.asarray(
@@ -214,7 +215,7 @@ def faded(function: str, r: Any) -> Any:
 
 
 def _moved_by(function: str, apart: np.ndarray, octave: int) -> np.ndarray:
-    """For each vector: the largest error of its kernel values, for any input, (N,).
+    """Return, for each vector, the largest error of its kernel values over all inputs, (N,).
 
     apart: the largest errors of the differences between an input and a vector, (N, DIM).
     """
@@ -223,7 +224,7 @@ def _moved_by(function: str, apart: np.ndarray, octave: int) -> np.ndarray:
     far = np.sqrt((apart**2).sum(1))
     if function != "gaussian":
         return np.asarray(far * (math.log(2) * _slopes(function)[0] / 2.0**octave))
-    # at a distance of u octaves, the error of the squared distance is 2 apart sqrt(u) + apart^2
+    # if the kernel value is 2^-u, the error of u is at most 2 far sqrt(u) + far^2
     far = far[:, None] / 2.0 ** (octave / 2)
     octaves = np.linspace(0, 40, 2561)
     wrong = 2 * far * np.sqrt(octaves[1:]) + far**2
@@ -238,15 +239,15 @@ def _slopes(function: str) -> tuple[float, float]:
 
 
 def powers(u: np.ndarray) -> np.ndarray:
-    """The kernel ``power`` for an array of numbers."""
+    """Compute the kernel ``power`` for each number of an array."""
     first = np.array(POWERS.by_precision["int16"])[(u >> 10) & (STEPS - 1)]
     return np.asarray(first - (((first * (u & 1023)) >> 10) * FALL >> 16))
 
 
 def _power_error() -> float:
-    """The largest error of the kernel ``power``, for any number."""
+    """The largest error of the kernel ``power`` over all arguments."""
     u = np.arange(65536)
-    # bits of the argument that the kernel ignores may be all zeros or all ones
+    # the kernel ignores the lowest bits of its argument: they may be all zeros or all ones
     return float(max(np.abs(powers(u) / ONE - 2.0 ** -((u + end) / 65536)).max() for end in (0, 1)))
 
 
@@ -255,30 +256,30 @@ POWER_ERROR = _power_error()
 
 @cache
 def bent_error(function: str) -> float:
-    """The largest error of ``logistic``, or of the tanh computed from it, for any number."""
+    """The largest error over all arguments of ``logistic``, or of tanh, which is computed from it."""
     t = np.arange(17 * 65536)
     octaves = np.minimum(t >> 16, 16)
     falls = np.where(t < 16 * 65536, powers(t) >> (octaves + 1), 0)
     found = np.minimum(2 * (CERTAIN * CERTAIN // (CERTAIN + falls)), ONE) / ONE
-    # rounding in the conversion of a'b to octaves changes t by less than 4, and the ignored bits by 1
+    # rounding in the conversion of a'b to powers of two changes t by less than 4, and the ignored bits change it by 1
     wrong = float(np.abs(found - 1 / (1 + 2.0 ** -(t / 65536))).max()) + 5 * 0.25 * math.log(2) / 65536
     return 2 * wrong if function == "tanh" else wrong
 
 
 @cache
 def root_error() -> float:
-    """The largest relative error of the kernel ``root``, for any number, without the bits that its shift cuts off."""
+    """The largest relative error of the kernel ``root`` over all arguments, without the bits that its shift cuts off."""
     table, part = np.array(ROOTS.by_precision["int16"]), np.arange(0, 32769, 64)
     first, last = table[:-1, None], table[1:, None]
     exact = 32768 * np.sqrt(1 + (np.arange(96)[:, None] + part / 32768) / 32)
     line = first + (last - first) * part / 32768
-    # between two of these points the error changes by less than 1e-9; the ignored bits are 1 / 32768 of a step
+    # between two of these points the error changes by less than 1e-9; the ignored bits are 1 / 32768 of a table step
     return float(max(np.abs((line - cut) / exact - 1).max() for cut in (0, 1))) + 1e-6
 
 
 @cache
 def value_error(function: str) -> float:
-    """The largest error of a kernel value for an exact distance, over all distances."""
+    """The largest error of a kernel value over all distances, if the distance itself is exact."""
     if function not in kernel_settings.MATERN:
         return POWER_ERROR
     steepest, growth = _slopes(function)

@@ -19,16 +19,16 @@ from pykernel.spec.family import Models, Refuse
 from pykernel.spec.sections import Learning, Of
 
 LABEL_BITS = 23
-"""log2 of the label's limit, in the label's unit."""
+"""log2 of the number that stands for the label's limit."""
 PLACES_MOST, INPUTS_FULL = 24, 63
-"""-log2 of the smallest part of the prior that each sample adds to P, for at most this many inputs; twice as many inputs cost two places.
-
-With smaller parts, rounding takes more from P than it gets, on streams whose inputs stand still for long
-(tests/algorithms/test_linear_int16.py).
+"""-log2 of the smallest fraction of the prior that each sample may add to P, and the largest number of inputs for which it is allowed.
+Twice as many inputs need a fraction 4 times as large.  With smaller fractions, rounding removes more from P than is added, on streams
+whose inputs stay constant for long (tests/algorithms/test_linear_int16.py).
 """
 SPREAD_MOST = 2**14
-"""Largest variance of f(x) before the first sample, as a multiple of the noise variance.  One sample removes nearly all of it, and P's
-rounding error is 2^-16 of what is removed.  With more, errors were up to 43 times those of float32 on the same streams."""
+"""Largest variance of f(x) before the first sample, as a multiple of the noise variance.  One sample removes nearly all of this
+variance, and P's rounding error is 2^-16 of what is removed.  With larger variances, errors were up to 43 times those of float32 on
+the same streams."""
 
 
 class Int16LinearLearning(Learning):
@@ -52,11 +52,14 @@ class Int16LinearLearning(Learning):
 
 
 REHEARSED = 64
-"""Samples of the self-test."""
+"""Number of samples of the self-test."""
 
 
 def forgotten(learning: Int16LinearLearning, dim: int) -> int:
-    """-log2 of the part of the prior that each sample adds to P: this random walk of the weights has the gain 1 - forgetting."""
+    """Return -log2 of the fraction of the prior that each sample adds to P.
+
+    The weights then follow a random walk whose steady gain is 1 - forgetting.
+    """
     places = math.log2(learning.prior_variance) - 2 * math.log2(max(1 - learning.forgetting, 2.0**-32))
     most = PLACES_MOST - 2 * math.ceil(math.log2(max(dim / INPUTS_FULL, 1)))
     return max(1, min(round(places), most))

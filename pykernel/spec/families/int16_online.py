@@ -127,12 +127,12 @@ class Int16OnlineSpec(Int16Spec):
 
     @property
     def alpha_shift(self) -> int:
-        """log2 of the largest multiplier: no sum of n_max of them is beyond VALUE_MOST."""
+        """log2 of the largest multiplier.  A sum of n_max multipliers then stays within VALUE_MOST."""
         return math.floor(math.log2(VALUE_MOST / self.reduction.n_max))
 
 
 def _radius(function: str, value: float) -> float:
-    """gamma |a - b| at which a kernel has this value; for a Gaussian, gamma |a - b|^2."""
+    """Return gamma |a - b| at which a kernel has this value.  For a Gaussian, return gamma |a - b|^2."""
     if function in ("gaussian", "laplacian", "matern12"):
         return -math.log(value)
     low, high = 0.0, 100.0
@@ -215,7 +215,7 @@ class Int16OnlineModels(Models):
         one, most = 2.0**spec.label_shift, 2**spec.alpha_shift
         if learning.rule == "qklms":
             near = learning.quantisation * spec.length_scale
-        else:  # 1 - k^2 <= ald_threshold
+        else:  # near samples have 1 - k^2 <= ald_threshold
             radius = _radius(function, math.sqrt(1 - reduction.ald_threshold))
             gamma = kernel_settings.rate(spec) * math.log(2)
             near = math.sqrt(radius / gamma) if function == "gaussian" else radius / gamma
@@ -244,8 +244,8 @@ class Int16OnlineModels(Models):
 
 
 def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] = kernel_settings.UNIT) -> None:
-    """Refuse kernels that int16 does not compute, and those not in ``known``, such as kernels of products, whose values have no known
-    bound.
+    """Refuse kernels that int16 does not compute or that are not in ``known``, such as kernels of products, whose values have no
+    known bound.
     """
     complain_of_kernel(spec, refuse)
     if spec.kernel.function not in known:
@@ -258,7 +258,7 @@ def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] =
 
 
 def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
-    """Refuse numeric labels without a range, and an offset for labels that are classes or are already measured in counts."""
+    """Refuse numeric labels without a range, and an offset for labels that are classes or already in counts."""
     if spec.label_offset and (spec.label_kind == "class" or spec.forecasts):
         refuse("[label] offset", "is for labels that are numbers and no channels of a [signal]; leave it out")
     if spec.label_kind in ("real", "reals") and "max_abs" not in spec.label.model_fields_set:
@@ -269,7 +269,7 @@ def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
 
 
 def complain_of_label(spec: Any, refuse: Refuse) -> None:
-    """Refuse labels as ``complain_of_label_range`` does, and stages for numbers if the labels are classes."""
+    """Refuse labels as ``complain_of_label_range`` does.  If the labels are classes, refuse stages for numbers, too."""
     complain_of_label_range(spec, refuse)
     given = {
         "[label] center": spec.label.center,
@@ -298,7 +298,7 @@ def complain_of_width(spec: Any, refuse: Refuse) -> None:
 
 
 def projection_of(spec: Any) -> str:
-    """The name of the projection that the spec gives, or else of its technique's default."""
+    """Return the name of the spec's projection, or of the technique's default if the spec gives none."""
     return str(spec.reduction.projection or TECHNIQUES[spec.reduction.technique].projection)
 
 
@@ -313,8 +313,8 @@ STAGES = {"center": False, "horizon": 2000}
 def frame_parameters(spec: Any, reach: int, squares: float, places: int | None = None) -> dict[str, Any]:
     """Values of Int16StageConfig and Int16FrameConfig, except the number of the self-test's samples.
 
-    reach: largest magnitude of a converted input.  squares: the square of the number that stands for an input of 1.  places: what
-    the rule and its stages learn is in units of 2^-places, if not in the label's.
+    reach: largest magnitude of a converted input.  squares: the square of the number that stands for an input of 1.  places: the
+    unit of what the rule and its stages learn is 2^-places; None if it is the label's unit.
     """
     label, linear, finer = spec.label, getattr(spec, "linear", None), places is not None
     full, one = 2.0**spec.label_shift, 2.0 ** (spec.label_shift if places is None else places)

@@ -13,12 +13,12 @@ from pykernel.spec import kernel_settings
 from pykernel.spec.base import Spec
 
 EIGHT = 127
-"""Largest magnitude of a number of 8 bits."""
+"""Largest magnitude of an 8-bit integer."""
 COUNTS = 32767
 """Largest magnitude of a count.  -32768 means "not a number"."""
 ROUNDED = 0.5 + 3 * 2.0**-9
-"""Largest rounding error of ``NAME_counts``, in counts: half a count, and for 15 bits the float32 rounding errors of the difference to the
-offset, of the factor and of the product."""
+"""Largest rounding error of ``NAME_counts``, in counts.  It is half a count plus three float32 rounding errors of a 15-bit number: in the
+difference from the offset, in the factor and in the product."""
 LARGEST = 2**31 - 1
 FUNCTIONS = {
     "gaussian": Int16Function.GAUSSIAN,
@@ -34,28 +34,29 @@ FUNCTIONS = {
     "identity": Int16Function.IDENTITY,
 }
 BENT = {"tanh": 18, "logistic": 17}
-"""Hidden units that are at most 1 -> log2 of the unit of octaves, for a'b after its multiplication by STEEP."""
+"""Hidden units whose values are at most 1 -> the smallest octave.  At this octave, a'b times STEEP needs no shift."""
 OCTAVES = {
-    # for a squared distance: the larger, the finer
+    # squared distances; a larger power of two is finer
     "gaussian": range(31, 15, -1),
-    # for an absolute distance; these distances are small numbers
+    # absolute distances, which are small numbers
     "laplacian": range(31, 3, -1),
-    # for a product of inputs
+    # products of inputs
     **dict.fromkeys(("polynomial", "relu", "identity"), range(40, -30, -1)),
     **{function: range(40, least - 1, -1) for function, least in BENT.items()},
-    # for the root of a squared distance; a root has 16 bits
+    # roots of squared distances; a root has 16 bits
     **dict.fromkeys(kernel_settings.MATERN, range(16, 3, -1)),
 }
 """Kernel -> powers of two by which its distance may be divided, the finest first."""
 PRODUCTS = ("polynomial", "relu", "tanh", "logistic", "identity")
 """Kernels of a product of an input and a vector."""
 FALL_ROOM = 15
-"""Most bits by which the product of a weight is shifted, in addition to its octaves: 16 octaves remain."""
+"""Maximum number of bits by which the product of a weight and a kernel value is shifted.  A 31-bit shift leaves 16 bits
+for the kernel value's power of two."""
 
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """From counts to the kernel's unit: z = ((x - center) factor + rounding) / 2^shift, rounded down."""
+    """Conversion of counts to the kernel's unit: z = ((x - center) factor + rounding) / 2^shift, rounded down."""
 
     center: np.ndarray
     most: np.ndarray
@@ -102,8 +103,8 @@ class Conversion:
 class Scales:
     """The scales that are chosen for one model.
 
-    octave: the power of 2 that a squared distance, or another distance of the kernel, is divided by; linear: a converted
-    input of 1 is this power of 2.  Labels and answers are in units of 2^-label_shift.
+    octave: the kernel's distance is divided by 2^octave; in linear kernels, the number 2^octave stands for a scaled
+    input of 1.  Labels and answers are in units of 2^-label_shift.
     """
 
     conversion: Conversion
@@ -139,7 +140,8 @@ def resolutions(spec: Spec) -> np.ndarray:
 def offsets(spec: Spec) -> np.ndarray:
     """The value of a count of 0 of each input, a float32 as in ``NAME_counts``, (DIM,).
 
-    The default is 0 if the resolution is given, because the counts may then be a sensor's raw readings; else it is the center.
+    The default is 0 if the resolution is given, because the counts may then be a sensor's raw readings.  Otherwise the default
+    is the center.
     """
     given, resolution = (getattr(spec.input, key, None) for key in ("offset", "resolution"))
     default = centers(spec) if resolution is None else 0.0
@@ -147,7 +149,7 @@ def offsets(spec: Spec) -> np.ndarray:
 
 
 def conversion(spec: Spec, unit: float) -> Conversion:
-    """The conversion of counts to the kernel's unit.  unit: how many of the kernel's units a scaled input of 1 is."""
+    """Return the conversion of counts to the kernel's unit.  unit: the number of the kernel's units in a scaled input of 1."""
     resolution, center, most = resolutions(spec), centers(spec) - offsets(spec), limits(spec)
     each = unit * resolution * factors(spec)
     counts = np.rint(center / resolution)
@@ -160,12 +162,14 @@ def conversion(spec: Spec, unit: float) -> Conversion:
 
 
 def counted(bound: float | None, one: float, otherwise: int, zero: float = 0.0) -> int:
-    """A bound of predictions, minus ``zero``, in units of 1 / one, clipped to 32 bits; ``otherwise`` if there is no bound."""
+    """Return a bound of predictions, minus ``zero``, in units of 1 / one, clipped to 32 bits, or ``otherwise`` if there is no
+    bound.
+    """
     return otherwise if bound is None else int(np.clip(np.rint((bound - zero) * one), -LARGEST, LARGEST))
 
 
 def learning_rate(eta: float) -> tuple[int, int]:
-    """(factor, power): the rate is factor 2^-16 / 2^power, with the largest power for which the factor is at most
+    """Return (factor, power) with rate = factor 2^-16 / 2^power, and the largest power for which the factor is at most
     2^16.
     """
     doublings = math.floor(math.log2(1 / eta))
@@ -173,9 +177,8 @@ def learning_rate(eta: float) -> tuple[int, int]:
 
 
 def unit_of(spec: Any, octave: int) -> float:
-    """How many of the kernel's units a scaled input of 1 is, if a distance of 2^octave halves the kernel's values.
-
-    For a kernel of a product: if a product of 2^octave stands for 1.
+    """Return the number of the kernel's units in a scaled input of 1, if a distance of 2^octave halves the kernel's
+    values.  For a kernel of a product, 2^octave stands for a product of 1 instead.
     """
     if spec.kernel.function in PRODUCTS:
         return math.sqrt((spec.kernel.gamma or 1.0) * 2.0**octave)
@@ -184,10 +187,10 @@ def unit_of(spec: Any, octave: int) -> float:
 
 
 def units_of(spec: Any, octave: int) -> tuple[float, float]:
-    """The unit of the inputs, and that of the vectors.
+    """Return the unit of the inputs and the unit of the vectors.
 
-    For hidden units they differ, so that the largest input and the largest weight become equally large integers, or so that weights
-    that were rounded to 8 bits become integers of 8 bits.
+    For hidden units these differ, so that the largest input and the largest weight become equally large integers.  Weights that
+    were rounded to 8 bits become 8-bit integers instead.
     """
     unit, ratio = unit_of(spec, octave), 1.0
     if spec.kernel.function in kernel_settings.HIDDEN:
@@ -200,7 +203,7 @@ def units_of(spec: Any, octave: int) -> tuple[float, float]:
 
 
 def in_eight_bits(vectors: np.ndarray) -> np.ndarray:
-    """The vectors of hidden units, each number rounded to a multiple of one step; the largest is EIGHT steps."""
+    """Return the vectors of hidden units with each number rounded to a multiple of one step, so that the largest is EIGHT steps."""
     step = np.abs(vectors).max() / EIGHT
     return np.asarray(np.rint(vectors / step) * step if step else vectors)
 
@@ -243,7 +246,7 @@ def products(spec: Any, made: Conversion, octave: int, vectors: np.ndarray) -> n
 
 
 def added(spec: Any, octave: int) -> np.ndarray:
-    """What is added to a'b for each vector, in its unit, (N,)."""
+    """The offset that is added to a'b for each vector, in the unit of a'b, (N,)."""
     given = spec.expansion.offsets if spec.kernel.function in kernel_settings.HIDDEN else None
     count, coef0 = len(spec.expansion.vectors), spec.kernel.coef0 if spec.kernel.function == "polynomial" else 0.0
     return np.rint(np.array(given if given is not None else [coef0] * count, float) * 2.0**octave)

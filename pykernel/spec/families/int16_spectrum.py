@@ -43,13 +43,14 @@ from pykernel.spec.stages import LinearPart
 
 FEATURES_MOST = 64
 FREQUENCY_REACH = 8.0
-"""Largest angular frequency that always fits, in units of 1 / sigma; 16 bits divide one such unit into 2,048 to 4,095 steps."""
+"""Largest angular frequency that always fits, in units of 1 / sigma.  In 16 bits, one such unit has 2,048 to 4,095 steps."""
 OCTAVES = range(18, 4, -1)
-"""Possible values of log2 sigma in converted inputs, the finest first.  Beyond them, 16 bits are too coarse for frequencies or inputs."""
+"""Possible values of log2 sigma, with sigma in units of converted inputs, the finest first.  Outside this range, 16 bits are too coarse
+for frequencies or inputs."""
 REACH_MOST = 16383
 REHEARSED = 96
 NUMBERS_MOST = 2047
-"""Largest number of weights and frequencies that a filter learns: a sum of their derivatives fits in 32 bits."""
+"""Largest number of weights and frequencies that a filter learns.  A sum of their derivatives then fits in 32 bits."""
 TUNED_REACH = 16.0
 """Largest angular frequency of a filter, in units of 1 / sigma."""
 
@@ -95,7 +96,7 @@ class Int16SpectrumSpec(Int16Spec):
 
     @property
     def weight_shift(self) -> int:
-        """log2 of the largest weight: no sum of the waves is beyond VALUE_MOST."""
+        """log2 of the largest weight.  The sum of all waves then stays within VALUE_MOST."""
         return math.floor(math.log2(VALUE_MOST / (2 * count_of(self))))
 
 
@@ -159,7 +160,7 @@ class Int16SpectrumModels(Models, Int16Family):
     def learned(self, spec: Any, octave: int, count: int) -> dict[str, Any]:
         """Parameters of the rule."""
         learning = spec.learning
-        # a frequency of 1 / sigma makes 1 / (2 pi) turns for an input of sigma
+        # with a frequency of 1 / sigma, an input of sigma makes 1 / (2 pi) turns
         turn = 2.0 ** (32 - octave) / (2 * math.pi)
         places = math.ceil(math.log2(turn * FREQUENCY_REACH / FREQUENCY_MOST))
         turn *= 2.0**-places
@@ -187,7 +188,7 @@ class Int16SpectrumModels(Models, Int16Family):
 
 
 class Int16FilterModels(Int16SpectrumModels):
-    """The same sums, learned by an extended Kalman filter."""
+    """Sums of a few sinusoids, learned in integers by an extended Kalman filter."""
 
     rules: Mapping[str, str] = {"spectrum-ekf": FORM}
     programs: Mapping[LabelKind, Program] = INT16_SPECTRUM_EKF

@@ -1,4 +1,4 @@
-"""Linear models in a spec: rules, which keys go together, and the parameters of the kernels."""
+"""Specs of linear models: their rules, checks of the keys, and the parameters of the kernels."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ RECURSIVE = tuple(rule for rule, (gain, _) in RULES.items() if gain is Gain.RLS)
 RANDOM = tuple(rule for rule, (_, kind) in RULES.items() if kind is FeatureKind.FOURIER)
 
 WINDUP = 64.0
-"""Largest trace of P after forgetting, as a multiple of its initial value.  In directions that no input excites, a sample's gain is only
-P's rounding error: with 1,024, weights drifted while inputs stood still (benchmarks/host/long.py, constant)."""
+"""Largest trace of P after forgetting, as a multiple of its initial value.  In directions that no input excites, the gain of a sample is
+only P's rounding error.  With a limit of 1,024, weights drifted while inputs were constant (benchmarks/host/long.py, constant)."""
 
 
 SPECTRA = ("gaussian", "laplacian", "matern12", "matern32", "matern52")
@@ -54,7 +54,7 @@ DEGREES = {"matern12": 1, "matern32": 3, "matern52": 5}
 """Degrees of freedom of a Matern kernel's Student t distribution, 2 nu."""
 DEFAULT_FEATURES = 64
 REHEARSED = 96
-"""Samples of the self-test: twice as many as a standardiser's longest warmup, and as many again to learn."""
+"""Number of samples of the self-test, enough for a standardiser's longest warmup and for learning after it."""
 GRAIN = 2.0**-16
 """Frequencies are rounded to multiples of this number, so that they do not depend on the last digits of a machine's math
 functions."""
@@ -73,17 +73,15 @@ class LinearLearning(Learning):
         1.0,
         gt=0.5,
         le=1,
-        description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100",
     )
     prior_variance: Annotated[float, Of(*RECURSIVE), SQUARED] = Field(
         100.0, gt=0, description="variance of the weights before the first sample; its inverse is the ridge penalty"
     )
     features: Annotated[int | None, Of(*RANDOM), TRIED_FEATURES] = Field(
-        None, ge=1, le=4096, description="how many random Fourier features, 2 or more; 64 if not given"
+        None, ge=1, le=4096, description="number of random Fourier features, 2 or more; 64 if not given"
     )
-    seed: Annotated[int, Of(*RANDOM)] = Field(
-        0, ge=0, le=2**31 - 1, description="the random numbers' seed: another seed gives other random features"
-    )
+    seed: Annotated[int, Of(*RANDOM)] = Field(0, ge=0, le=2**31 - 1, description="seed of the random features")
 
 
 class LinearSpec(Spec):
@@ -125,7 +123,7 @@ def random_features(seed: int, count: int, dim: int, function: str = "gaussian")
     frequencies, phases = np.zeros((count, dim)), np.zeros(count)
 
     def part() -> float:
-        # the middle of one of 2^32 intervals of [0, 1]: so the number is never 0 or 1
+        # the middle of one of 2^32 intervals of [0, 1], so that the number is never 0 or 1
         return (math.floor(draw() * 2.0**32) + 0.5) * 2.0**-32
 
     for row in range(count):
@@ -159,7 +157,7 @@ class LinearModels(Models):
         if kind is FeatureKind.FOURIER:
             self._complain_of_kernel(spec, refuse)
             return
-        # the sum of squares, or phi'P phi, whose inverse must be a normal number
+        # the largest sum of squares, or phi'P phi; its inverse must be a normal number
         largest = 2 * (
             math.log10(self._features(spec)) + math.log10(_reach(spec)) * (2 if kind is FeatureKind.PRODUCTS else 1)
         )
@@ -191,7 +189,8 @@ class LinearModels(Models):
         if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
             refuse("[kernel] sigma", f"is missing; {rule} must have it, the width of the kernel that it approximates")
         kernel_settings.validate(spec, refuse)
-        # from 2^32 intervals, a Cauchy number is at most 2^32 / pi, and a quotient of two normal numbers at most 2^36
+        # with 2^32 intervals, a Cauchy number is at most 2^32 / pi, and a quotient of two normal numbers is at most
+        # 2^36
         tail = {"laplacian": 2.0**31, "matern12": 2.0**36}.get(kernel.function, 1.0)
         if _reach(spec) / spec.length_scale * spec.dim * tail > (1e36 if spec.precision == "float32" else 1e300):
             width = "sigma" if kernel.function == "gaussian" else "1 / gamma"
@@ -201,21 +200,21 @@ class LinearModels(Models):
             )
 
     def _features(self, spec: LinearSpec) -> int:
-        """How many features there are, the constant included."""
+        """The number of features, including the constant."""
         kind, dim = RULES[spec.learning.rule][1], spec.dim
         if kind is FeatureKind.FOURIER:
             return random_count(spec) + 1
         return dim + 1 + (dim * (dim + 1) // 2 if kind is FeatureKind.PRODUCTS else 0)
 
     def _largest(self, spec: LinearSpec) -> float:
-        """A bound of every feature."""
+        """A bound of the magnitude of every feature."""
         reach = _reach(spec)
         return {FeatureKind.INPUTS: reach, FeatureKind.PRODUCTS: max(reach, reach * reach), FeatureKind.FOURIER: 1.0}[
             RULES[spec.learning.rule][1]
         ]
 
     def _weight_limit(self, spec: LinearSpec) -> float:
-        """Limit of the weights: with weights within the limit, no prediction overflows."""
+        """Limit of the weights.  No prediction overflows while the weights stay within it."""
         most = (1e37 if spec.precision == "float32" else 1e300) / self._features(spec) / self._largest(spec)
         return min(2.0**20 * stages.label_unit(spec), 2.0**100, most)
 
@@ -243,7 +242,7 @@ class LinearModels(Models):
             "forgetting": learning.forgetting,
             "start": start,
             "trace_limit": trace_limit,
-            # a further step of forgetting at most doubles the trace; the remaining factor is for rounding
+            # one more step of forgetting at most doubles the trace; the rest of the factor allows for rounding
             "root_limit": 2 * math.sqrt(trace_limit),
             "amplitude": math.sqrt(2 / (features - 1)),
             "frequencies": frequencies,
@@ -254,7 +253,7 @@ class LinearModels(Models):
 
 
 def _centres(spec: LinearSpec) -> bool:
-    """Whether features are computed from the inputs minus those of the first sample."""
+    """Whether features are computed from the inputs minus the first sample's inputs."""
     gain, kind = RULES[spec.learning.rule]
     return gain is Gain.RLS and kind is not FeatureKind.FOURIER
 

@@ -1,4 +1,4 @@
-"""Models on a basis of feature vectors, in a spec: which keys fit together, and the parameters of ``nystrom`` and
+"""Specs of models on a basis of feature vectors: checks of the keys, and the parameters of ``nystrom`` and
 ``nystrom_rls``.
 """
 
@@ -57,7 +57,7 @@ LEAST_ALD_THRESHOLD = {"float32": 1e-3, "float64": 1e-9}
 """Smallest residual of a basis vector against the vectors before it, as a fraction of k(x, x).  A smaller residual
 would be lost in the rounding errors of L (docs/bases-on-device.md)."""
 DEFAULT_ALD_THRESHOLD = 1e-3
-"""The same in both precisions, so that a float64 model shows what a float32 model will do."""
+"""The default is the same in both precisions, so that a float64 model behaves like the float32 model."""
 WITHOUT_RESERVOIR = 'does not go with [basis] method = "given", which has no reservoir'
 WITHOUT_BUDGET = 'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
 OF_GIVEN = 'is of [basis] method = "given"; leave it out'
@@ -74,22 +74,22 @@ class NystromLearning(Learning):
     ridge: Annotated[float, TRIED_RIDGE] = Field(
         0.1,
         gt=0,
-        description="weight of the squared coefficients; from 1e-6 (float64: 1e-14) of the largest k(x, x)",
+        description="weight of the penalty on squared coefficients; at least 1e-6 (float64: 1e-14) of the largest k(x, x)",
     )
     forgetting: Annotated[float, Fading(), TRIED_FORGETTING] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
     )
     samples: Annotated[int | None, Counts(f"{WITHOUT_RESERVOIR}: leave samples out", *CHOSEN)] = Field(
         None,
         ge=2,
         le=4096,
-        description="rows of the reservoir: at least `n_max`; with `stream` at least 2 `n_max`, better 3 `n_max`; if not given, 64, and 3 `n_max` where `n_max` is above 32",
+        description="number of rows in the reservoir: at least `n_max`; with `stream` at least 2 `n_max`, better 3 `n_max`. If not given, 64, or 3 `n_max` if `n_max` is above 32",
     )
     seed: Annotated[int, Counts(f"{WITHOUT_RESERVOIR}: leave seed out", *CHOSEN)] = Field(
-        0, ge=0, le=2**31 - 1, description="the random numbers' seed"
+        0, ge=0, le=2**31 - 1, description="seed of the random numbers"
     )
 
 
@@ -101,7 +101,7 @@ class NystromReduction(Section):
         None,
         ge=0,
         lt=1,
-        description="a sample does not become a basis vector if at most this part of it is new; 1e-3 if not given; at least 1e-3 (float64: 1e-9)",
+        description="a sample does not become a basis vector if at most this fraction of it is outside the span of the basis; 1e-3 if not given, at least 1e-3 (float64: 1e-9)",
     )
 
 
@@ -110,29 +110,29 @@ class BasisSection(Section):
 
     method: Literal["given", "stream", "efvs", "sgma"] = Field(
         "stream",
-        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the part of it that the basis does not express; in a full basis it replaces the vector whose loss harms a reservoir of the stream least. `"efvs"`, `"sgma"`: `NAME_select()` chooses them from the reservoir, by the largest gain in relative residual (`efvs`) or in the trace of the residual (`sgma`)',
+        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the fraction of it outside the span of the basis. In a full basis it replaces the vector whose loss increases the residual of a reservoir of samples least. `"efvs"`, `"sgma"`: `NAME_select()` chooses them from the reservoir, by the largest reduction of the relative residual (`efvs`) or of the trace of the residual (`sgma`)',
     )
     candidates: Annotated[int, SELECTED] = Field(
-        59, ge=1, le=4096, description="`efvs`, `sgma`: rows that are compared in each step"
+        59, ge=1, le=4096, description="`efvs`, `sgma`: number of rows that are compared in each step"
     )
     points: Annotated[int, EFVS] = Field(
-        59, ge=1, le=4096, description="`efvs`: rows at which the candidates are compared"
+        59, ge=1, le=4096, description="`efvs`: number of rows at which the candidates are compared"
     )
     tau: Annotated[float, SELECTED] = Field(
         0.0,
         ge=0,
         lt=1,
-        description="`efvs`, `sgma`: choosing ends when the basis leaves this part of the reservoir unexpressed, on average",
+        description="`efvs`, `sgma`: choosing ends when, on average, at most this fraction of a reservoir row is outside the span of the basis",
     )
     horizon: Annotated[int, RESERVOIR] = Field(
         0,
         ge=0,
         le=2**22,
-        description="how many samples the reservoir reaches back, `samples` or more; 0: it holds each of the last 4,194,304 samples with the same probability",
+        description="how many samples the reservoir reaches back, at least `samples`; 0: it holds each of the last 4,194,304 samples with the same probability",
     )
     cache: Annotated[bool, STREAM] = Field(
         True,
-        description="`stream`: whether the reservoir keeps its rows' coordinates, `samples` · `n_max` numbers; without them replacing a vector takes more time",
+        description="`stream`: whether the reservoir keeps its rows' coordinates, `samples` · `n_max` numbers; without them, replacing a vector takes more time",
     )
 
 
@@ -144,20 +144,20 @@ class Tables(VectorsSection):
         strict=False,
         description="a row for each coordinate, with a number for each function; if not given, `NAME_predict` writes the coordinates",
     )
-    bias: Numbers | None = Field(None, strict=False, description="the constant that is added to each function")
+    bias: Numbers | None = Field(None, strict=False, description="the constant added to each function")
     noise: float = Field(
         0.0,
         ge=0,
         le=1e6,
-        description="added to the diagonal of the vectors' kernel matrix; of a Gaussian process: the noise's variance over the function's",
+        description="added to the diagonal of the vectors' kernel matrix; in a Gaussian process, the noise's variance divided by the function's",
     )
     prior_variance: float | None = Field(
         None,
         gt=0,
-        description="variance of the function's value where k(x, x) = 1, before anything is known: of a Gaussian process. If given, `NAME_variance` writes the variance of a label",
+        description="Gaussian process: prior variance of the function where k(x, x) = 1. If given, `NAME_variance` writes the variance of a label",
     )
     label_variance: float = Field(
-        0.0, ge=0, description="what `NAME_variance` adds: the variance of labels around the function"
+        0.0, ge=0, description="variance of labels around the function, which `NAME_variance` adds"
     )
 
 
@@ -182,7 +182,7 @@ class NystromRlsSpec(stages.StagedSpec):
 
 
 class _NystromModels(Models):
-    """What both families share."""
+    """Shared by the families of trained and of learning Nystrom models."""
 
     def _complain_of_vectors(self, spec: Spec, refuse: Refuse) -> None:
         need_vectors(spec, refuse, BASIS_LIMIT)
@@ -204,15 +204,15 @@ class _NystromModels(Models):
         factor_rows, dependent = np.zeros(size * (size + 1) // 2), -1
         if method is Method.GIVEN:
             factor_rows, dependent = factor_of(spec)
-        if dependent >= 0:  # possible with a custom kernel: it was not known when the tables were checked
+        if dependent >= 0:  # possible with a custom kernel, which was not known when the tables were checked
             raise UserError(f"[expansion] vectors {_dependence(spec, dependent)}")
         most, faded = 1e37 if narrow else 1e305, learning.forgetting**size
         root_ridge, first = math.sqrt(learning.ridge), learning.seed
         return kernel_settings.parameters(spec) | {
             "method": method,
             "single": spec.outputs == 1,
-            "separates": False,  # functions learn 1 and -1
-            "scales": True,  # it works on a copy of the input
+            "separates": False,  # the functions learn labels of 1 and -1
+            "scales": True,  # the rule scales its copy of the input
             "bounded": label.low is not None or label.high is not None,
             "varies": tables.prior_variance is not None,
             "weighs": tables.weights is not None,
@@ -251,7 +251,7 @@ class _NystromModels(Models):
         }
 
     def _rehearsed(self, spec: Spec, method: Method, basis: BasisSection, samples: int) -> int:
-        """Number of the self-test's samples: enough to fill the reservoir, from which the basis is chosen."""
+        """Number of samples of the self-test, enough to fill the reservoir from which the basis is chosen."""
         if method is Method.GIVEN:
             return 16
         if method is Method.STREAM:
@@ -259,7 +259,7 @@ class _NystromModels(Models):
         size = spec.capacities["N_MAX"]
 
         def touched(m: int) -> float:
-            """Numbers touched by the choice of the basis, and by learning the rows before and after it."""
+            """How many numbers are touched when the basis is chosen, and when rows are learned before and after that."""
             vectors, compared = min(size, m), min(basis.candidates, m)
             points = m if method is Method.SGMA else min(basis.points, m)
             return vectors * compared * points * (vectors / 2 + spec.dim) + 2 * m * vectors**2
@@ -275,26 +275,27 @@ def _dependence(spec: Spec, row: int) -> str:
 
 
 def samples_of(spec: Any) -> int:
-    """Rows of the reservoir."""
+    """Number of rows in the reservoir."""
     n_max = spec.reduction.n_max
     return int(spec.learning.samples or (64 if n_max <= 32 else min(4096, 3 * n_max)))
 
 
 def ald_threshold_of(spec: Spec) -> float:
-    """A sample is a candidate for the basis only if its residual, as a fraction of k(x, x), is above this threshold."""
+    """Return the smallest residual, as a fraction of k(x, x), with which a sample is a candidate for the basis."""
     given = spec.reduction.ald_threshold if isinstance(spec, NystromRlsSpec) else None
     return given if given is not None else DEFAULT_ALD_THRESHOLD
 
 
 def tables_of(spec: Spec) -> Tables:
-    """All tables that a model of this kind may have in flash; those that the spec lacks have their defaults."""
+    """Return all tables that a model of this kind may have in flash, with defaults for those that the spec lacks."""
     given = spec.expansion
     vectors = given.vectors if given is not None else ()
     return given if isinstance(given, Tables) else Tables.model_construct(vectors=vectors)
 
 
 def factor_of(spec: Spec) -> tuple[np.ndarray, int]:
-    """(L, dependent): the Cholesky factor L of the expansion vectors, as the device has them, in float64.
+    """Return (L, dependent), with the Cholesky factor L of the expansion vectors as they are stored on the device, in
+    float64.
 
     L is packed by rows; its diagonal holds the reciprocals of the diagonal elements.  dependent: the first vector that
     depends linearly on the vectors before it; -1 if there is none.
@@ -348,7 +349,7 @@ class NystromModels(_NystromModels):
             )
 
     def _complain_of_variance(self, spec: NystromSpec, tables: Tables, value: float, refuse: Refuse) -> None:
-        """value: the largest k(x, x)."""
+        """Refuse tables with which a variance would overflow.  value: the largest k(x, x)."""
         prior, label = tables.prior_variance, tables.label_variance
         if prior is None:
             if label:
@@ -373,7 +374,7 @@ class NystromModels(_NystromModels):
 
 
 class NystromLearners(_NystromModels):
-    """Recursive least squares on the coordinates of a basis that is given, or chosen on the device."""
+    """Recursive least squares on the coordinates of a basis, which is given or is chosen on the device."""
 
     rules: Mapping[str, str] = {"nystrom-rls": "kernel"}
     programs: Mapping[LabelKind, Program] = NYSTROM_RLS

@@ -1,4 +1,4 @@
-"""Kernel models in a spec: rules, techniques, which keys fit together, and the parameters of the kernels."""
+"""Specs of kernel models: their rules and techniques, checks of the keys, and the parameters of the kernels."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from pykernel.spec.sections import (
 )
 
 NOISE_LEAST = {"float32": 1e-4, "float64": 1e-10}
-"""Smallest noise, as a fraction of the function's variance: a smaller one is lost in the variance's rounding errors."""
+"""Smallest noise, as a fraction of the function's variance.  Smaller noise would be lost in the variance's rounding errors."""
 
 LEAST_RIDGE = {"sw-krls": 1e-3, "fb-krls": 1e-2}
-"""Smallest ridge in float32, for rules that keep no covariance.  Rounding errors of their multipliers are 1 / ridge times as large as those
-of labels; in fb-krls they add up for as long as a vector stays."""
+"""Smallest ridge in float32, for rules that keep no covariance.  The rounding errors of their multipliers are 1 / ridge times those of the
+labels.  In fb-krls, these errors accumulate for as long as a vector is stored."""
 
 LEAST_RELABELLED = 1e-3
 """Smallest ridge with stages that change the labels.
 
-Mean squared error on a sinc: 2e-5 with this ridge, 1e5 with 1e-7.
+The mean squared error on a sinc was 2e-5 with this ridge, and 1e5 with a ridge of 1e-7.
 """
 
 RULES: dict[str, Mapping[LabelKind, Program]] = {
@@ -60,7 +60,8 @@ FAILS = {
     ("afmklms", "fklms"): 4.38e17,
     ("afmklms", "bounded"): 1.59e-01,
 }
-"""(technique, projection) -> largest mean squared error that was measured; docs/data/pairs.csv, by benchmarks/host/pairs.py."""
+"""(technique, projection) that fails -> the largest mean squared error in docs/data/pairs.csv, measured by
+benchmarks/host/pairs.py."""
 
 
 class KernelSpec(stages.StagedSpec):
@@ -84,7 +85,7 @@ class KernelSpec(stages.StagedSpec):
 
 
 KEPT = ("factor", "inverse", "squared", "complex", "neighbours", "overlap", "ages")
-"""What may be kept for the stored vectors in addition to the vectors themselves."""
+"""Names of what may be stored in addition to the vectors themselves."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Choices:
     def of(cls, spec: KernelSpec) -> Choices:
         reduction, rule = spec.reduction, spec.learning.rule
         technique, named = TECHNIQUES[reduction.technique], reduction.projection
-        if rule in GROWING:  # nothing is ever removed
+        if rule in GROWING:  # no vector is ever removed
             technique, named = NT, "none"
         if rule == "sw-krls":
             technique, named = AT, "klms"
@@ -113,7 +114,7 @@ class Choices:
         if reduction.tie != "smaller" or reduction.truncate_age is not None:
             keeps.add("ages")
         if reduction.candidates == "newest" and reduction.lambda_max is None:
-            keeps.discard("overlap")  # nothing is ever removed, so the sums are not needed
+            keeps.discard("overlap")  # no stored vector is ever removed, so the sums are not needed
         return cls(
             rule=rule,
             technique=technique,
@@ -136,7 +137,7 @@ class Choices:
 
 
 def projection_of(spec: KernelSpec) -> str:
-    """The name of the projection that a spec uses."""
+    """Return the name of the projection that a spec uses."""
     return Choices.of(spec).projection.name
 
 
@@ -239,7 +240,7 @@ class KernelModels:
                 )
             if learning.noise != "auto" and learning.noise < least:
                 refuse("[learning] noise", f"is {learning.noise:g}; it must be {least:g} or more for {spec.precision}")
-            # the variance is limit^2 k(x, x)
+            # a prediction's variance reaches limit^2 k(x, x)
             most /= max(1.0, math.sqrt(_most(spec)))
             if limit > most:
                 refuse(
@@ -250,7 +251,8 @@ class KernelModels:
     def _complain_of_ridge(self, spec: KernelSpec, refuse: Refuse) -> None:
         rule, narrow = spec.learning.rule, spec.precision == "float32"
         if rule in LEAST_RIDGE:
-            # their multipliers are P times the labels, so only the ridge limits the growth of rounding errors
+            # these rules compute multipliers as P times the labels, so only the ridge limits the growth of rounding
+            # errors
             least = LEAST_RIDGE[rule] if narrow else 1e-7 if Choices.of(spec).stores_all else 0.0
             if ridge_of(spec) < least:
                 refuse(
@@ -350,7 +352,7 @@ class KernelModels:
         function = spec.kernel.function
         sigma, limit, alpha_limit = spec.length_scale, stages.label_unit(spec), self._alpha_limit(spec)
         ald_threshold, mu = _ald_threshold(spec), reduction.penalty * (reduction.n_max + 1) / reduction.n_max
-        # the largest noise that may be estimated
+        # the upper limit of an estimated noise
         noise = stages.NOISE["noise_high"] if learning.noise == "auto" else learning.noise
         forgetting = learning.forgetting if choices.rule == "krls-t" else 1.0
         most = alpha_limit * reduction.n_max * math.sqrt(_most(spec))
@@ -423,14 +425,14 @@ class KernelModels:
         }
 
     def _alpha_limit(self, spec: KernelSpec) -> float:
-        """Limit of the multipliers, whose size is about f / sqrt(k(x, x)): no sum of multipliers overflows."""
+        """Limit of the multipliers, so that no sum of multipliers overflows.  Their size is about f / sqrt(k(x, x))."""
         norm = math.sqrt(_most(spec))
         widest = (1e36 if spec.precision == "float32" else 1e300) / spec.reduction.n_max / max(1.0, norm)
         return min(2.0**20 * stages.label_unit(spec) * max(1.0, 1 / norm), 2.0**100, widest)
 
 
 def ridge_of(spec: KernelSpec) -> float:
-    """What is added to the Gram matrix's diagonal."""
+    """Return what is added to the Gram matrix's diagonal."""
     if spec.reduction.ridge is not None:
         return spec.reduction.ridge
     return 0.1 if spec.learning.rule in ("fb-krls", "sw-krls") else 1e-3
@@ -441,30 +443,28 @@ def _ald_threshold(spec: KernelSpec) -> float:
 
 
 def _ald_distance(spec: KernelSpec, choices: Choices) -> float:
-    """Up to this distance, as the model measures it, a sample is not stored."""
+    """Return the distance, as the model measures it, up to which a sample is not stored."""
     assert spec.kernel is not None
     function, sigma, ald_threshold = spec.kernel.function, spec.length_scale, _ald_threshold(spec)
     if choices.rule == "qklms":
         return _quantum(spec)
-    if choices.rule == "knlms":  # where |k| is the coherence
+    if choices.rule == "knlms":  # the distance at which |k| is the coherence
         coherence = spec.learning.coherence
         return -2 * math.log(coherence) * sigma * sigma if function == "gaussian" else 1 - coherence
     if not choices.keeps.isdisjoint({"factor", "complex"}):
-        return 0.0  # exact repeats
+        return 0.0  # only exact repeats are not stored
     if function == "gaussian":  # 1 - k^2 <= ald_threshold, k = exp(-d / (2 sigma^2))
         return -math.log1p(-ald_threshold) * sigma * sigma
     return _beyond(ald_threshold)
 
 
 def _beyond(part: float) -> float:
-    """1 - |k| for a given 1 - k^2 = ``part``."""
+    """Return 1 - |k| for 1 - k^2 = ``part``."""
     return part / (1 + math.sqrt(1 - part))
 
 
 def _quantum(spec: KernelSpec) -> float:
-    """The quantisation threshold: up to this distance, as the model measures it, a sample is merged with the nearest
-    vector.
-    """
+    """Return the distance, as the model measures it, up to which a sample is merged with the nearest vector."""
     assert spec.kernel is not None
     units, function = spec.learning.quantisation, spec.kernel.function
     if function == "gaussian":
@@ -507,4 +507,4 @@ KERNEL_MODELS: tuple[Family, ...] = tuple(
     KernelModels(*rules)
     for rules in (("klms",), ("qklms",), ("krls-t",), ("fb-krls", "sw-krls"), ("ald-krls",), ("knlms",))
 )
-"""A family for each program."""
+"""A family for each of the kernel models' programs."""

@@ -25,12 +25,12 @@ RECURSIVE = ("krls-t", "fb-krls", "sw-krls", "ald-krls")
 GROWING = ("ald-krls", "knlms")
 """Rules that never remove a vector."""
 SELECTING = (*GRADIENT, "krls-t", "fb-krls")
-"""Rules that let a technique choose which vector is removed when the budget is full."""
+"""Rules that let a technique choose which vector to remove when the budget is full."""
 
 PENALISED = tuple(
     name for name, each in (TECHNIQUES | PROJECTIONS).items() if not {"squared", "complex"}.isdisjoint(each.keeps)
 )
-"""Techniques and projections with a penalty on the multipliers that stay."""
+"""Techniques and projections with a penalty on the remaining multipliers."""
 
 TIES = {"smaller": Tie.SMALLER, "newest": Tie.NEWEST, "oldest": Tie.OLDEST}
 
@@ -54,7 +54,7 @@ class KernelLearning(Learning):
         0.5,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one sample corrects; `fb-krls`: only samples too near to be stored. int16, and with `relabel`: at most 1",
+        description="learning rate: the part of an error that one sample corrects; `fb-krls`: only for samples too near to be stored. At most 1 in int16, and with `relabel`",
     )
     rho: Annotated[float, Of(*GRADIENT)] = Field(
         0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho"
@@ -62,39 +62,39 @@ class KernelLearning(Learning):
     step_limit: Annotated[float | None, Of(*GRADIENT)] = Field(
         None,
         gt=0,
-        description="one sample changes f(x) at its own place by at most this: a limit against outliers and poisoning",
+        description="largest change of f at a sample x when it is learned: a limit against outliers and poisoning",
     )
     quantisation: Annotated[float, Of("qklms"), Tried((0.15, 0.5), 3, 0.01, 2.0)] = Field(
         0.3,
         gt=0,
         le=2,
-        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian` and Matérn kernels in units of 1 / gamma; with others the sine of the angle between the two",
+        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian` and Matérn kernels, in units of 1 / gamma; with other kernels, the sine of the angle between the two",
     )
     coherence: Annotated[float, Of("knlms"), Tried((0.4, 0.8), 2, 0.01, 0.99)] = Field(
         0.5,
         gt=0,
         lt=1,
-        description="a sample is stored only if |k| / √(k(v, v) k(x, x)) is at most this for every vector: μ₀",
+        description="μ₀: a sample x is stored only if |k(v, x)| / √(k(v, v) k(x, x)) is at most this for every vector v",
     )
     epsilon: Annotated[float, Of("knlms")] = Field(
         0.03,
         ge=1e-4,
         le=1,
-        description="what is added to the squared length of the kernel values that a step is divided by",
+        description="added to the squared norm of the kernel values, by which a step is divided",
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
-        description="whether every sample moves the labels of the vectors near it, so that the model follows a changing world; else only samples too near to be stored do. It needs a ridge of 1e-3 or more, in float32 1e-2 as without it",
+        description="whether every sample changes the labels of the vectors near it, so that the model follows a process that changes; otherwise only samples too near to be stored do. Needs a ridge of at least 1e-3, in float32 1e-2 as without it",
     )
     forgetting: Annotated[float, Of("krls-t"), TRIED_FORGETTING] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.9999",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.9999",
     )
     noise: Annotated[Noise | Literal["auto"], Of("krls-t"), Tried((0.01, 0.3), 30, 1e-5, 100)] = Field(
         0.01,
-        description="variance of the labels' noise, in parts of the function's variance, where k(x, x) = 1; at least 1e-4 (float64: 1e-10). `\"auto\"`: estimated by what the model has left of the latest labels",
+        description="variance of the labels' noise, relative to the function's variance where k(x, x) = 1; at least 1e-4 (float64: 1e-10). `\"auto\"`: estimated from the latest residuals",
     )
 
 
@@ -108,7 +108,7 @@ class Reduction(Section):
     )
     projection: Annotated[ProjectionName | None, Of(*SELECTING)] = Field(
         None,
-        description="how the multipliers of the other vectors make up for the removed one. "
+        description="how the multipliers of the other vectors compensate for the removed one. "
         + "; ".join(f"{name}: {projection.says}" for name, projection in PROJECTIONS.items()),
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
@@ -116,13 +116,13 @@ class Reduction(Section):
         None,
         ge=0,
         le=1,
-        description="techniques and rules with a Gram matrix: this part of its diagonal is added to its diagonal; at most 1, in float32 at least 1e-4, with `sw-krls` 1e-3, with `fb-krls` 1e-2",
+        description="techniques and rules with a Gram matrix: this fraction of its diagonal is added to the diagonal; at most 1, in float32 at least 1e-4, with `sw-krls` 1e-3, with `fb-krls` 1e-2",
     )
     ald_threshold: Annotated[float | None, Of(*SELECTING, "ald-krls")] = Field(
         None,
         ge=0,
         lt=1,
-        description="a sample is not stored, but absorbed, if at most this part of it is new; 2 ridge if not given",
+        description="a sample is absorbed, not stored, if at most this fraction of it is outside the span of the vectors; 2 ridge if not given",
     )
     penalty: Annotated[
         float,
@@ -140,7 +140,7 @@ class Reduction(Section):
     )
     when: Annotated[Literal["after", "before"], Of(*GRADIENT)] = Field(
         "after",
-        description='`"after"`: the sample competes with the stored vectors. `"before"`: a full model first removes a vector, then predicts and learns the sample. `klms`, `qklms`; without `lambda_max` and truncation',
+        description='`"after"`: the sample competes with the stored vectors. `"before"`: a full model first removes a vector, then predicts and learns the sample; not with `lambda_max` or truncation',
     )
     candidates: Annotated[Literal["all", "newest"], Of(*SELECTING)] = Field(
         "all", description='which vectors may be removed: `"all"`, or only the `"newest"`, which is the sample itself'
@@ -149,13 +149,13 @@ class Reduction(Section):
         1.0,
         gt=0.5,
         le=1,
-        description="each sample multiplies a vector's claim to stay by this; a sample near the vector renews the claim. For a world that changes: 0.999",
+        description="each sample multiplies a vector's score by this; a sample near the vector restores the score. For inputs that move: 0.999",
     )
     lambda_max: Annotated[float | None, Of(*SELECTING)] = Field(
         None,
         ge=1e-30,
         le=1e30,
-        description="a vector is removed as soon as its score is at most this, even if the budget is not full. At the ceiling `n_max` the lowest score goes, whatever it is",
+        description="a vector is removed as soon as its score is at most this, even if the budget is not full. At `n_max` vectors, the one with the lowest score is removed, whatever the score",
     )
     removals: Annotated[
         int,
@@ -168,7 +168,7 @@ class Reduction(Section):
         1,
         ge=1,
         le=16,
-        description="with `lambda_max` or truncation: one update removes at most this many vectors, beside the one that the sample replaces. This bounds the time of an update",
+        description="with `lambda_max` or truncation: one update removes at most this many vectors, in addition to the one that the sample replaces. This bounds the time of an update",
     )
     truncate_below: Annotated[float | None, Of(*GRADIENT)] = Field(
         None,
@@ -180,7 +180,7 @@ class Reduction(Section):
         None,
         ge=1,
         le=10**9,
-        description="expansion vectors this many samples old are dropped; a sample near a vector sets the vector's age back to 0",
+        description="expansion vectors this many samples old are dropped; a sample near a vector resets the vector's age to 0",
     )
     tie: Annotated[TieName, Of(*SELECTING)] = Field(
         "smaller",

@@ -1,4 +1,4 @@
-"""Sparse spectra with learned frequencies in a spec: rules, which keys go together, and the parameters of the kernels."""
+"""Specs of sparse spectra with learned frequencies: their rules, checks of the keys, and the parameters of the kernels."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ SOFTMAX = "spectrum-softmax"
 RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Update.NLMS}
 FORM = "sparse-spectrum"
 FREQUENCY_VARIANCE = 0.8
-"""Variance of an angular frequency before the first sample, in units of 1 / sigma^2; that of a weight is 1.  Tuned, like the other
-constants, in docs/records.md, spectrum-front."""
+"""Prior variance of an angular frequency, in units of 1 / sigma^2.  The prior variance of a weight is 1.  This constant and the
+others were tuned in docs/records.md, spectrum-front."""
 EVEN_LENGTH, EVEN_LENGTHS = 0.7, (0.3, 1.2)
-"""Magnitudes of the elements of frequencies that are not random: with one sign flipped, and (smallest, largest) without."""
+"""Magnitudes of the elements of frequencies that are not random: the magnitude for frequencies with one sign flipped, and
+(smallest, largest) for the others."""
 SLOWER = 30.0
 """Weights return to zero this many times more slowly than their variances return to the prior.  Without this decay, weights that
 samples rarely determine would drift further and further."""
 HORIZON = 2000
-"""Number of latest labels that an output's unit describes."""
+"""An output's unit is estimated from about this number of latest labels."""
 REACH_MOST = 1e9
 """Largest |x| in units of sigma, so that nothing overflows."""
 REHEARSED = 96
@@ -46,13 +47,13 @@ class WavesLearning(Learning):
         None,
         ge=1,
         le=256,
-        description="how many frequencies; each has a cosine and a sine. 4 for spectrum-ekf, 8 for spectrum-nlms and 16 for spectrum-softmax if not given",
+        description="number of frequencies, each with a cosine and a sine. 4 for spectrum-ekf, 8 for spectrum-nlms and 16 for spectrum-softmax if not given",
     )
     seed: int = Field(
         0,
         ge=0,
         le=2**31 - 1,
-        description="the random numbers' seed: another seed gives other frequencies at the start. With `spectrum-ekf`, 0 draws none: no input has a place of its own, so the order of the columns does not count",
+        description="seed of the random initial frequencies. With `spectrum-ekf`, 0 gives fixed ones that treat all inputs alike, so the order of the columns hardly matters",
     )
 
 
@@ -63,26 +64,26 @@ class SpectrumLearning(WavesLearning):
         None,
         ge=1,
         le=64,
-        description="how many frequencies share a covariance, a divisor of features: more learn better and take more, (block (dim + 2))^2 / 2 numbers a block. The largest divisor up to 4 if not given",
+        description="number of frequencies that share a covariance, a divisor of features: more learn better but take more memory, (block (dim + 2))^2 / 2 numbers for each block. The largest divisor up to 4 if not given",
     )
     noise: Annotated[NoiseKey, Of("spectrum-ekf", "spectrum-nlms"), Tried((), 10, 1e-3, 30)] = Field(
         "auto",
-        description="variance of the labels' noise, in parts of the function's variance; from 1e-3 to 1e3. `\"auto\"`: estimated by what the model has left of the latest labels",
+        description="variance of the labels' noise, relative to the function's variance; from 1e-3 to 1e3. `\"auto\"`: estimated from the latest residuals",
     )
     forgetting: Annotated[float, Of("spectrum-ekf"), Tried((300, 1000), 3, 0.98, 0.9998, "memory")] = Field(
         0.998,
         ge=0.5,
         le=0.9999,
-        description="how much of what is known of weights and frequencies each sample leaves: about the last 1 / (1 - forgetting) samples count",
+        description="forgetting factor of weights and frequencies: about the last 1 / (1 - forgetting) samples count",
     )
     eta: Annotated[float, Of("spectrum-nlms", SOFTMAX), Rate(), TRIED_ETA] = Field(
         0.6,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one sample corrects; with spectrum-softmax that part of p − 1ᵧ is taken off the functions",
+        description="learning rate: the part of an error that one sample corrects; with spectrum-softmax, this part of p − 1ᵧ is subtracted from the functions",
     )
     frequency_eta: Annotated[float, Of(SOFTMAX), Tried((), 3, 0.01, 1.9)] = Field(
-        0.5, gt=0, lt=2, description="learning rate of the frequencies: `eta` is that of the weights"
+        0.5, gt=0, lt=2, description="learning rate of the frequencies; `eta` is that of the weights"
     )
 
 
@@ -112,12 +113,12 @@ def complain_of_spectrum(spec: Any, refuse: Refuse) -> None:
 
 
 def count_of(spec: Any) -> int:
-    """How many frequencies there are."""
+    """Return the number of frequencies."""
     return spec.learning.features or FEATURES[spec.learning.rule]
 
 
 def block_of(spec: Any) -> int:
-    """How many frequencies share a covariance; 1 where there is none."""
+    """Return how many frequencies share a covariance matrix, or 1 if there is no matrix."""
     count = count_of(spec)
     if RULES[spec.learning.rule] is not Update.EKF:
         return 1
@@ -128,9 +129,9 @@ def block_of(spec: Any) -> int:
 def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
     """Angular frequencies of a Gaussian kernel of width 1, (count, dim), read-only.
 
-    The directions of each group of ``dim`` are orthogonal, and lengths are those of normal vectors (F. X. Yu et al.,
+    Each group of ``dim`` frequencies has orthogonal directions, and lengths distributed as those of normal vectors (F. X. Yu et al.,
     Orthogonal Random Features, 2016), so that few frequencies cover all directions.  A seed always gives the same numbers, rounded to
-    multiples of 2^-16; with a larger count, the first stay the same.
+    multiples of 2^-16.  With a larger count, the first frequencies stay the same.
     """
     drawn = random_features(seed, 2 * count, dim)[0]
     made, directions = np.zeros((count, dim)), list[list[float]]()
@@ -152,9 +153,10 @@ def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
 def even_features(count: int, dim: int) -> np.ndarray:
     """Angular frequencies of a kernel of width 1 that treat all inputs alike, (count, dim).
 
-    With a random start, the order of the columns decides which of them are learned together.  Here the order changes only rounding
-    errors: frequencies point along (1, ..., 1) and differ in length.  With three to ``count`` inputs, there is also one frequency for
-    each input with that input's sign flipped, all of one length.  A Kalman filter turns them apart; gradient steps take too long.
+    With a random start, results depend on the order of the columns.  With this start, the order changes only rounding errors: the
+    frequencies point along (1, ..., 1) and differ in length.  With three to ``count`` inputs, there is also one frequency for each
+    input, with that input's sign flipped; these frequencies all have the same length.  Only a Kalman filter gives the frequencies
+    different directions soon enough; gradient steps take too long.
     """
     turned = dim if 3 <= dim <= count else 0
     lengths = np.linspace(*EVEN_LENGTHS, count - turned) if count - turned > 1 else np.full(count - turned, EVEN_LENGTH)
@@ -207,14 +209,14 @@ class SpectrumModels:
     def _answer_limit(self, spec: SpectrumSpec) -> float:
         """A bound of |f(x)|."""
         if spec.learning.rule == SOFTMAX:
-            # |f| <= the largest weight times the sum of |h|
+            # |f| is at most the largest weight times the sum of |h|
             parts = 1 + 2 * count_of(spec) + _linear_share(spec) * float(kernel_settings.reach(spec).sum())
             return float(WEIGHT_MOST.value(spec.real)) * parts
         unit, weight = (float(most.value(spec.real)) for most in (UNIT_MOST, WEIGHT_MOST))
         return spec.label_max_abs * unit / PARTS * 2 * weight * count_of(spec)
 
     def _block(self, spec: SpectrumSpec) -> int:
-        """How many numbers a block has; without a matrix, a cosine and a sine."""
+        """The number of elements in a block.  Without a matrix, a block is a cosine and a sine."""
         return block_of(spec) * (spec.dim + 2) if RULES[spec.learning.rule] is Update.EKF else 2
 
     def capacities(self, spec: SpectrumSpec) -> dict[str, int]:
@@ -232,7 +234,7 @@ class SpectrumModels:
     def parameters(self, spec: SpectrumSpec) -> dict[str, Any]:
         learning, count, outputs, width = spec.learning, count_of(spec), spec.outputs, spec.length_scale
         prior = np.tile([1.0, 1.0] + [FREQUENCY_VARIANCE] * spec.dim, block_of(spec))[: self._block(spec)]
-        # an output's share of what a sample forgets
+        # each output forgets its share, so that a whole sample forgets as much as ``forgetting`` says
         forgetting = learning.forgetting ** (1 / outputs)
         auto = learning.noise == "auto"
         return stages.parameters(spec, self._answer_limit(spec)) | {
@@ -244,7 +246,8 @@ class SpectrumModels:
             "renewal": 1 - forgetting,
             "shrink": 1 - (1 - forgetting) / SLOWER if RULES[learning.rule] is Update.EKF else 1.0,
             "noise": 0.0 if auto else learning.noise,
-            # each sample multiplies an element by forgetting and adds at most 2.5; twice that limit, for rounding errors
+            # each sample multiplies an element by forgetting and adds at most 2.5; the limit is doubled for rounding
+            # errors
             "covariance_limit": 5 * float(prior.max()) / (1 - forgetting),
             "eta": learning.eta,
             # frequencies learn dim times as fast as weights
@@ -261,7 +264,7 @@ class SpectrumModels:
 
 
 def _linear_share(spec: SpectrumSpec) -> float:
-    """The factor of inputs in the linear part: if sigma is the typical length of a sample, inputs then have size 1."""
+    """The factor of inputs in the linear part.  If sigma is the typical length of a sample, the inputs then have size 1."""
     return math.sqrt(spec.dim) / spec.length_scale
 
 

@@ -1,5 +1,5 @@
-"""Models on the features of a subspace that follows the stream, in a spec: which keys fit together, and the
-parameters.
+"""Specs of models on the features of a subspace that follows the stream: checks of the keys, and the parameters of the
+kernels.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ BUDGETS = {"exact": Budget.EXACT, "drop": Budget.DROP}
 DEFAULT_STEP = {"parametric": "constant", "nonparametric": "normalised", "hybrid": "normalised", "rls": "constant"}
 DEFAULT_ETA = {"constant": 1.0, "normalised": 0.5, "decreasing": 8.0, "averaged": 8.0}
 DEFAULT_ALD_THRESHOLD = 1e-2
-"""The same in both precisions, so that a float64 model shows what a float32 model will do."""
+"""The default is the same in both precisions, so that a float64 model behaves like the float32 model."""
 LEAST_ALD_THRESHOLD = {"float32": 1e-2, "float64": 1e-9}
 """Smallest residual of a stored vector against the other vectors.  A smaller residual would be lost in the rounding
 errors of T (docs/subspaces-on-device.md)."""
 DEAD = 2.0**-20
 """A column of L is treated as zero if its squared length is at most this number times lambda."""
 GROWTH = {"float32": 2.0**18, "float64": 2.0**44}
-"""tr G is kept below this number times lambda.  Up to this trace, G + lambda I has a Cholesky factor."""
+"""tr G is kept below this number times lambda, so that G + lambda I has a Cholesky factor in spite of rounding errors."""
 CENSOR_STEP = 0.05
 """Largest change of the log odds of the censoring threshold in one sample."""
 
@@ -92,21 +92,21 @@ class SubspaceLearning(Learning):
         None,
         ge=1,
         le=4096,
-        description="number of features, which is the rank of the subspace; 8 or `n_max` if not given, at most 128 and at most `n_max`",
+        description="number of features, which is the rank of the subspace; at most 128 and at most `n_max`. If not given, the smaller of 8 and `n_max`",
     )
     ridge: Annotated[float, OF_HEAD, TRIED_RIDGE] = Field(
         0.1,
         gt=0,
-        description="with a label: weight of the squared coefficients; from 1e-6 (float64: 1e-14) of the largest k(x, x)",
+        description="with a label: weight of the penalty on squared coefficients; at least 1e-6 (float64: 1e-14) of the largest k(x, x)",
     )
     forgetting: Annotated[float, OF_HEAD, RIDGE, Fading(), TRIED_FORGETTING] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="ridge head: each later sample multiplies a sample's weight by this: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
+        description="forgetting factor of the ridge head: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
     )
     eta: Annotated[float, OF_HEAD, LOGISTIC, TRIED_ETA] = Field(
-        0.5, gt=0, lt=2, description="logistic head: its step, in parts of the largest step that is safe"
+        0.5, gt=0, lt=2, description="logistic head: its step, relative to the largest safe step"
     )
 
 
@@ -118,7 +118,7 @@ class SubspaceReduction(Section):
         None,
         ge=0,
         lt=1,
-        description="budget `exact`: a sample is learned without being stored if at most this part of it is new; 1e-2 if not given, at least 1e-2 (float64: 1e-9)",
+        description="budget `exact`: a sample is learned without being stored if at most this fraction of it is outside the span of the vectors; 1e-2 if not given, at least 1e-2 (float64: 1e-9)",
     )
     force: bool = Field(False, description='allow `update = "rls"` with `budget = "drop"`')
 
@@ -128,7 +128,7 @@ class SubspaceSection(Section):
 
     update: Literal["parametric", "nonparametric", "hybrid", "rls"] = Field(
         "parametric",
-        description='how L = Φ A learns. `"parametric"`: stochastic gradient with respect to L (Algorithm 2). `"nonparametric"`: with respect to A (Algorithm 3). `"hybrid"`: the fit with respect to A, the ridge with respect to L. `"rls"`: recursive least squares',
+        description='how L = Φ A is learned. `"parametric"`: stochastic gradient with respect to L (Algorithm 2). `"nonparametric"`: with respect to A (Algorithm 3). `"hybrid"`: the fit with respect to A, the ridge with respect to L. `"rls"`: recursive least squares',
     )
     shrinkage: Annotated[float, Within(float32=(1e-6, 1e6), float64=(1e-12, 1e12))] = Field(
         0.1,
@@ -149,41 +149,41 @@ class SubspaceSection(Section):
         1000,
         ge=0,
         le=2**22,
-        description="how many samples share the ridge, and how far back `averaged` reaches; 0: all samples",
+        description="how many samples share the ridge, and how many `averaged` reaches back; 0: all samples",
     )
     forgetting: Annotated[float, RLS, Fading()] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="`rls`: each later sample multiplies a sample's weight by this; 1, or at most 0.99999",
+        description="`rls`: forgetting factor; 1, or at most 0.99999",
     )
     budget: Literal["exact", "drop"] = Field(
         "exact",
-        description='which vector is removed when the budget is full; it may be the sample. `"exact"`: the one whose removal changes L least, after the others have taken over the part that they express. `"drop"`: the one with the smallest k(x, x) |a|², and nothing is taken over (Algorithm 5); less memory, no N² numbers',
+        description='which vector is removed when the budget is full; it may be the sample. `"exact"`: the one whose removal changes L least, after it is projected onto the others. `"drop"`: the one with the smallest k(x, x) |a|², without a projection (Algorithm 5); less memory, no N² numbers',
     )
     fading: Annotated[float, Fading()] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="β: each later sample multiplies a vector's claim to stay by this; 1, or at most 0.99999. Below 1 the subspace follows changes sooner",
+        description="β: each later sample multiplies a vector's score by this; 1, or at most 0.99999. Below 1, the subspace follows changes sooner",
     )
     insensitivity: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="ε: a sample is not learned if the subspace leaves less than this part of it unexpressed (Algorithm 4)",
+        description="ε: a sample is not learned if less than this fraction of it is outside the subspace (Algorithm 4)",
     )
     censoring: float = Field(
         0.0,
         ge=0,
         le=0.99,
-        description="in place of `insensitivity`: the part of the samples that are not learned once the budget is full; the threshold adapts",
+        description="instead of `insensitivity`: the fraction of the samples that are not learned once the budget is full; the threshold adapts to it",
     )
     head: Annotated[
         Literal["ridge", "logistic"], Counts("needs a label, which [label] must name: leave it out", *LABELLED)
     ] = Field(
         "ridge",
-        description='with a label, the linear model on the features: `"ridge"`: recursive least squares. `"logistic"`: logistic regression by gradients, classes only; then there is `NAME_probability`',
+        description='with a label, the linear model on the features: `"ridge"`: recursive least squares. `"logistic"`: logistic regression by gradients, for classes only, with `NAME_probability`',
     )
 
 
@@ -203,32 +203,32 @@ class OkfebSpec(stages.StagedSpec):
 
 
 def rank_of(spec: Any) -> int:
-    """How many features an ``OkfebSpec`` has."""
+    """Return the number of features of an ``OkfebSpec``."""
     return spec.learning.features or min(DEFAULT_RANK, spec.reduction.n_max)
 
 
 def ald_threshold_of(spec: OkfebSpec) -> float:
-    """A sample is stored only if its residual, as a fraction of k(x, x), is above this threshold."""
+    """Return the smallest residual, as a fraction of k(x, x), with which a sample is stored."""
     return DEFAULT_ALD_THRESHOLD if spec.reduction.ald_threshold is None else spec.reduction.ald_threshold
 
 
 def step_of(spec: OkfebSpec) -> str:
-    """The rule for the step."""
+    """Return the name of the step-size rule."""
     return spec.subspace.step or DEFAULT_STEP[spec.subspace.update]
 
 
 def eta_of(spec: OkfebSpec) -> float:
-    """The step's factor."""
+    """Return the factor of the step size."""
     return spec.subspace.eta if spec.subspace.eta is not None else DEFAULT_ETA[step_of(spec)]
 
 
 def growth(logarithm: float) -> float:
-    """e^logarithm, the same on every machine."""
+    """Return e^logarithm, with the same bits on every machine."""
     return float(Decimal(logarithm).exp())
 
 
 class SubspaceModels(Models):
-    """OKFEB, with a linear model on the features where there is a label."""
+    """OKFEB, with a linear model on its features if there is a label."""
 
     rules: Mapping[str, str] = {"okfeb": "kernel"}
     programs: Mapping[LabelKind, Program] = OKFEB
@@ -265,7 +265,7 @@ class SubspaceModels(Models):
         need_threshold(spec, refuse, ald_threshold_of(spec), LEAST_ALD_THRESHOLD)
 
     def _complain_of_update(self, spec: OkfebSpec, refuse: Refuse, value: float) -> None:
-        """value: the largest k(x, x)."""
+        """Refuse settings with which the update overflows or is lost in rounding.  value: the largest k(x, x)."""
         subspace, step = spec.subspace, step_of(spec)
         if not self._moment_limit(spec, value) * max(1.0, value) <= kernel_settings.largest(spec.precision):
             refuse(
@@ -289,13 +289,13 @@ class SubspaceModels(Models):
     def _complain_of_head(self, spec: OkfebSpec, refuse: Refuse, value: float) -> None:
         need_ridge(spec, refuse, value)
         sums, most = self._sum_limit(spec, value), kernel_settings.largest(spec.precision)
-        # where squares of the sums overflow, no coefficient is small enough
+        # if the squares of the sums overflow, no limit of the coefficients is small enough
         need_coefficients(spec, refuse, math.sqrt(value), sums if sums * sums <= most else math.inf, rank_of(spec) + 1)
 
     def _moment_limit(self, spec: OkfebSpec, value: float) -> float:
         """A limit of the sums of q q' and of |q|^2 + rho.
 
-        At this limit, a single further term would be lost in rounding.
+        At this limit, one more term would be lost in rounding.
         """
         return (2.0**26 if spec.precision == "float32" else 2.0**60) * (
             value / (4 * spec.subspace.shrinkage) + spec.subspace.shrinkage
@@ -345,8 +345,7 @@ class SubspaceModels(Models):
                 "more_censoring": growth(CENSOR_STEP * subspace.censoring),
                 "less_censoring": growth(-CENSOR_STEP * (1 - subspace.censoring)),
                 "square_limit": square_limit,
-                # the largest term that one sample adds to a trace within its limit, and the largest A'KA after many
-                # samples
+                # the largest term that one sample adds to a trace, and the largest A'KA after many samples
                 "element_limit": 16 * square_limit,
                 "factor_limit": 4.04 * math.sqrt(square_limit + shrinkage),
                 "inner_limit": 4.04 * math.sqrt(square_limit * value),
@@ -377,8 +376,8 @@ class SubspaceModels(Models):
         """Parameters that are choices: they decide which branches of the kernels remain."""
         subspace = spec.subspace
         return {
-            "separates": False,  # a head learns 1 and -1
-            "scales": True,  # it works on a copy of the input
+            "separates": False,  # the linear model learns labels of 1 and -1
+            "scales": True,  # the rule scales its copy of the input
             "hears_other": spec.interval is not None,  # the subspace learns before it gets the label
             "update": UPDATES[subspace.update],
             "step": Step.CONSTANT if subspace.update == "rls" else STEPS[step_of(spec)],
