@@ -5,8 +5,7 @@ and docs/proof.md's tables.
     python -m benchmarks.device.proof --finite [--only NAME …] [--timeout S] [-o docs]
 
 Each small program has 4 vectors of 2 inputs, unless its name says more.  "state": every call of the algorithms, from any state that
-``load`` accepts; "snapshot": save, load, store, restore and wipe with any bytes; "wild": the calls with any bytes in the
-model.  Seconds are of the CPU; a call that takes more than --timeout (of the clock) is not proved.  A row is written when it is
+``load`` accepts; "snapshot": save, load, store, restore and wipe with any bytes.  Seconds are of the CPU; a call that takes more than --timeout (of the clock) is not proved.  A row is written when it is
 measured: --only and --level go on where a run ended.
 
 --finite: the level of that name instead, in a table of its own, docs/data/finite.csv.
@@ -23,7 +22,7 @@ from benchmarks.tables import DATA, Rows, load, markdown, merged, publish, save
 from pykernel.spec.model import make_spec
 from pykernel.workflows.prove import Proved, prove
 
-LEVELS = ("state", "snapshot", "wild")
+LEVELS = ("state", "snapshot")
 VECTORS = [[0.5, -0.25], [-1.0, 0.75], [0.25, 0.5], [1.0, 1.0]]
 FROZEN: dict[str, Any] = {
     "input": {"dim": 2, "max_abs": 4.0},
@@ -234,16 +233,7 @@ def table(rows: Rows, programs: Iterable[str]) -> str:
         alarms = f"{row['alarms']}{left}"
         return [alarms, *([f"{row['proved']} of {row['ranges']}"] if level == "state" else []), row["seconds"]]
 
-    heads = (
-        "program",
-        "alarms",
-        "ranges",
-        "CPU s",
-        "snapshots: alarms",
-        "CPU s",
-        "any bytes in the model: alarms",
-        "CPU s",
-    )
+    heads = ("program", "alarms", "ranges", "CPU s", "snapshots: alarms", "CPU s")
     measured = {row["program"] for row in rows}
     return markdown(
         heads,

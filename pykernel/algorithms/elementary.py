@@ -18,7 +18,7 @@ from pykernel.dialect import (
 )
 
 FLOOR_EXPONENT = 60
-"""Kernel values below 2**-60 are zero: next to k(v, v) = 1 they vanish in either precision."""
+"""Kernel values below 2**-60 are replaced by zero: added to k(v, v) = 1, they would be rounded away in either precision."""
 
 EXP_LOWEST = Constant(-41.58883083359671856503)  # -FLOOR_EXPONENT ln 2
 LOG2_E = Constant(1.44269504088896340736)
@@ -181,7 +181,7 @@ def logistic(x: Real) -> Real:
 
 
 WHOLE = Constant(float32=2.0**24, float64=2.0**53)
-"""From here on every floating-point number is an integer."""
+"""All floating-point numbers of at least this magnitude are integers."""
 MANY = Constant(2.0**22)
 ONE_OF_MANY = Constant(2.0**-22)
 # sin(2 pi s) / s and (cos(2 pi t) - 1) / t^2, highest power of s^2 and t^2 first; printed by benchmarks/host/exp_tables.py
@@ -363,7 +363,7 @@ def bounded(x: Real, most: Real) -> Real:
 
 @kernel
 def winner(y: Real[OUTPUTS]) -> Index:
-    """The class whose function is largest.  Two classes share one function: a positive value means the second class."""
+    """The class with the largest function value.  Two classes share one function: a positive value means the second class."""
     best = 0
     if len(y) == 1:
         if y[0] > real(0):
@@ -377,8 +377,8 @@ def winner(y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def softmax(y: Real[OUTPUTS]) -> None:
-    """y_c = e^y_c / sum_k e^y_k, the probability of each class; a single y becomes its logistic function, the probability of
-    the second class.
+    """y_c = e^y_c / sum_k e^y_k, the probability of each class; a single y becomes 1 / (1 + e^-y), the probability of the
+    second class.
 
     y must be finite.  O(classes).
     """
@@ -388,7 +388,7 @@ def softmax(y: Real[OUTPUTS]) -> None:
         top = y[winner(y)]
         total = real(0)
         for o in range(len(y)):
-            # no y[o] is above the top one
+            # top is the largest y[o]
             y[o] = exp_negative(-absolute(top - y[o]))
             total += y[o]
         multiply(y, real(1) / total, len(y))
@@ -396,7 +396,7 @@ def softmax(y: Real[OUTPUTS]) -> None:
 
 @kernel
 def each_class(q: Real[OUTPUTS], p: Real[CLASSES]) -> None:
-    """p: the probability of each class; q: the same, but for two classes only that of the second."""
+    """Write the probability of each class to p, given q, which for two classes has only the probability of the second."""
     if len(q) == 1:
         p[0] = real(1) - q[0]
         p[1] = q[0]
@@ -406,7 +406,7 @@ def each_class(q: Real[OUTPUTS], p: Real[CLASSES]) -> None:
 
 @kernel
 def platt(f: Real[OUTPUTS], slopes: Real[OUTPUTS], offsets: Real[OUTPUTS], p: Real[CLASSES], single: Bool) -> None:
-    """p: the probability of each class (Platt, Probabilities for SV Machines, 1999); they sum to 1."""
+    """Write the probability of each class to p (Platt, Probabilities for SV Machines, 1999).  The probabilities sum to 1."""
     if single:
         p[1] = logistic(slopes[0] * f[0] + offsets[0])
         p[0] = real(1) - p[1]

@@ -1,9 +1,9 @@
 """Kernel expansions that were trained elsewhere and keep learning: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
 
 The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are constants.  Only w is learned.  It is zero
-before the first sample: until then the answers are those of the frozen model (``pykernel.algorithms.frozen``), to the bit.  The
+before the first sample: until then the answers are those of the frozen model (``pykernel.algorithms.frozen``), bit for bit.  The
 features phi are the k(v_i, x) and the constant 1.  Weights are learned as in ``pykernel.algorithms.linear`` by normalised least
-mean squares, or by recursive least squares that forget back to the prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I.
+mean squares, or by recursive least squares that forgets towards its prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I.
 Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
 
     w + P phi e / (1 + phi'P phi),  P <- lambda (P - P phi phi'P / (1 + phi'P phi)) + (1 - lambda) P_0,  P_0 = prior_variance I.
@@ -13,12 +13,13 @@ so positive semidefinite, and P stays at or above (1 - lambda) P_0, far above ro
 direction, and no square root is needed.
 
 Classes can also be learned by their probabilities p = softmax(f).  -log p_y has the gradient (p_c - 1_y) phi, and second
-derivatives of at most about 1/4 (D. Boehning, Multinomial logistic regression algorithm, 1992): with 1/4, Newton's step is that
-of least squares for the error e_c = 4 (1_y - p_c).  Two classes share one function, the log odds of the second; probabilities
-are computed from half of it.  A class that was not trained is never predicted before its first label.
+derivatives of at most about 1/4 (D. Boehning, Multinomial logistic regression algorithm, 1992).  For a second derivative of 1/4,
+Newton's step equals the least-squares step for the error e_c = 4 (1_y - p_c).  Two classes share one function, the log odds of
+the second class; probabilities are computed from half of this function.  A class that was not trained is never predicted before
+its first label.
 
-Where labels are numbers, f_0 is subtracted from them first, so every stage sees the residual of the trained function.  So this
-model has its own ``respond`` instead of the frame's.
+Where labels are numbers, f_0 is subtracted from them first, so every stage sees the residual of the trained function.  This is
+why the model has its own ``respond`` instead of the frame's.
 """
 
 from dataclasses import replace
@@ -79,7 +80,7 @@ class ExpansionConfig(Config):
     continues: bool  # whether f_0 is subtracted from labels
     adds: bool  # whether the label has classes that were not trained
     trained_classes: Index  # number of trained classes
-    products: bool  # whether distances are computed from products
+    products: bool  # whether distances are computed from inner products
     calibrated: bool  # whether functions give probabilities
     vectors: Real[FEATURES - 1, DIM]  # v
     shifts: Real[FEATURES - 1]  # hidden units and Fourier features: numbers that are added to each vector's a'b
@@ -103,7 +104,7 @@ class ExpansionWork(Struct):
 
 
 class Settled(Struct):
-    """What labels have revealed about the weights."""
+    """How far the labels have reduced the uncertainty of the weights."""
 
     # D: the prior covariance minus the current one, its lower triangle row by row
     settled: between(Real[PACKED], "-settled_limit", "settled_limit")
@@ -130,7 +131,7 @@ def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
     As ``frozen.evaluate_by_products``: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.
     """
     square = m.rate * squared_norm(x)
-    # beyond the limit all kernel values are zero; the condition also holds for a sum that overflows
+    # above the limit, all kernel values are zero; the condition is also true for a square that overflowed
     if not (square <= m.square_limit):
         for i in range(len(m.vectors)):
             m.phi[i] = real(0)
@@ -168,14 +169,14 @@ def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
 
 @kernel
 def learned(m: ExpansionModel, o: Index) -> Real:
-    """The rule's own answer from the features: the learned part, plus f_0 unless labels have f_0 subtracted."""
+    """The rule's own answer from the features: the learned part, plus f_0 unless f_0 was subtracted from the labels."""
     total = plus_product(m.weights[o, len(m.vectors)], m.weights[o], m.phi, len(m.vectors))
     return m.trained[o] + total if m.begins and not m.continues else total
 
 
 @kernel
 def weigh(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), or only its learned part if labels have f_0 subtracted.  O(N D + N) for each output."""
+    """y = f(x), or only its learned part if f_0 is subtracted from the labels.  O(N D + N) for each output."""
     make_values(m, x)
     for o in range(len(y)):
         y[o] = learned(m, o)
@@ -183,7 +184,7 @@ def weigh(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def clamp_rest(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
-    """Clip the answers y to the range from low to high; if y lacks f_0, clip the sum with f_0."""
+    """Clip the answers y to the range from low to high; if y does not include f_0, clip f_0 + y to this range."""
     for o in range(len(y)):
         if m.continues:
             y[o] = clipped(m.trained[o] + y[o], m.low, m.high) - m.trained[o]
@@ -214,7 +215,7 @@ def respond(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def take_off(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
-    """Subtract f_0 from the labels.  Returns False: inputs have a given scaling, so there is no warm-up."""
+    """Subtract f_0 from the labels.  Returns False: inputs are scaled by given numbers, so there is no warm-up."""
     if m.continues:
         see(m, x)
         make_values(m, m.x)
@@ -225,7 +226,7 @@ def take_off(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
 
 @kernel
 def gather(m: ExpansionModel, fresh: Bool) -> Real:
-    """g = P phi; returns phi'P phi.  fresh: P is P_0.  O(N^2)."""
+    """Compute g = P phi, and return phi'P phi.  fresh: whether P is P_0.  O(N^2)."""
     for i in range(len(m.phi)):
         m.g[i] = m.prior_variance * m.phi[i]
     if not fresh:
@@ -242,7 +243,7 @@ def gather(m: ExpansionModel, fresh: Bool) -> Real:
 
 @kernel
 def settle(m: ExpansionModel, inverse: Real, fresh: Bool) -> None:
-    """D = lambda (D + inverse g g').  fresh: D was 0.  O(N^2)."""
+    """Update D to lambda (D + inverse g g').  fresh: whether D was 0.  O(N^2)."""
     row = 0
     for i in range(len(m.g)):
         share = inverse * m.g[i]
@@ -256,7 +257,7 @@ def settle(m: ExpansionModel, inverse: Real, fresh: Bool) -> None:
 def learn_by_least_squares(m: ExpansionModel) -> Index:
     """Learn by w + P phi e / (1 + phi'P phi), and update P.  O(N^2)."""
     spread = gather(m, False)
-    # only overwritten memory can hold a P that is not positive semidefinite: reset it
+    # only overwritten memory can lead to a P that is not positive semidefinite: reset P
     fresh = not (spread >= real(0))
     if fresh:
         spread = gather(m, True)
@@ -322,7 +323,7 @@ def keeps(m: ExpansionModel) -> Bool:
 
 @kernel
 def chances(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the probability of each class at x."""
+    """Write the probability of each class at x to p."""
     respond(m, x, m.y)
     platt(m.y, m.calibration_slopes, m.calibration_offsets, p, m.single)
 
@@ -339,13 +340,13 @@ def halve(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def unknown(m: ExpansionModel, o: Index) -> Bool:
-    """Whether a class has had no label yet: the first one moves the weight of the constant."""
+    """Whether a class has had no label yet: its first label moves the weight of the constant."""
     return m.weights[o, len(m.vectors)] == real(0)
 
 
 @kernel
 def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), but below all others for a class that was neither trained nor learned.  O(N D + N) for each output."""
+    """y = f(x), where a class that was neither trained nor learned gets a value below all others.  O(N D + N) for each output."""
     weigh(m, x, y)
     if m.adds:
         for o in range(m.trained_classes, len(y)):
@@ -355,8 +356,8 @@ def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def hold_back(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
-    """y: the joint answer of model and expert.  A class that was neither trained nor learned is never predicted, whatever its
-    weight: it gets at most the probability of a random label, and the others share the rest.  O(classes)."""
+    """Change y, the joint answer of model and expert, so that a class that was neither trained nor learned is never predicted,
+    whatever its weight.  This class gets at most the probability of a random label, and the others share the rest.  O(classes)."""
     least = random_labels(m) * by_chance(len(y))
     known = real(0)
     rest = real(1)
@@ -381,14 +382,14 @@ def hold_back(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def weigh_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y: the values that probabilities are computed from.  O(N D + N) for each output."""
+    """Write to y the values from which probabilities are computed.  O(N D + N) for each output."""
     name_classes(m, x, y)
     halve(m, y)
 
 
 @kernel
 def respond_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x); with a linear expert, the joint answer of both."""
+    """y = f(x), or with a linear expert the joint answer of model and expert."""
     see(m, x)
     name_classes(m, m.x, y)
     if m.votes:
@@ -400,7 +401,7 @@ def respond_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def chances_of_classes(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the calibrated probability of each class at x."""
+    """Write the calibrated probability of each class at x to p."""
     respond_classes(m, x, m.y)
     halve(m, m.y)
     tell(m, m.y)
@@ -409,8 +410,8 @@ def chances_of_classes(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> Non
 
 @kernel
 def errs_wildly(m: ExpansionModel) -> Bool:
-    """Whether another class's function, in m.error, exceeds that of the label by WILD standard deviations of the prior.
-    Learning takes small steps, so only overwritten memory has such weights.  O(N).
+    """Whether the function of another class, in m.error, exceeds that of the label's class by WILD standard deviations of the prior.
+    Learning takes small steps, so only overwritten memory can have this effect.  O(N).
     """
     square = real(0)
     for k in range(len(m.phi)):
@@ -429,7 +430,7 @@ def errs_wildly(m: ExpansionModel) -> Bool:
 
 @kernel
 def learn_classes(m: ExpansionModel, x: Real[DIM]) -> Index:
-    """Learn that x is of the class whose m.y is 1.  Returns DONE or RESTARTED."""
+    """Learn that x belongs to the class whose m.y is 1.  Returns DONE or RESTARTED."""
     weigh_classes(m, x, m.error)
     if m.judges:
         copy(m.error, m.value, len(m.y))

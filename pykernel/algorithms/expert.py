@@ -1,17 +1,18 @@
 """A linear expert in addition to the model: the answer is never much worse than that of recursive least squares.
 
 The expert learns labels from inputs in fixed units: the moving scale of the standardiser would spoil least squares.  If inputs
-are scaled by given numbers, these are its units.  The latest known label may be another input, clipped, in units of the first
-labels' deviation.  If labels come late, it is the one that was known when the sample was asked for.  The covariance P = U D U'
-is kept by its factors (G. J. Bierman, Factorization Methods for Discrete Sequential Estimation, 1977, V.3), so that P is always
-positive semidefinite: U is a unit upper triangle, and D is not negative.  With many inputs, only blocks of P are kept: each
-block learns the label as if the uncertainty of all other blocks were noise.  That takes O(D).
+are scaled by given numbers, the expert uses the same numbers.  The latest known label may be an additional input: it is clipped,
+in units of the standard deviation of the first labels.  If labels come late, this input is the label that was known when the
+model gave its answer.  The covariance P = U D U' is kept as its factors (G. J. Bierman, Factorization Methods for Discrete
+Sequential Estimation, 1977, V.3), so that P is always positive semidefinite: U is a unit upper triangle, and D is not negative.
+With many inputs, only blocks of P are kept: each block learns the label as if the uncertainty of all other blocks were noise.
+An update then takes O(D) for D inputs.
 
 Both the model and the expert are judged by their recent squared errors a and b: the answer is their mean with the weights
 a^-8 and b^-8.  So if one has twice the error of the other, its weight is 1/65,536 of the other's, and two equally good ones are averaged.
 
-If the label is a class, the expert has a function for each class, which should be at least 1 for its inputs and at most -1 for
-others, and probabilities are averaged (``pykernel.algorithms.poll``).
+If the label is a class, the expert has a function for each class, which should be at least 1 for inputs of this class and at
+most -1 for other inputs.  The probabilities of model and expert are averaged (``pykernel.algorithms.poll``).
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -47,24 +48,26 @@ from pykernel.dialect import (
 )
 
 FIXED_AT = 20
-"""The units are fixed after this many samples: means and deviations are then known well enough."""
+"""The units are fixed after this many samples: means and standard deviations are then known well enough."""
 EXPERT_KNOWN = 20
 """The expert is used after this many labels."""
 NUMBERS_HEARD = 1
 CLASSES_HEARD = 10
-"""The same if labels come late and only one in many is compared with an answer.  A wrong class says less than an error."""
+"""If labels come late and are classes, the expert is used after this many labels, because only one label in many is compared with
+an answer.  For numbers, NUMBERS_HEARD is smaller: an error says more about accuracy than a right or wrong class."""
 EXPERT_SETTLED = 40
 """After this many labels, errors are clipped to a multiple of the usual error."""
 EXPERT_FAR = Constant(1000.0)
 """Largest |input| in the expert's units."""
 EXPERT_VARIANCE = Constant(1000.0)
 """D before the first label, and its upper limit.  Without the limit, forgetting would make D of a constant input so large that
-its rounding errors move the weights of the others.
+rounding errors of this D move the weights of the other inputs.
 """
 LAST_PART = Constant(0.01)
-"""Factor of the latest label as an input: it may hardly move for long, and little may be learned from that."""
+"""Factor of the latest label when it is used as an input.  The factor is small because the label may hardly move for a long time,
+and the expert must not learn much from such an input."""
 PIVOT_MOST = Constant(1e6)
-"""Largest D of a state from an earlier version: learning leaves at most EXPERT_VARIANCE."""
+"""Largest D that is accepted in a state from an earlier version.  Learning keeps D at or below EXPERT_VARIANCE."""
 PIVOT_LEAST = Constant(1e-12)
 FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
@@ -75,12 +78,12 @@ EXPERT_LIMIT = Constant(1024.0)
 """Largest weight of the expert, in units of the label's limit."""
 SHARP_LEAST = Constant(0.1)
 SHARP_MOST = Constant(30.0)
-"""Smallest and largest factor of a function before it becomes a probability."""
+"""Smallest and largest sharpness: the factor of the functions before the softmax that makes them probabilities."""
 RANDOM_LEAST = Constant(1e-4)
 RANDOM_MOST = Constant(0.9)
-"""Smallest and largest fraction of labels taken as random.  With a larger one, a model that improves would have no effect."""
+"""Smallest and largest fraction of labels that is treated as random.  With a larger fraction, a model that improves would have no effect."""
 WRONG_MOST = Constant(4.0)
-"""Above every class error, which is at most 3, with room for rounding."""
+"""Limit above every class error, with room for rounding: a class error is at most 3."""
 
 
 class Expert(Struct):
@@ -99,16 +102,16 @@ class Expert(Struct):
     factor: between(
         Real[EXPERT * (EXPERT - 1) // 2], -FACTOR_MOST, FACTOR_MOST, after="compared"
     )  # U above its diagonal, column by column
-    # the same within blocks of inputs, block by block
+    # U within blocks of inputs, block by block
     block_factor: between(Real[EXPERT * 4 + 24], -FACTOR_MOST, FACTOR_MOST, after="compared")
     model_power: between(
         Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
     )  # running mean of the model's squared errors
-    expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # the same for the expert
+    expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # running mean of the expert's squared errors
     expert_shock: between(
         Real, 0, LOUD, after="compared"
     )  # 0, or 1, 3, 7 ... after consecutive labels far from the expert's answer
-    # 0: the units are not fixed; else 1 + the number of labels in these means, at most 1 + their horizon
+    # 0: the units are not fixed; else 1 + the number of labels in the running means, at most 1 + their horizon
     compared: between(Index, 0, "compared_most")
     # the latest labels, after clipping, oldest first
     last_labels: between(Real[LAST, OUTPUTS], "-label_limit", "label_limit", after="compared")
@@ -117,8 +120,8 @@ class Expert(Struct):
     model_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     expert_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     model_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the model's class errors
-    expert_wrong: between(Real, 0, WRONG_MOST, after="compared")  # the same for the expert
-    # fraction of the labels in each class, for two classes in the second; 0: unknown
+    expert_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the expert's class errors
+    # fraction of the labels in each class, for two classes only in the second; 0: unknown
     class_share: between(Real[OUTPUTS], 0, 1, after="compared")
     # for classes: exponent of the joint probabilities before they are returned, and fraction of random labels; 0: first guesses
     told_sharpness: between(Real, 0, SHARP_MOST)
@@ -128,10 +131,10 @@ class Expert(Struct):
 class ExpertWork(Struct):
     """Intermediate results.  Every call computes them anew; zeros are always valid."""
 
-    expert_answer: Real[OUTPUTS]  # what the expert answered before it learned
+    expert_answer: Real[OUTPUTS]  # what the expert answered before it learned the sample
     polled: Real[OUTPUTS]  # probabilities of classes
-    whole: Real[OUTPUTS]  # the same, for the model and the expert together
-    recalled: Real[OUTPUTS]  # the latest label, or the one known at the question, in the expert's units
+    whole: Real[OUTPUTS]  # joint probabilities of model and expert
+    recalled: Real[OUTPUTS]  # the latest label, or the label known when the answer was given, in the expert's units
     gained: Real[EXPERT]  # P phi, where phi is the input in the expert's units, the constant 1, and these labels
 
 
@@ -141,13 +144,13 @@ class ExpertConfig(Config):
     expert_forgetting: Real  # lambda: each label multiplies the weight of all earlier ones by this
     expert_growth: Real  # 1 / lambda
     recalls: bool  # whether the latest known label is an input
-    weights_classes: bool  # whether the predicted class is the one with the largest probability times weight
-    balances: bool  # whether these weights follow from the classes' shares
-    class_weights: Real[OUTPUTS]  # otherwise these weights; for two classes, the second's relative to the first's
+    weights_classes: bool  # whether the predicted class has the largest product of probability and weight
+    balances: bool  # whether class weights are computed from the classes' fractions of the labels
+    class_weights: Real[OUTPUTS]  # given class weights; for two classes, the weight of the second relative to the first
     in_blocks: bool  # whether the covariance is kept within blocks of inputs only
     expert_limit: Real  # largest weight
     compared_most: Index  # 1 more than the horizon of the mean squared errors
-    sharpens: bool  # for classes: whether the sharpness of the model's functions is learned; else they are log odds
+    sharpens: bool  # for classes: whether the sharpness of the model's functions is learned; else these are log odds
 
     tunable = frozenset("expert_forgetting expert_growth expert_limit compared_most".split())
 
@@ -185,7 +188,7 @@ def advise(m: Advised, x: Real[DIM], o: Index) -> Real:
 
 @kernel
 def look_back(m: Advised, asked: Bool) -> None:
-    """Write the latest label, or the one that was the latest at the question, to m.recalled; 0 until its deviation is known."""
+    """Write the latest label, or the label known when the answer was given, to m.recalled; 0 until the standard deviation is known."""
     place = len(m.last_labels) - 1 if asked else 0
     for o in range(len(m.recalled)):
         m.recalled[o] = real(0)
@@ -197,7 +200,7 @@ def look_back(m: Advised, asked: Bool) -> None:
 
 @kernel
 def keep_label(m: Advised, y: Real[OUTPUTS]) -> None:
-    """Keep a label that was learned; the first ones determine the deviation.  O(LAST)."""
+    """Keep a label that was learned; the first labels determine the standard deviation.  O(LAST)."""
     rate = real(2) / (real(m.compared[0]) + real(1))
     for o in range(len(y)):
         for i in range(len(m.last_labels) - 1):
@@ -211,7 +214,7 @@ def keep_label(m: Advised, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def weighed(model: Real, expert: Real, model_error: Real, expert_error: Real) -> Real:
-    """The mean of both answers, weighted by the -8th power of these errors."""
+    """The mean of both answers, weighted by the -8th power of their errors."""
     better = model_error <= expert_error
     least = model_error if better else expert_error
     most = expert_error if better else model_error
@@ -244,7 +247,7 @@ def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
 
 @kernel
 def mix(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y: the model's answers, replaced by the weighted mean with the expert's.  O(D) for each output."""
+    """Replace the model's answers y by their weighted mean with the expert's answers.  O(D) for each output."""
     if m.recalls:
         look_back(m, True)
     for o in range(len(y)):
@@ -322,9 +325,9 @@ def fix_units(m: Advised) -> None:
 
 @kernel
 def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
-    """Bierman's update of D and U for each block; gained = P phi before the update.  Returns lambda + phi'P phi.
+    """Update D and U of each block by Bierman's method, and write the previous P phi to m.gained.  Returns lambda + phi'P phi.
 
-    To a block, the uncertainty of all other blocks is noise.  O(D^2), in blocks O(D).
+    Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D).
     """
     for j in range(len(m.gained)):
         m.gained[j] = in_units(m, x, j)
@@ -355,7 +358,7 @@ def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
             # rounding
             if known < m.expert_forgetting:
                 known = m.expert_forgetting
-        # D f replaces f, and its part of P phi is added to the elements before
+        # D f replaces f, and the elements before it get their part of P phi
         f = m.gained[j]
         v = m.pivots[j] * f
         before = known
@@ -373,7 +376,7 @@ def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
 
 @kernel
 def to_learn(m: Advised, y: Real, answer: Real) -> Real:
-    """The part of its error that the expert should learn.  [votes] For a class, the error is 0 if y f(x) >= 1."""
+    """The part of the error that the expert should learn.  [votes] For a class, the error is 0 if y f(x) >= 1."""
     if m.votes:
         if y * answer >= real(1):
             return real(0)
@@ -382,7 +385,7 @@ def to_learn(m: Advised, y: Real, answer: Real) -> Real:
 
 @kernel
 def farthest_error(m: Advised, o: Index) -> Real:
-    """The distance from the expert's own answer at which a label is clipped."""
+    """The largest distance of a clipped label from the expert's answer."""
     if m.limits and m.compared[0] > EXPERT_SETTLED and m.expert_power[o] > real(0):
         allowed = m.label_clip * (real(1) + m.expert_shock[0])
         return allowed * (m.label_limit * (PART_OF_LIMIT * sqrt(m.expert_power[o])))
@@ -393,7 +396,7 @@ def farthest_error(m: Advised, o: Index) -> Real:
 def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
     """Whether the expert has something to learn about the class.
 
-    If not, P must not shrink: later errors would move the weights too little.
+    If there is nothing to learn, P must not shrink: otherwise later errors would move the weights too little.
     """
     for o in range(len(y)):
         if y[o] * m.expert_answer[o] < real(1):
@@ -403,7 +406,7 @@ def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
 
 @kernel
 def instruct(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """Train the expert on the labels, clipped around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
+    """Train the expert on the labels, clipped around the expert's answers: w + P phi e / (lambda + phi'P phi).  O(D^2)."""
     if m.compared[0] == 0:
         if not m.standardises or m.observed[0] >= FIXED_AT or m.observed[0] == m.input_horizon:
             fix_units(m)
@@ -462,7 +465,7 @@ def valid_expert(m: Advised) -> Bool:
             if m.expert_offset[j] != m.input_center[j] or m.expert_scale[j] != m.input_scale[j]:
                 return False
             continue
-        # twice the limits, with room for rounding, as in the stages
+        # the limits are doubled as room for rounding, as in the stages
         if not (absolute(m.expert_offset[j]) * real(0.5) <= m.input_max_abs):
             return False
         scale = m.expert_scale[j]

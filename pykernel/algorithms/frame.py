@@ -1,13 +1,13 @@
 """The frame around every rule that learns sample by sample: all that the rules have in common.
 
 A rule brings its memory and the kernels of ``hooks.py``.  The frame adds the rest: checks of memory, input and label; labels
-that are numbers, several numbers or classes; freezing; the stages of inputs and labels; and the check of states.
+that are single numbers, several numbers or classes; freezing; the stages of inputs and labels; and the check of states.
 
     update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), judge_parts, conclude -> settle_inputs
     predict  refusal -> see -> answer -> combine
     expect   refusal -> keep_answer: as predict
 
-It is written for floating-point numbers.  In int16 programs the same kernels have other types and other stages
+The frame is written for floating-point numbers.  In int16 programs the same kernels have other types and other stages
 (``pykernel.algorithms.int16.frame``).
 """
 
@@ -90,18 +90,19 @@ from pykernel.dialect import (
 )
 
 LEAST_LIMIT = Constant(2.0**-20)
-"""Labels are clipped no closer than this fraction of the answer: a limit below the answer's last digit would never grow again."""
+"""Labels are clipped to a distance from the answer of at least this fraction of it.  A distance below the rounding error of the
+answer would never grow again."""
 
 
 WILD = Constant(1024.0)
-"""No model that has learned has errors of this many label limits."""
+"""Errors of this many label limits cannot result from learning."""
 
 # --------------------------------------------------------------------------------------------------------- questions
 
 
 @kernel
 def refusal(m: Framed, x: Real[DIM]) -> Index:
-    """The reason to refuse the input, below 0; DONE if there is none."""
+    """Return the negative status with which the input is refused, or DONE."""
     if not intact(m):
         return Status.REFUSED_STATE
     accepted = acceptable(m, x)
@@ -146,7 +147,7 @@ def predict(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
 def interval(m: Framed, x: Real[DIM], bounds: Real[OUTPUTS * 2]) -> Index:
     """Write to bounds the interval that should contain the label of x: first the lower ends of all outputs, then the upper ends.
 
-    Until the errors of 20 labels are known, it covers every possible label.  O(answer).
+    Until the errors of 20 labels are known, the interval covers every possible label.  O(answer).
     Returns DONE, or REFUSED_INPUT with bounds unchanged.
     """
     refused = refusal(m, x)
@@ -159,7 +160,7 @@ def interval(m: Framed, x: Real[DIM], bounds: Real[OUTPUTS * 2]) -> Index:
 
 @kernel
 def most_likely(m: Framed, x: Real[DIM]) -> Index:
-    """The most likely class of x; below 0: why the input was refused."""
+    """The most likely class of x, or a negative status if the input was refused."""
     refused = predict(m, x, m.y)
     if refused < 0:
         return refused
@@ -181,7 +182,7 @@ def classify(m: Framed, x: Real[DIM], label: Index[1]) -> Index:
 
 @kernel
 def whole_chances(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the probability of each class at x; with a linear expert, the joint one."""
+    """Write the probability of each class at x to p; with a linear expert, the joint probability of model and expert."""
     if m.votes:
         respond(m, x, m.y)
         each_class(m.polled, p)
@@ -229,10 +230,10 @@ def hear(m: Framed) -> None:
 
 @kernel
 def strays(m: Framed, scale: Real) -> Bool:
-    """Whether an error, after hear(), is too large for a model that has learned.  scale: the root of 1 + phi'P phi.  O(1) for each output.
+    """Whether an error, after hear(), is too large to result from learning.  scale: the square root of 1 + phi'P phi.  O(1) for each output.
 
     With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would need WILD^2
-    samples, all learned in vain.  [separates] Functions of classes skip clear samples, and may have larger errors.
+    samples without any effect.  [separates] For classes, clear samples are skipped, so errors may be larger.
     """
     most = WILD * m.label_limit * scale
     if m.separates:
@@ -245,7 +246,7 @@ def strays(m: Framed, scale: Real) -> Bool:
 
 @kernel
 def judge_parts(m: Framed, x: Real[DIM]) -> None:
-    """Judge interval, model and expert by the label; if the label was expected, by the answers kept since then."""
+    """Judge interval, model and expert by the label.  If the label was expected, the answers that were kept for it are judged."""
     if m.votes:
         if m.verdict[0] == GIVEN:
             judge_classes(m, m.label, m.given_value, m.given_expert)
@@ -280,7 +281,7 @@ def follow(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
-    """Sum of the model's squared errors at an input as the rule would see it, in units of 2^-40 of the label's limit; y: space."""
+    """Sum of the model's squared errors at an input as the rule would see it, in units of 2^-40 of the label's limit; y is working memory."""
     answer(m, x, y)
     combine(m, x, y)
     total = real(0)
@@ -292,7 +293,7 @@ def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
 
 @kernel
 def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
-    """For outlying inputs, how much better the other choice would have been, from -1 to 1.  O(answer)."""
+    """How much better the other choice for outlying inputs would have been, from -1 to 1.  O(answer)."""
     any_outlies = choose_otherwise(m, x)
     if any_outlies:
         own = staged_error(m, m.x, m.value)
@@ -304,7 +305,7 @@ def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
 
 @kernel
 def answer_before(m: Framed, x: Real[DIM]) -> None:
-    """Keep the complete answer before the sample, if the rule learns from a different one.  O(answer)."""
+    """Keep the complete answer before the sample is learned, if the rule learns from a different answer.  O(answer)."""
     if m.hears_other:
         respond(m, x, m.answered)
 
@@ -397,7 +398,7 @@ def update_many(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def taught(m: Framed, own: Bool) -> Real:
-    """The target of a function, for inputs of its class or for others."""
+    """The target of a function, for inputs of its class or for other inputs."""
     return real(1) if own else real(-1)
 
 
@@ -413,7 +414,7 @@ def take_class(m: Framed, x: Real[DIM], label: Index) -> Index:
 def update_class(m: Framed, x: Real[DIM], label: Index) -> Index:
     """Learn one sample: the input x belongs to class number label, counted from 0.
 
-    Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.
+    Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other inputs.
     Two classes share one function, which should be at least 1 for the second class.
     O(learn).
     Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged.
@@ -481,7 +482,7 @@ def settle_asked(m: Framed) -> None:
 
 @kernel
 def begun(m: Framed) -> Bool:
-    """Whether there is something to judge: the rule learns, and the expert has its units."""
+    """Whether there are answers to judge: the rule has begun to learn, and the expert's units are fixed."""
     if m.mixes:
         if m.compared[0] == 0:
             return False
@@ -492,7 +493,7 @@ def begun(m: Framed) -> Bool:
 def expect(m: Framed, x: Real[DIM]) -> Index:
     """Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(answer).
 
-    One answer waits at a time; until then, other calls take O(1).
+    Only one answer waits at a time: while it waits, further calls take O(1).
     Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed.
     """
     refused = refusal(m, x)
@@ -505,7 +506,7 @@ def expect(m: Framed, x: Real[DIM]) -> Index:
     if not late(m):
         m.longest_wait[0] = FIRST_WAIT
     has_begun = begun(m)
-    # until the delay of labels is known, a repeated input would be mistaken for the one that was asked
+    # until the delay of labels is known, a repeated input could be mistaken for the input whose label is expected
     if m.covers and has_begun and m.last_wait[0] > 0:
         keep_whole(m, x)
     if m.waited[0] > 0:

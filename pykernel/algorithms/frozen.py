@@ -44,7 +44,7 @@ class Decision(IntEnum):
 
     FUNCTIONS = 0  # one function for each output; writes their values
     OVO = 1  # one function for each pair of classes; writes their values
-    OVO_VOTE = 2  # the same functions; writes each class's votes, plus a part of a vote for how clear they were
+    OVO_VOTE = 2  # one function for each pair; writes each class's votes, plus less than a vote for how clear they were
 
 
 class FrozenWork(Struct):
@@ -60,7 +60,7 @@ class FunctionsConfig(Config):
     """Which functions there are, and how they are used, in floating-point and int16 models."""
 
     decision: Decision
-    products: bool  # whether distances are computed from products
+    products: bool  # whether distances are computed from inner products
     single: bool  # whether there is one function
     breaks_ties: bool  # pairs: whether the clearer of two classes with equal votes wins, instead of the first
     calibrated: bool  # whether functions give probabilities
@@ -72,8 +72,8 @@ class FrozenConfig(Config):
 
     vectors: Real[N_MAX, DIM]  # expansion vectors
     shifts: Real[N_MAX]  # hidden units and Fourier features: numbers that are added to each vector's a'b
-    weights: Real[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
-    # a row for each vector v: -rate |v|^2, 2 rate v, and its weights; if the number is odd, one more row
+    weights: Real[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, only in the functions of its class
+    # a row for each vector v: -rate |v|^2, 2 rate v, and its weights; one more row if the number of vectors is odd
     rows: Real[ROWS, ROW]
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
     bias: Real[FUNCTIONS]
@@ -96,7 +96,7 @@ def add_part(m: FrozenModel, f: Index, i: Index, o: Index, k: Real, n: Index) ->
 
 @kernel
 def share(m: FrozenModel, i: Index, k: Real, n: Index) -> None:
-    """Add vector i's part to the functions.  [not decision FUNCTIONS] Only to the functions of its own class."""
+    """Add vector i's part to the functions.  [not decision FUNCTIONS] It is added only to the functions of the vector's class."""
     if m.decision == Decision.FUNCTIONS:
         for o in range(len(m.f)):
             add_part(m, o, i, o, k, n)
@@ -114,7 +114,7 @@ def share(m: FrozenModel, i: Index, k: Real, n: Index) -> None:
 
 @kernel
 def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
-    """sum_i weights_i 2^(row_i (1, x) - k), where shift = ROUNDING - k for an integer k.  O(N (D + W)).
+    """Compute sum_i weights_i 2^(row_i (1, x) - k), where shift = ROUNDING - k for an integer k.  O(N (D + W)).
 
     Adding shift to an exponent rounds it to an integer and subtracts k, both at once.
     """
@@ -146,7 +146,7 @@ def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
     """Compute the functions for Gaussian kernels, by -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
     square = m.rate * squared_norm(x)
     zero(m.f, len(m.f))
-    # above the limit all kernel values are zero; the condition also holds for a sum that overflows
+    # above the limit, all kernel values are zero; the condition is false for a square that overflowed
     if square <= m.square_limit:
         # the integer part of the square is subtracted when each exponent is rounded, the rest at the end
         whole = real(truncate(square + real(0.5)))
@@ -190,7 +190,7 @@ def count_votes(m: FrozenModel) -> None:
 
 @kernel
 def weigh_votes(m: FrozenModel) -> None:
-    """Add a part below 1/2 to each class's votes that says how clear they were, like scikit-learn's decision_function."""
+    """Add to each class's votes a number below 1/2 that says how clear they were, as scikit-learn's decision_function does."""
     for a in range(len(m.votes)):
         clear = real(0)
         # (b, a) for b < a; (0, a) is the first
@@ -235,9 +235,9 @@ def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
-    """The class with the largest function at x; below 0: why the input was refused.
+    """The class with the largest function value at x, or a negative status if the input was refused.
 
-    This calls predict, like ask_probability: in a single C function, GCC 12 would unroll the loop over inputs more often.
+    It calls predict, as ask_probability does: in a single C function, GCC 12 would unroll the loop over inputs more often.
     """
     refused = predict(m, x, m.y)
     if refused < 0:
@@ -247,7 +247,7 @@ def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
 
 @kernel
 def most_voted(m: FrozenModel) -> Index:
-    """The class that wins against most others; ties go to the first class or to the clearest."""
+    """The class that wins against the most other classes; in a tie, the first class or the clearest one."""
     if m.breaks_ties:
         weigh_votes(m)
     best = 0
@@ -259,7 +259,7 @@ def most_voted(m: FrozenModel) -> Index:
 
 @kernel
 def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
-    """The most likely class of x; below 0: why the input was refused."""
+    """The most likely class of x, or a negative status if the input was refused."""
     if m.decision == Decision.FUNCTIONS:
         return best_function(m, x)
     refused = refusal(m, x)
@@ -272,7 +272,7 @@ def most_likely(m: FrozenModel, x: Real[DIM]) -> Index:
 
 @kernel
 def ask_probability(m: FrozenModel, x: Real[DIM], p: Real[CLASSES]) -> Index:
-    """Write the probability of each class at x to p (Platt, Probabilities for SV Machines, 1999); they sum to 1.
+    """Write the probability of each class at x to p (Platt, Probabilities for SV Machines, 1999).  The probabilities sum to 1.
 
     O(answer).
     Returns DONE, or REFUSED_INPUT with p unchanged.

@@ -1,5 +1,5 @@
 """The hooks of a rule in the frame: ``answer`` (f(x)), ``learn`` (one sample, after checks and stages), ``keeps`` (whether a
-state is possible), and optional ones.  The bodies below are the defaults."""
+state is possible), and optional hooks.  The bodies below are the defaults."""
 
 from enum import IntEnum
 
@@ -8,7 +8,8 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, p
 
 
 class Status(IntEnum):
-    """What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no answer was written."""
+    """What a call returns: 0 if it was done, above 0 if it was done with a remark, below 0 if it was refused.  A refused call does not
+    change the model, and writes no answer."""
 
     DONE = 0
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
@@ -33,7 +34,7 @@ class FrameConfig(Config):
 
 
 class Framed(Covered):
-    """A model in the frame; the model of every rule is one."""
+    """A model in the frame: the base class of every rule's model."""
 
     parts = (FrameConfig,)
 
@@ -45,7 +46,7 @@ def answer(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @placeholder
 def learn(m: Framed, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be m.y; the rule calls hear() as soon as it knows f(x).  Below 0: nothing was changed."""
+    """Learn that f(x) should be m.y; the rule calls hear() as soon as it knows f(x).  A result below 0 means that nothing was changed."""
 
 
 @placeholder
@@ -80,7 +81,7 @@ def blank(m: Framed) -> Bool:
 
 @placeholder
 def remembered(m: Framed, value: Real) -> Real:
-    """The rule's answer after forgetting, just before it learns."""
+    """The rule's answer after it has forgotten, just before it learns a sample."""
     return value
 
 
@@ -91,4 +92,4 @@ def forget_rule(m: Framed) -> None:
 
 @placeholder
 def chances(m: Framed, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the probability of each class at x."""
+    """Write the probability of each class at x to p."""

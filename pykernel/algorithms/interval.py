@@ -3,10 +3,11 @@ Distribution Shift, 2021), for any rule.
 
 The half width is z rms(e) e^s.  e is the label minus the complete answer that the model gave before it learned the label.  z is
 the quantile of the normal distribution, so that s = 0 is right for normal errors.  After a label outside the interval, s grows
-by pace times the coverage; after a label inside, it shrinks by pace times 1 - coverage.  So s stands still only if the fraction
-of labels inside equals the coverage.  The interval needs no assumption about the distribution, and two numbers for each output.
+by pace times the coverage; after a label inside, it shrinks by pace times 1 - coverage.  So s stays constant only if the fraction
+of labels inside equals the coverage.  The interval needs no assumption about the distribution, and memory for two numbers for
+each output.
 
-The sum of these steps is the change of s.  So the fraction of labels inside differs from the coverage by at most that change,
+The sum of all steps is the change of s.  So the fraction of labels inside differs from the coverage by at most that change,
 divided by pace and the number of labels.  This is why the pace is larger at first.
 """
 
@@ -33,7 +34,7 @@ from pykernel.dialect import (
 )
 
 INTERVAL_KNOWN = 20
-"""Errors are known after this many labels.  Before, the interval covers every label that is accepted."""
+"""After this many labels, the errors are known well enough.  Until then, the interval covers every label that is accepted."""
 ASKED = 16
 """Number of answers that can wait for their labels: with late labels, an interval needs the errors of more than one answer."""
 STRETCH_MOST = 4
@@ -67,10 +68,10 @@ class IntervalConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
     covers: bool  # whether there is an interval around each answer
-    hears_other: bool  # whether the rule learns from another answer than it gave, so that it must be asked before
+    hears_other: bool  # whether the rule learns from another answer than it returns, so this is computed before it learns
     coverage: Real  # fraction of the labels that the interval should cover
     normal_width: Real  # half width of the interval for normal errors of variance 1
-    pace: Real  # how fast s follows, once the mean of the errors has reached its horizon
+    pace: Real  # factor of the steps of s, once the mean of the errors has reached its horizon
 
     tunable = frozenset("coverage normal_width pace".split())
 

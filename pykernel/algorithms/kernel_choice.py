@@ -201,10 +201,11 @@ class KernelRule:
     """A kernel function and its properties.
 
     says: k(a, b).  value: its kernel in the dialect.  hidden: whether it is not a kernel but a unit of a network's hidden layer, or
-    a random feature, whose value also depends on the offset of a.  keys: the keys of [kernel] that it uses; "normalise": it can be
-    divided by sqrt(k(a, a) k(b, b)).  step: the largest intermediate number, and most: the largest |value|, for inputs within
-    reach.  unit: whether k(x, x) is 1 for every x.  definite: whether it is positive definite.  fades: whether its parameter is
-    ``rate``, not ``gamma``.  length: for a function of gamma |a - b|, the gamma of length scale 1.
+    a random feature, whose value also depends on the offset of a.  keys: the keys of [kernel] that the function uses; "normalise"
+    means that it can be divided by sqrt(k(a, a) k(b, b)).  step: the largest intermediate number for inputs within reach.  most:
+    the largest |value| for inputs within reach.  unit: whether k(x, x) is 1 for every x.  definite: whether the function is positive
+    definite.  fades: whether its parameter is ``rate``, not ``gamma``.  length: for a function of gamma |a - b|, the gamma that
+    gives length scale 1.
     """
 
     name: str
@@ -313,7 +314,7 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def compared(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
-    """k(a, b): a kernel takes no offset.  O(D)."""
+    """k(a, b).  A kernel ignores the offset.  O(D)."""
     return kernel_value(q, a, b)
 
 

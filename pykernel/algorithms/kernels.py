@@ -47,7 +47,7 @@ def inner_product(a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def squared_norm(a: Real[DIM]) -> Real:
-    """|a|^2.  O(D).  The same bits as inner_product(a, a), in a form that shows that no sum is negative."""
+    """|a|^2.  O(D).  The result has the same bits as inner_product(a, a), but this form shows that no sum is negative."""
     total = real(0)
     for j in unroll(len(a)):
         element = a[j]
@@ -78,7 +78,7 @@ THIRD = Constant(1 / 3)
 def matern32(gamma: Real, square: Real) -> Real:
     """k = (1 + r) e^-r with r = gamma |a - b|, where square = |a - b|^2 and gamma = sqrt(3) / length.
 
-    The result is within 3 ulp of the exact value for r, and at most 1.  If e^-r is below 2^-60, it is zero.
+    The result is within 3 ulp of the exact value for r, and at most 1.  If e^-r is below 2^-60, the result is zero.
     Rasmussen and Williams 2006, eq. 4.17.
     """
     r = gamma * sqrt(square)
@@ -90,7 +90,7 @@ def matern32(gamma: Real, square: Real) -> Real:
 def matern52(gamma: Real, square: Real) -> Real:
     """k = (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, where square = |a - b|^2 and gamma = sqrt(5) / length.
 
-    The result is within 4 ulp of the exact value for r, and at most 1.  If e^-r is below 2^-60, it is zero.
+    The result is within 4 ulp of the exact value for r, and at most 1.  If e^-r is below 2^-60, the result is zero.
     Rasmussen and Williams 2006, eq. 4.17.
     """
     r = gamma * sqrt(square)
@@ -132,7 +132,7 @@ def fourier(phase: Real, a: Real[DIM], b: Real[DIM]) -> Real:
 
 
 NORM_LEAST = Constant(float32=2.0**-60, float64=2.0**-500)
-"""A k(a, a) up to this is treated as zero.  The product of two larger ones is a normal number."""
+"""A k(a, a) of at most this is treated as zero.  The product of two larger values is a normal number."""
 COSINE_LEAST = Constant(2.0**-60)
 
 
@@ -140,7 +140,7 @@ COSINE_LEAST = Constant(2.0**-60)
 def cosine_similarity(value: Real, own: Real, other: Real) -> Real:
     """k(a, b) / sqrt(k(a, a) k(b, b)) from -1 to 1, where value = k(a, b), own = k(a, a), other = k(b, b).
 
-    a = b gives 1.  The result is zero if own or other is at most NORM_LEAST, if it is below 2^-60, and for NaN.
+    The result is 1 for a = b.  It is zero if own or other is at most NORM_LEAST, if it would be below 2^-60, and for NaN.
     """
     if not (own > NORM_LEAST and other > NORM_LEAST):
         return real(0)

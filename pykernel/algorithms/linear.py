@@ -117,7 +117,7 @@ def wave(m: LinearModel, i: Index, x: Real[DIM]) -> Real:
 
 @kernel
 def input_of(m: LinearModel, x: Real[DIM], j: Index) -> Real:
-    """Input j as the features see it.  The first sample is its own origin."""
+    """Input j as the features use it.  The first sample is the origin, so its inputs become 0."""
     if not m.centres:
         return x[j]
     if m.started[0] == 0:
@@ -145,7 +145,7 @@ def make_features(m: LinearModel, x: Real[DIM]) -> None:
 
 @kernel
 def weigh(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), without memory for the features.  O(F) for each output.  [feature_kind FOURIER] And O(F D) once."""
+    """y = f(x), without storing the features.  O(F) for each output.  [feature_kind FOURIER] And O(F D) once."""
     for o in range(len(y)):
         total = m.weights[o, len(m.weights[0]) - 1]
         if m.feature_kind != FeatureKind.FOURIER:
@@ -171,7 +171,7 @@ def weigh(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def correlate(m: LinearModel) -> Real:
-    """f = L'phi, g = P phi = L f and the diagonal of P; returns phi'P phi = f'f.  O(F^2)."""
+    """Compute f = L'phi, g = P phi = L f and the diagonal of P, and return phi'P phi = f'f.  O(F^2)."""
     if m.started[0] == 0:
         for k in range(len(m.phi)):
             m.f[k] = m.start * m.phi[k]
@@ -196,7 +196,7 @@ def correlate(m: LinearModel) -> Real:
 
 @kernel
 def narrow(m: LinearModel, noise: Real, growth: Real) -> None:
-    """P = growth^2 (P - g g' / (noise + f'f)), where g = L f.  O(F^2)."""
+    """Update P to growth^2 (P - g g' / (noise + f'f)), where g = L f.  O(F^2)."""
     if m.started[0] == 0:
         row = 0
         for i in range(len(m.f)):
@@ -216,7 +216,7 @@ def revised(m: LinearModel, o: Index, k: Index) -> Real:
 
 @kernel
 def shift(m: LinearModel, gain: Real) -> Index:
-    """Move all weights by gain times the errors, or none.  Returns DONE or REFUSED_WEIGHT.  O(F) for each output.
+    """Move all weights by gain times the errors, or none if one would leave its range.  Returns DONE or REFUSED_WEIGHT.  O(F) for each output.
 
     The new weights of a single output overwrite the features until all of them are known.
     """
@@ -320,7 +320,7 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
     """Learn that f(x) should be m.y.  Returns DONE, RESTARTED, or REFUSED_WEIGHT with nothing changed."""
     make_features(m, x)
     for o in range(len(m.y)):
-        # with exactly the bits of weigh()
+        # this gives exactly the bits of weigh()
         m.error[o] = plus_product(m.weights[o, len(m.phi) - 1], m.weights[o], m.phi, len(m.phi) - 1)
     hear(m)
     # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little

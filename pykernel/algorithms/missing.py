@@ -1,8 +1,8 @@
-"""Missing inputs: a program around another one that completes each sample first.
+"""Missing inputs: a program around another program that completes each sample first.
 
 An input that is NaN is missing.  It is replaced by the input's running mean, its given center, or its latest value; a mean or a
-latest value is 0 before the first value of the input.  The inner model only sees complete samples.  Missing values do not enter
-the statistics of their input (``pykernel.algorithms.stages``).
+latest value is 0 before the first value of the input.  The inner model only sees complete samples.  The statistics of an input
+ignore its missing values (``pykernel.algorithms.stages``).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def is_missing(value: Real) -> Bool:
 
 @kernel
 def stand_in(m: Staged, j: Index) -> Real:
-    """The replacement for input j.  Before its first value this is its mean, which is then 0."""
+    """The replacement for input j.  Before the first value of the input, its mean is used, which is 0 then."""
     if m.keeps_latest:
         if m.values_seen[j] > 0:
             return m.latest_input[j]
@@ -151,7 +151,7 @@ LEARNED = "{} A sample without any input is refused with REFUSED_INPUT."
 
 @functools.cache
 def with_stand_ins(inner: Program, what: str) -> Program:
-    """The program around another one, built once.  what: the words for what replaces an input."""
+    """Build the program around the inner program, once for each.  what: the words in the documentation for what replaces an input."""
     told = ASKED.format(what)
     structs = (*inner.structs, Completed)
     around: Any = type("CompletedModel", (Model,), {"parts": (*structs, *inner.configs)})

@@ -8,8 +8,8 @@ from pykernel.algorithms.elementary import bounded
 from pykernel.dialect import Bool, Index, Real, floor_shift, kernel, real, sqrt
 
 MOST = 65535
-"""Number of rows of the largest triangle whose places an Index can count.  If GCC knows that there are never more, it needs no
-loop counter in addition to its pointers, which saves one instruction in ten in the innermost loops."""
+"""Largest number of rows for which an Index can count the places of a triangle.  If GCC knows that there are never more rows, it
+needs no loop counter in addition to its pointers, which saves one instruction in ten in the innermost loops."""
 
 
 @kernel
@@ -20,7 +20,7 @@ def row_of(i: Index) -> Index:
 
 @kernel
 def odd(n: Index) -> Index:
-    """1 if n is odd, else 0.  Rows are processed in pairs; if their number is odd, the first one, which is the shortest, is
+    """1 if n is odd, else 0.  Rows are processed in pairs; if their number is odd, the first row, which is the shortest, is
     processed alone."""
     return n - 2 * floor_shift(n, 1)
 
@@ -33,7 +33,7 @@ def few(n: Index) -> Index:
 
 @kernel
 def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> None:
-    """Replace z by L^-1 z.  l has the reciprocals of L's diagonal.  No result exceeds the limit.  O(n^2 / 2).
+    """Replace z by L^-1 z.  l stores reciprocals of L's diagonal elements.  No result exceeds the limit.  O(n^2 / 2).
 
     Rows are processed in pairs, so that z is read half as often.
     """
@@ -59,7 +59,7 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
 
 @kernel
 def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, limit: Real) -> None:
-    """Write L'^-1 z to out, which may be z.  l has the reciprocals of L's diagonal.  out is limited.  O(n^2 / 2).
+    """Write L'^-1 z to out, which may be z.  l stores reciprocals of L's diagonal elements.  No result exceeds the limit.  O(n^2 / 2).
 
     Rows are processed in pairs, so that out is read and written half as often.
     """
@@ -84,7 +84,7 @@ def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, li
 def factorise(
     g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, least: Real, instead: Real, limit: Real
 ) -> None:
-    """Factorise g + shift I = L L'.  Write L to l, which may be g, with the reciprocals of L's diagonal.  O(n^3 / 6).
+    """Factorise g + shift I = L L'.  Write L to l, which may be g, with reciprocals of L's diagonal elements.  O(n^3 / 6).
 
     If a pivot is at most least + part g_ii, ``instead`` is used as its reciprocal; 0 gives a column of zeros.
     No off-diagonal element exceeds the limit, for any g.
@@ -186,7 +186,7 @@ def symmetric_clear(p: Real[...], i: Index, n: Index) -> None:
 
 @kernel
 def symmetric_close(p: Real[...], r: Index, n: Index) -> None:
-    """Remove row and column r from a symmetric P; later ones move up.  O(n^2 / 2)."""
+    """Remove row and column r from a symmetric P; later rows and columns move up.  O(n^2 / 2)."""
     to = row_of(r)
     row = to + r + 1
     for i in range(r + 1, n):
@@ -237,7 +237,7 @@ def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: In
     if start < 0:
         out[0] = l[0] * z[0]
         start = 1
-    # this never happens; it spares GCC the loop counters
+    # this never happens, but because of this limit GCC needs no loop counters
     if n > MOST or start > MOST:
         return
     row = row_of(start)
@@ -327,8 +327,8 @@ def narrow_factor(
     """Replace L by growth times a factor of L L' - p p' / (scatter + own + a'a), where p = L a.  O(n^2).
 
     The observation has a covariance p with the rows of L, a variance a'a + own, and noise of variance ``scatter``.  own: the
-    part from a coordinate beyond L, of variance 1.  keep, share: n elements each.  If growth is 1, the row of this coordinate
-    is then -share sqrt(own), followed by sqrt(scatter / (scatter + own)).
+    part of the variance from one more coordinate, which is not in L and has variance 1.  keep, share: n elements each.  If growth
+    is 1, the row of the additional coordinate is then -share sqrt(own), followed by sqrt(scatter / (scatter + own)).
 
     Carlson's form: column j is multiplied by keep_j, at most 1, and share_j times the later columns' part of p is subtracted.
     N. A. Carlson, Fast triangular formulation of the square root filter, 1973.
@@ -471,10 +471,10 @@ def whiten(r: Real[...], z: Real[...], first: Index, n: Index, most: Real) -> No
 
 @kernel
 def blend(r: Real[...], z: Real[...], norms: Real[...], keep: Real, floor: Real, n: Index) -> None:
-    """Replace R'R by keep^2 R'R + z z' by Givens rotations; z is lost.  O(n^2).
+    """Replace R'R by keep^2 R'R + z z' by Givens rotations; z is overwritten.  O(n^2).
 
     A diagonal element stays at least ``floor`` times the length of its column, so that R has an inverse.
-    norms: space for the squared lengths of the columns above the diagonal.
+    norms: working memory for the squared lengths of the columns above the diagonal.
     """
     for j in range(n):
         norms[j] = real(0)

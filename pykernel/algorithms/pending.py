@@ -1,13 +1,13 @@
-"""Labels that come late: they judge the answer that was given, not the answer of the model by the time they come.
+"""Labels that come late: they judge the answer that was given, not the model's answer at the time when the label comes.
 
-A model that follows its labels is better when a late label comes than it was when it was asked.  So a firmware whose labels
-come late calls ``expect`` when it asks.  The model keeps the answers of its parts, and judges them by that label.  One answer
-waits at a time; meanwhile, the labels of other samples judge nothing.
+A model that keeps learning is better when a late label comes than it was when it gave the answer.  So a firmware whose labels
+come late calls ``expect`` when it asks for an answer.  The model keeps the answers of its parts, and judges them by the label of
+this sample.  Only one answer waits at a time; meanwhile, the labels of other samples judge nothing.
 
-The label is recognised by its sample's mark, and by the number of calls in between, which must be at least half of the last
-delay: otherwise a repeated input, such as the hour of the day, would be mistaken for it.  The first expected label judges
-nothing and measures the delay: no label of an earlier question can be mistaken for it.  If a label does not come, its answer is
-dropped.  Once no label is expected any more, labels judge as if none had ever been expected.
+An expected label is recognised by its sample's mark, and by the number of calls since the answer, which must be at least half of
+the last delay: otherwise the label of a repeated input, such as the hour of the day, could be mistaken for it.  The first
+expected label judges nothing and only measures the delay.  If a label does not come, its answer is dropped.  Once no label is
+expected any more, labels judge as if none had ever been expected.
 """
 
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Model, Real, Struct, between, floor_shift, kernel, real
@@ -17,7 +17,7 @@ FIRST_WAIT = 256
 Later answers wait up to three times the last delay."""
 LEAST_WAIT = 16
 MOST_WAIT = 2**24
-"""From here on, an answer waits no longer than the previous one."""
+"""Once answers wait for at least this many calls, an answer waits no longer than the previous one."""
 LONGEST = 3 * MOST_WAIT + LEAST_WAIT
 ANSWER_MOST = Constant(float32=3e38, float64=1e308)
 """Every answer is within this limit."""
@@ -35,7 +35,7 @@ class Pending(Struct):
     last_wait: between(Index, 0, LONGEST)  # how many calls the last answer waited
     mark: between(Real, -ANSWER_MOST, ANSWER_MOST)  # of its sample
     given_value: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the rule answered
-    given_lead: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what was added to it
+    given_lead: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the stages added to the rule's answer
     given_expert: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the linear expert answered
 
 
@@ -59,8 +59,8 @@ def late(m: Awaiting) -> Bool:
 
 @kernel
 def wait_on(m: Awaiting) -> None:
-    """Count one more call while an answer waits.  After too many, it is dropped; the next one may wait longer, and the last
-    delay is reduced."""
+    """Count one more call while an answer waits.  After too many calls, the answer is dropped; the next answer may wait longer,
+    and the last delay is reduced."""
     if m.waited[0] < m.longest_wait[0]:
         m.waited[0] += 1
     else:

@@ -1,20 +1,20 @@
 """The linear expert for labels that are classes: probabilities are averaged.
 
 The functions f of the model and of the expert become probabilities by the softmax of s f.  The sharpness s is learned along the
-gradient of -log p_y.  Both are judged by the running mean of the Brier score plus 1 for each wrong class: the Brier score alone
-trusts a cautious expert too long, and wrong classes alone are too rare for a comparison.
+gradient of -log p_y.  Model and expert are judged by the running mean of the Brier score plus 1 for each wrong class: the Brier
+score alone trusts a cautious expert too long, and wrong classes alone are too rare for a comparison.
 
 The returned probabilities are calibrated by the labels seen so far.  Each of k classes has the probability
 
     q = (1 - e) p^s / sum p^s + e / k,
 
-as if the fraction e of the labels were drawn at random.  A label of class y is one of these with the probability r = (e / k) /
-q_y.  So e follows r, and s follows the gradient of -log p_y with the weight 1 - r (expectation-maximisation, one sample at a
-time; A. P. Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e changes which class is the most likely.
+as if the fraction e of the labels were drawn at random.  A label of class y is a random label with the probability
+r = (e / k) / q_y.  So e follows r, and s follows the gradient of -log p_y with the weight 1 - r (expectation-maximisation, one
+sample at a time; A. P. Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e changes which class is the most likely.
 
 The joint answers are 2 q - 1, so that the largest belongs to the most likely class; for two classes, the single answer is
-positive for the second.  With class weights w they are 2 w q / sum w q - 1: then the class with the largest w q is predicted,
-and the probabilities stay the same.  The balanced weight of a class that has the fraction s of the labels is 1 / sqrt(s).
+positive for the second.  With class weights w, the joint answers are 2 w q / sum w q - 1: then the class with the largest w q is
+predicted, and the probabilities stay the same.  The balanced weight of a class that has the fraction s of the labels is 1 / sqrt(s).
 """
 
 from pykernel.algorithms.elementary import LN_2, bounded, clipped, log2_one_plus, softmax, winner
@@ -34,24 +34,24 @@ from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, OUTPUTS, Constant, Index, Real, kernel, real, sqrt
 
 SHARP_FIRST = Constant(3.0)
-"""Functions are trained towards 1 or -1: with this factor, these values mean a probability of 1 in 400 to be wrong."""
+"""Functions are trained towards 1 or -1: with this factor, these values mean an error probability of 1 in 400."""
 SHARP_RATE = Constant(0.02)
 SHARP_STEP = Constant(0.2)
 """Largest relative change of the sharpness by one label."""
 TOLD_RATE = Constant(0.01)
-"""The same rate for s of the joint answer."""
+"""Learning rate of s, the sharpness of the joint answers."""
 RANDOM_FIRST = Constant(0.01)
 RANDOM_RATE = Constant(0.02)
 PROBABILITY_LEAST = Constant(2.0**-24)
 """Smaller probabilities are raised to this, which limits their logarithms.  Returned probabilities are never that small."""
 SHARE_RATE = Constant(2.0**-11)
-"""Rate of the classes' shares once as many labels are known as the mean errors describe."""
+"""Learning rate of the classes' fractions of the labels, once the number of labels has reached the horizon of the mean errors."""
 SHARE_LEAST = Constant(2.0**-12)
 
 
 @kernel
 def sharpness(value: Real) -> Real:
-    """The factor of functions before they become probabilities; a guess before the first label."""
+    """The factor of functions before the softmax that makes them probabilities; a guess before the first label."""
     return value if value > real(0) else SHARP_FIRST
 
 
@@ -72,7 +72,7 @@ def odds(f: Real, sharp: Real, outputs: Index) -> Real:
 
 @kernel
 def soften(f: Real[OUTPUTS], sharp: Real) -> None:
-    """Turn functions into probabilities; for two classes, that of the second.  O(classes)."""
+    """Turn functions into probabilities; for two classes, into the probability of the second.  O(classes)."""
     for o in range(len(f)):
         f[o] = odds(f[o], sharp, len(f))
     softmax(f)
@@ -123,7 +123,7 @@ def tell(m: Advised, f: Real[OUTPUTS]) -> None:
 
 @kernel
 def share_of(m: Advised, o: Index) -> Real:
-    """A class's fraction of the labels; at first the same for all."""
+    """A class's fraction of the labels; before the first label, it is the same for all classes."""
     return m.class_share[o] if m.class_share[o] > real(0) else by_chance(len(m.class_share))
 
 
@@ -141,7 +141,7 @@ def count_class(m: Advised, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def weight_of(m: Advised, o: Index) -> Real:
-    """A class's weight; for two classes, the second's relative to the first's."""
+    """A class's weight; for two classes, the weight of the second relative to that of the first."""
     if m.balances:
         share = share_of(m, o)
         if len(m.class_share) == 1:
@@ -165,7 +165,7 @@ def favour(m: Advised, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y: the model's functions, replaced by the joint answers 2 q - 1; q is written to m.polled.  O(D) for each class."""
+    """Replace the model's functions y by the joint answers 2 q - 1, and write q to m.polled.  O(D) for each class."""
     soften(y, sharpness_of_model(m))
     if heard(m):
         for o in range(len(y)):
@@ -177,7 +177,7 @@ def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     tell(m, y)
     for o in range(len(y)):
         y[o] = real(2) * y[o] - real(1)
-        # from y: so the predicted class has the largest probability even if 2 q - 1 rounds two of them to one number
+        # computed from y: so the predicted class has the largest probability even if two values of 2 q - 1 are equal after rounding
         m.polled[o] = real(0.5) * (y[o] + real(1))
     if m.weights_classes:
         favour(m, y)
@@ -185,7 +185,7 @@ def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def mistake(f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> Real:
-    """The Brier score of the probabilities, plus 1 if the most likely class is wrong.  y: 1 for the class, -1 for others."""
+    """The Brier score of the probabilities, plus 1 if the most likely class is wrong.  y: 1 for the label's class, -1 for other classes."""
     total = real(0)
     for o in range(len(y)):
         off = p[o] - (real(1) if y[o] > real(0) else real(0))
@@ -199,7 +199,7 @@ def mistake(f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> Real:
 
 @kernel
 def sharper(sharp: Real, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS], rate: Real) -> Real:
-    """The sharpness after a label: a gradient step for its logarithm, down -log p_y."""
+    """The sharpness after a label: its logarithm makes a step down the gradient of -log p_y."""
     slope = real(0)
     for o in range(len(y)):
         off = p[o] - (real(1) if y[o] > real(0) else real(0))
@@ -210,12 +210,12 @@ def sharper(sharp: Real, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS], r
 
 @kernel
 def calibrate(m: Advised, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> None:
-    """Update s and e by a label.  f: the joint functions before; p: space.  O(classes)."""
+    """Update s and e by a label.  f: the joint functions before calibration; p: working memory.  O(classes)."""
     sharp = sharpness_told(m)
     random = random_labels(m)
     copy(f, p, len(y))
     soften(p, sharp)
-    # the probability of the label's class; for two classes, p holds only that of the second
+    # the probability of the label's class; for two classes, p has only the probability of the second
     own = p[0]
     if len(y) == 1:
         own = p[0] if y[0] > real(0) else real(1) - p[0]

@@ -1,13 +1,13 @@
 """Removing a vector from triangles and covariances, in packed storage.
 
 A square root T of an inverse, T'T = K^-1, has a row for each vector; the rows are coordinates in which K is I.
-A removed vector r takes one coordinate with it, that of its column w in T.  The other rows are rotated away from it, each
-against the rows before: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i, row i becomes
+A removed vector r takes one coordinate with it, along its column w in T.  Each later row is rotated against the rows before it, so
+that w loses its element there: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i, row i becomes
 
     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
 
-which are Givens rotations of row i against g_(i-1) / x_(i-1) with three products instead of four.  They are as stable: an error
-of g_i is relative to x_i, by which d divides.
+which are Givens rotations of row i against g_(i-1) / x_(i-1) with three products instead of four.  This form is equally stable:
+an error of g_i is proportional to x_i, and d divides by x_i.
 
 ``gathered`` holds g, ``keep`` c, ``drop`` d, and ``weight`` w.  Later rows move up.  Rows are processed in pairs, so that g is
 read and written half as often.
@@ -30,8 +30,8 @@ def release_vector(
 ) -> None:
     """Remove vector r from T; later rows move up.  The result is a triangle again.  O(n^2 - r^2).
 
-    keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: afterwards T'w, column r of T'T; it may
-    be ``weight``, which is then lost.  x is at least ``least``.
+    keep, drop, weight: c_i, d_i and w_i of the rows after r, and w_r.  gathered: afterwards T'w, column r of T'T; it may be
+    ``weight``, which is then overwritten.  x is at least ``least``.
 
     Rows are processed in pairs, so that ``gathered`` is read and written half as often.
     """
@@ -60,7 +60,7 @@ def release_vector(
         inverse = shorter
     gathered[r] = square
     row = row + r + 1
-    # this never happens; it spares GCC the loop counters
+    # this never happens, but because of this limit GCC needs no loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     first = r + 1
@@ -134,8 +134,8 @@ def release_coordinate(
 ) -> None:
     """Remove the coordinate of release_vector() from a factor L of a covariance L L'.  O(n^2 - r^2).
 
-    Rows are rotated as there.  Then neighbouring columns are rotated, so that L is a triangle again.  across, along: cosines
-    and sines of the column rotations.  gathered: space.  All have n elements.
+    Rows are rotated as in release_vector().  Then neighbouring columns are rotated, so that L is a triangle again.  across, along:
+    cosines and sines of the column rotations.  gathered: working memory.  Each of these arrays has n elements.
     """
     row = row_of(r)
     w = weight[r]
@@ -188,7 +188,7 @@ def release_coordinate(
 
 @kernel
 def length_of(x: Real, y: Real, least: Real) -> Real:
-    """The length of (x, y).  It is 0 if it is at most ``least``.  O(1)."""
+    """The length of (x, y).  The result is 0 if the length is at most ``least``.  O(1)."""
     length = sqrt(x * x + y * y)
     if length > least:
         return length
@@ -207,11 +207,11 @@ def release_coordinate_of(
 ) -> None:
     """Remove the coordinate of release_vector() from a packed covariance S; later rows move up.  O(n^2 - r^2).
 
-    gathered: space for n elements.
+    gathered: working memory for n elements.
 
     Rows and columns are rotated in one pass over half of S.  With b for the rotated row i, the rotated columns need g = sum_k
     w_k b_k.  On the diagonal g = c_i a - d_i q, where a = sum_k w_k s_ik is gathered from column i of S, and q = sum_kl w_k w_l
-    s_kl.  So a = (g + d_i q) / c_i needs no further sum.  A small c_i does no harm: x_i bounds its errors, and a is multiplied
+    s_kl.  So a = (g + d_i q) / c_i needs no further sum.  A small c_i does no harm: x_i bounds the errors of a, and a is multiplied
     by d_(i+1), which is at most 1 / x_i.
     """
     row = row_of(r)
@@ -221,7 +221,7 @@ def release_coordinate_of(
     both = first * gathered[r]
     to = row
     row = row + r + 1
-    # this never happens; it spares GCC the loop counters
+    # this never happens, but because of this limit GCC needs no loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     for i in range(r + 1, n, 2):

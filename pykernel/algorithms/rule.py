@@ -47,11 +47,11 @@ UPDATES: Mapping[LabelKind, Kernel] = {
 class Rule:
     """A rule, or a family of rules that share their memory.
 
-    model: all its parts, and the frame's.  memory: what it keeps, and work: what every call computes anew.  statuses: its own
-    ones.  hooks: placeholder of ``hooks.py`` -> the rule's kernel.  costs: the costs of ``answer`` and ``learn``, for the
-    documentation of the C code.  questions, actions: its own entries.  calibrated: the configurations in which the rule itself
-    knows class probabilities (``chances``).  labels: the kinds of label that it learns.  restarts: whether there is a function
-    that forgets everything.  The others are those of ``Program``.
+    model: the class with all parts of the rule and of the frame.  memory: what the rule keeps.  work: what every call computes anew.
+    statuses: the rule's own statuses.  hooks: placeholder of ``hooks.py`` -> the rule's kernel.  costs: the costs of ``answer`` and
+    ``learn``, for the documentation of the C code.  questions, actions: the rule's own entries.  calibrated: the configurations in
+    which the rule itself knows class probabilities (``chances``).  labels: the kinds of label that it learns.  restarts: whether
+    there is a function that forgets everything.  The other attributes are those of ``Program``.
     """
 
     name: str
@@ -95,7 +95,7 @@ def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learne
 
 
 def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) -> tuple[Entry, ...]:
-    """The frame's questions, also for a model without a rule.  calibrated: the configurations that know probabilities."""
+    """The frame's questions, also for a model without a rule.  calibrated: whether a configuration has class probabilities."""
     found = [Entry("predict", predict, "question")]
     if kind == "class":
         found.append(Entry("classify", classify, "question"))

@@ -13,8 +13,8 @@ CANCELLED = Constant(float32=2.0**5, float64=2.0**28)
 def strained(part: Real) -> Real:
     """A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
 
-    One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is subnormal, too: such an FPU
-    makes it zero.  One sum cancels a bit: at least one floating-point library rounds such sums wrongly.
+    One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero makes them zero.  In one sum, a bit
+    cancels: at least one floating-point library rounds sums of this kind wrongly.
     """
     subnormal = part * SMALLEST
     size = absolute(part) + real(1)
@@ -37,7 +37,7 @@ def made_up(center: Real, size: Real, halvings: Index, seed: Index) -> Real:
 
 @kernel
 def made_up_count(center: Index, size: Index, halvings: Index, seed: Index) -> Index:
-    """The same in integers.  center: at most 2^29 from zero; size: from 0 to 2^30."""
+    """Like made_up(), in integers.  center: at most 2^29 from zero; size: from 0 to 2^30."""
     middle = center if center > -536870912 and center < 536870912 else 0
     shrunk = size if size >= 0 and size <= 1073741824 else 0
     for i in range(16):

@@ -1,9 +1,9 @@
 """A sparse spectrum with learned frequencies: f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma).
 
 Random Fourier features (A. Rahimi, B. Recht, Random Features for Large-Scale Kernel Machines, 2007) need hundreds of
-frequencies, which are drawn at random and stay fixed.  Frequencies that follow the data (M. Lazaro-Gredilla et al., Sparse
-Spectrum Gaussian Process Regression, JMLR 11, 2010) can be few: 4 to 16.  Their initial values are in the spec, often drawn
-from the spectrum of a Gaussian kernel.  They are learned together with the weights a and b, by one of two updates.
+frequencies, which are drawn at random and stay fixed.  If frequencies follow the data (M. Lazaro-Gredilla et al., Sparse
+Spectrum Gaussian Process Regression, JMLR 11, 2010), 4 to 16 are enough.  Their initial values are in the spec, often drawn
+from the spectrum of a Gaussian kernel.  Frequencies are learned together with the weights a and b, by one of two updates.
 
 EKF: a decoupled extended Kalman filter (S. Singhal, L. Wu 1989; G. V. Puskorius, L. A. Feldkamp, Decoupled Extended Kalman
 Filter Training of Feedforward Layered Networks, 1991).  The weights and frequencies of a block of units have a covariance P;
@@ -17,8 +17,8 @@ damaged memory can.
 
 NLMS: steps along the gradient, normalised by its squared length, without any matrix.
 
-Several outputs share the frequencies.  Each has its own weights and its own unit u, the root of the running mean of its squared
-labels.  For the frequencies, each output's sample has the weight 1 / outputs.
+Several outputs share the frequencies.  Each output has its own weights and its own unit u, the root of the running mean of its
+squared labels.  For the frequencies, each output's sample has the weight 1 / outputs.
 """
 
 from enum import IntEnum
@@ -48,18 +48,18 @@ from pykernel.dialect import (
 )
 
 WEIGHT_MOST = Constant(1024.0)
-"""Largest |a| and |b|, in units of the output: their prior deviation is 1."""
+"""Largest |a| and |b|, in units of the output: their prior standard deviation is 1."""
 ERROR_MOST = Constant(1024.0)
 """Errors are clipped to this many units."""
 POWER_MOST = Constant(5.0 * PARTS**2)
-"""Above every mean square of labels, with room for rounding.  Labels minus their mean are at most 2 limits."""
+"""Limit above every mean square of labels, with room for rounding.  Labels minus their mean are at most twice the label's limit."""
 POWER_LEAST = Constant(2.0**-120)
-"""A mean square up to this is treated as zero: there is nothing to learn."""
+"""A mean square of at most this is treated as zero: there is nothing to learn."""
 UNIT_MOST = Constant(4.0 * PARTS)
 FREQUENCY_MOST = Constant(32.0)
-"""Largest |w_ij|: the spectrum of a Gaussian kernel has almost nothing beyond 5."""
+"""Largest |w_ij|: in the spectrum of a Gaussian kernel, almost no frequency is above 5."""
 SETTLED = 40
-"""After this many labels, a square is clipped to USUAL times their mean, so that one outlying label does not change the unit."""
+"""After this many labels, the square of a label is clipped to USUAL times the mean square, so that one outlier does not change the unit."""
 USUAL = Constant(25.0)
 SUITED = Constant(4.0)
 """Largest |a| and |b| after a change to a smaller unit."""
@@ -80,7 +80,7 @@ class Update(IntEnum):
 
 
 FIRST = "counted started"
-"""The fields that count labels from the first one on, one for each rule."""
+"""The fields that are above 0 once a label was learned, one for each rule."""
 
 
 class Waves(Struct):
@@ -97,7 +97,7 @@ class Spectrum(Struct):
     # P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each input
     covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit", after="counted")
     unit: between(Real[OUTPUTS], 0, UNIT_MOST, after="counted")  # u, in 2^-40 of the label's limit
-    power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")  # running mean of squared labels, in the same parts
+    power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")  # running mean of squared labels, in squares of this unit
     counted: between(Index, 0, "power_horizon")  # number of labels in that mean, at most its horizon
 
 
@@ -150,7 +150,7 @@ def phase(m: WavesModel, i: Index, x: Real[DIM]) -> Real:
 
 @kernel
 def add_waves(m: WavesModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """Add the sinusoids to y, without memory for them.  O(N D), and O(N) for each output."""
+    """Add the sinusoids to y, without storing them.  O(N D), and O(N) for each output."""
     for i in range(len(m.frequencies)):
         turns = phase(m, i, x)
         c = cosine(turns)
@@ -214,7 +214,7 @@ def begin(m: SpectrumModel) -> None:
 
 @kernel
 def suits(m: SpectrumModel, o: Index, part: Real) -> Bool:
-    """Whether an output's weights may be multiplied by this: if they grow, they must stay of the size of their prior.  O(N)."""
+    """Whether an output's weights may be multiplied by this part: weights that grow must stay below SUITED.  O(N)."""
     if part > real(1):
         for i in range(len(m.frequencies)):
             if absolute(part * m.a[o, i]) > SUITED or absolute(part * m.b[o, i]) > SUITED:
@@ -232,7 +232,7 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
     """
     size = m.y[o] * m.label_unit
     square = size * size
-    # a clipped label is used as it is: its limit doubles with consecutive outliers, so that small labels are soon forgotten
+    # a label that the stages clip is used as it is: their limit doubles with consecutive outliers, so small labels are soon forgotten
     if not m.limits and m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
         square = USUAL * m.power[o]
     m.power[o] = clipped(m.power[o] + rate * (square - m.power[o]), real(0), POWER_MOST)
@@ -240,7 +240,7 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
         wanted = sqrt(m.power[o])
         if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:
             part = m.unit[o] / wanted
-            # rare large labels have little weight while they are outliers: they must not lose the unit that their weights are in
+            # if large labels are rare, the mean square hardly contains them: the unit that suits their weights must be kept
             if m.limits or suits(m, o, part):
                 for i in range(len(m.frequencies)):
                     m.a[o, i] = bounded(part * m.a[o, i], WEIGHT_MOST)
@@ -250,7 +250,7 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
 
 @kernel
 def slope(m: WavesModel, o: Index, i: Index, block: Index, at: Index) -> Real:
-    """The derivative of f / u with respect to the angle of sinusoid i, which is at this place of a block."""
+    """The derivative of f / u with respect to the angle of sinusoid i, which is at the given place of a block."""
     return m.b[o, i] * m.h[block, at] - m.a[o, i] * m.h[block, at + 1]
 
 
@@ -269,7 +269,7 @@ def retune(m: WavesModel, i: Index, j: Index, change: Real) -> None:
 
 @kernel
 def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
-    """g = P h of a block; returns h'g.  O(B^2)."""
+    """Compute g = P h of a block, and return h'g.  O(B^2)."""
     at = 0
     for k in range(m.group):
         bend = slope(m, o, block * m.group + k, block, at)
@@ -282,9 +282,9 @@ def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
 
 @kernel
 def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
-    """P <- lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
+    """Update P to lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
 
-    If a diagonal element is below half of what the prior adds each time, or above the prior, the block is reset.  If no
+    If a diagonal element is below half of what the prior adds with each label, or above the prior, the block is reset.  If no
     diagonal element of P - g g' inverse is negative, no other element has changed by more than the largest diagonal element of
     P.
     """
@@ -360,7 +360,7 @@ def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
     zero(m.error, len(m.y))
     keep_waves(m, x)
     for o in range(len(m.y)):
-        # with exactly the bits of weigh()
+        # this gives exactly the bits of weigh()
         m.error[o] = m.label_limit * (PART_OF_LIMIT * m.unit[o] * m.error[o])
     hear(m)
     if m.counted[0] < m.power_horizon:

@@ -8,8 +8,8 @@ a_ic sin(w_i'z) for the weights a, b of sinusoid i,
     u_c <- u_c - eta r_c h / |h|^2
     w_i <- w_i - eta_w (sum_c r_c d_ic) / (1 + sum d^2) z / (|z|^2 + FLAT)
 
-The first step changes f(x) by - eta r; the second, to first order, by no more than eta_w |r|, and no angle by more than
-eta_w / sqrt(2).  -log p_y has second derivatives of at most 1/2, so that steps below 4 lower it.
+The step of u changes f(x) by - eta r.  To first order, the step of w changes f(x) by at most eta_w |r|, and each angle by at most
+eta_w / sqrt(2).  The second derivatives of -log p_y are at most 1/2, so that steps below 4 lower it.
 
 Two classes share one function: they have -f and f.
 """
@@ -39,7 +39,7 @@ from pykernel.algorithms.vectors import plus_product
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, between, kernel, real
 
 FLAT = Constant(0.1)
-"""Added to |z|^2: inputs near zero say little about frequencies."""
+"""This is added to |z|^2, because inputs near zero say little about frequencies."""
 
 
 class SoftmaxStatus(IntEnum):
@@ -49,7 +49,7 @@ class SoftmaxStatus(IntEnum):
 class Plane(Struct):
     """The linear part of each class's function."""
 
-    # weights of the inputs in parts of sigma / sqrt(D); the last one belongs to the constant 1
+    # weights of the inputs sqrt(D) z; the last one belongs to the constant 1
     plane: between(Real[OUTPUTS, DIM + 1], -WEIGHT_MOST, WEIGHT_MOST, after="started")
     started: between(Index, 0, 1)  # 1: a sample was learned
 
@@ -89,7 +89,7 @@ def weigh(m: SoftmaxModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def chances(m: SoftmaxModel, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """p: the calibrated probability of each class at x."""
+    """Write the calibrated probability of each class at x to p."""
     respond(m, x, m.y)
     tell(m, m.y)
     each_class(m.y, p)
@@ -154,7 +154,7 @@ def descend(m: SoftmaxModel, x: Real[DIM]) -> None:
 
 @kernel
 def learn(m: SoftmaxModel, x: Real[DIM]) -> Index:
-    """Learn that x is of the class whose m.y is 1.  Returns DONE."""
+    """Learn that x belongs to the class whose m.y is 1.  Returns DONE."""
     if m.started[0] == 0:
         tune(m)
         m.started[0] = 1

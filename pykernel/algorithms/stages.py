@@ -1,12 +1,12 @@
 """Optional stages around a rule that learns sample by sample, so that it accepts raw inputs and raw labels.
 
-From the outside in: inputs are standardised; the label's running mean m and a linear part l(x) are subtracted from it; the rule
-learns the residual; and a gain g expresses how far the rule has been right.  The answer is f(x) = m + l(x) + g k(x), where
-k is the rule's own answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label far
-from the answer may be a fault: it is clipped to a multiple of the usual error.  Outlying inputs are clipped, too.
+Inputs are standardised.  The label's running mean m and a linear part l(x) are subtracted from the label, and the rule learns the
+residual.  A gain g says how reliable the rule has been.  The answer is f(x) = m + l(x) + g k(x), where k is the rule's own
+answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label far from the answer may
+be a fault: it is clipped to a multiple of the usual error.  Outlying inputs are clipped, too.
 
-In running means, sample k of the first n has the weight k; later, weights are powers of 1 - 2 / (horizon + 1).  So an untypical
-start is forgotten with 1 / n^2.
+In the running mean of the first n samples, sample k has the weight k; later, weights are powers of 1 - 2 / (horizon + 1).  So the
+weight of an untypical start falls with 1 / n^2.
 
 A stage sees only the rule's status and k(x), and changes only after the rule has accepted the sample.  For a rule that uses the
 noise of its labels, the noise can be estimated from residuals.  A stage that is switched off takes no memory and no code.
@@ -37,12 +37,12 @@ from pykernel.dialect import (
 LOUD = Constant(2.0**20)
 """Answers and residuals are clipped to this many times the label's limit, so that no square overflows."""
 PARTS = 2.0**40
-"""The label's limit in units of the numbers that are squared, so that squares of labels far below the limit are not subnormal."""
+"""Numbers are squared in units of the label's limit / PARTS, so that squares of labels far below the limit are not subnormal."""
 PART_OF_LIMIT = Constant(1 / PARTS)
 LOUD_PARTS = Constant(2.0**20 * PARTS)
-"""LOUD, in such units."""
+"""LOUD, in units of the label's limit / PARTS."""
 LARGEST_POWER = Constant(2.0**41 * PARTS**2)
-"""Twice the largest square: room for rounding."""
+"""Twice the largest square, as room for rounding."""
 VARIANCE_LEAST = Constant(float32=2.0**-126, float64=2.0**-1022)
 """Smaller variances are replaced by this, the smallest normal number."""
 SCALE_MOST = Constant(float32=2.0**64, float64=2.0**512)
@@ -52,7 +52,7 @@ SCALE_MOST = Constant(float32=2.0**64, float64=2.0**512)
 class Stages(Struct):
     """The memory of the stages."""
 
-    # running mean and variance of each input: within the limit and its square, with room for rounding
+    # running mean and variance of each input; their ranges leave room for rounding
     mean: between(Real[DIM], "-2 * input_max_abs", "2 * input_max_abs", after="observed")
     variance: between(Real[DIM], 0, "8 * input_max_abs * input_max_abs", after="observed")
     scale: between(Real[DIM], 0, SCALE_MOST, after="observed")  # 1 / standard deviation of each input
@@ -82,7 +82,7 @@ class Stages(Struct):
     label_power: between(Real, 0, LARGEST_POWER, after="judged")  # running mean of |y - m|^2
     label_shock: between(Real, 0, LOUD)  # as shock, for labels
     judged: between(Index, 0, "gain_horizon")  # number of labels in these means, at most their horizon
-    # the same for answers that were judged, for the gain: fewer if labels come late
+    # number of answers that were judged, for the gain; it is smaller than judged if labels come late
     answers_judged: between(Index, 0, "gain_horizon")
     frozen: between(Index, 0, 1)  # 1: learning is switched off
 
@@ -91,12 +91,12 @@ class Sample(Struct):
     """The sample that is learned.  Every call computes it anew; zeros are always valid."""
 
     x: Real[DIM]  # the input as the rule sees it
-    other: Real[DIM]  # the same with the other choice for outlying inputs
+    other: Real[DIM]  # the input with the other choice for outlying values
     absent: Index[DIM]  # 1: the input was missing and has been replaced
     y: Real[OUTPUTS]  # what f(x) should be
     label: Real[OUTPUTS]  # the label before the stages subtracted their parts
     value: Real[OUTPUTS]  # f(x) before the sample was learned
-    most: Real[OUTPUTS]  # how far from that value a label is clipped
+    most: Real[OUTPUTS]  # largest distance of a clipped label from that value
     learned: Real[OUTPUTS]  # the label after clipping
     error: Real[OUTPUTS]  # f(x); after hear(), y - f(x)
 
@@ -107,19 +107,19 @@ class StageConfig(Config):
     standardises: bool  # whether inputs are standardised while the model learns
     holds: bool  # whether an outlying input may be replaced by its held value
     completes: bool  # whether missing inputs are replaced
-    keeps_latest: bool  # whether the input's latest value replaces them
+    keeps_latest: bool  # whether a missing input is replaced by its latest value
     centers: bool  # whether the label's running mean is subtracted
     leads: bool  # whether a linear part is subtracted
     gains: bool  # whether the rule's answer is multiplied by a gain
     estimates_noise: bool  # whether the noise of the labels is estimated
     limits: bool  # whether labels are clipped to a distance from the answer
-    judges: bool  # whether any of the last three is true: answers are compared with labels
-    follows: bool  # whether any of the last six is true: labels pass stages
+    judges: bool  # whether gains, estimates_noise or limits is true: answers are compared with labels
+    follows: bool  # whether labels pass stages: any of centers, leads, gains, estimates_noise and limits is true
     clamps: bool  # whether predictions are kept between low and high
-    expects: bool  # whether answers are judged by labels, and so are kept if labels come late
+    expects: bool  # whether answers are judged by labels; then they are kept if labels come late
     mixes: bool  # whether the answer is a mean of the model's and a linear expert's
-    votes: bool  # whether it is a mean of class probabilities
-    scales: bool  # whether the rule sees other inputs than the given ones
+    votes: bool  # whether this mean is one of class probabilities
+    scales: bool  # whether the rule sees scaled inputs, not the given ones
     clip: Real  # largest standardised input, in standard deviations
     input_warmup: Index  # number of samples for the standardiser before the model learns
     input_horizon: Index  # number of latest samples that the inputs' mean and variance describe
@@ -129,10 +129,10 @@ class StageConfig(Config):
     linear_limit: Real  # largest weight of the linear part
     remainder_limit: Real  # largest |r| that the rule has to learn
     label_limit: Real  # largest |y| that is accepted
-    label_unit: Real  # 2^40 / that limit
+    label_unit: Real  # 2^40 / label_limit
     label_clip: Real  # labels are clipped to this many usual errors from the answer
     noise_first: Real  # the noise before it is estimated
-    noise_known: Real  # smallest fraction of the labels' variance that is taken as explained
+    noise_known: Real  # smallest fraction of the labels' variance that is treated as explained
     noise_low: Real  # smallest noise
     noise_high: Real  # largest noise
     low: Real  # smallest prediction
@@ -151,19 +151,19 @@ class Staged(Model):
 
 
 OUTLYING = Constant(5.0)
-"""Inputs are clipped to this many standard deviations when they update mean and variance: an outlier moves these little."""
+"""Inputs are clipped to this many standard deviations when they update mean and variance, so that an outlier has little effect."""
 EVIDENCE_NEEDED = Constant(0.2)
 """With more evidence, an outlying input is replaced by its held value.  A replaced input is not learned, so chance must not
 decide this before the rule has seen it."""
 MARKED_MOST = Constant(2.0**60)
-"""In a mark, larger inputs are clipped to this."""
+"""Larger inputs are clipped to this when the mark of a sample is computed."""
 GOLDEN = Constant(1.6180339887498948482)
 EVIDENCE_RATE = Constant(0.1)
 """Weight of one outlying sample in the choice between its limit and the held value."""
 EXPLAINED = Constant(4.0)
-"""If an input is at its limit, the label may be this many times further away: outlying inputs have unusual labels."""
+"""If an input is at its limit, the label is clipped this many times further away: outlying inputs have unusual labels."""
 TRUSTED = 20
-"""For this many samples, the gain is 1 and the noise is the first guess: estimates from fewer would be chance."""
+"""For this many samples, the gain is 1 and the noise is the first guess: estimates from fewer samples would be unreliable."""
 
 
 @kernel
@@ -179,7 +179,7 @@ def shaken(shock: Real, outlying: Bool) -> Real:
 
 @kernel
 def outlies(m: Staged, x: Real[DIM], j: Index) -> Bool:
-    """Whether an input is so far away that it may be a fault.  Consecutive outlying samples are not faults."""
+    """Whether an input is so far from its mean that it may be a fault.  Consecutive outlying samples are not faults."""
     if m.completes:
         if m.absent[j] != 0 or m.values_seen[j] <= m.input_warmup:
             return False
@@ -224,7 +224,7 @@ def marked(m: Staged, x: Real[DIM]) -> Real:
     for j in range(len(x)):
         value = bounded(x[j], MARKED_MOST)
         if m.completes:
-            # the replacement of a missing input changes
+            # the replacement of a missing input may change before the label comes
             if m.absent[j] != 0:
                 value = MARKED_MOST
         total += factor * value
@@ -236,7 +236,7 @@ def marked(m: Staged, x: Real[DIM]) -> Real:
 
 @kernel
 def scale_of(variance: Real) -> Real:
-    """1 / standard deviation.  A constant input stays zero."""
+    """1 / standard deviation.  It is finite even for a constant input."""
     return real(1) / sqrt(variance if variance > VARIANCE_LEAST else VARIANCE_LEAST)
 
 
@@ -244,7 +244,7 @@ def scale_of(variance: Real) -> Real:
 def observe(m: Staged, x: Real[DIM]) -> None:
     """Add the sample to the statistics of the inputs.  O(D).
 
-    Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979).  After the warm-up, inputs
+    Up to the horizon, these are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After the warm-up, inputs
     are clipped to five standard deviations from the mean.  Consecutive outlying samples are not faults but a new scale: the
     limit doubles with each.
     """
@@ -256,7 +256,7 @@ def observe(m: Staged, x: Real[DIM]) -> None:
     outlying = False
     for j in range(len(x)):
         if m.completes:
-            # missing inputs are skipped; the others have the weight that they would have in their own stream
+            # missing inputs are skipped; the weight of a value depends only on the number of values of its input
             if m.absent[j] != 0:
                 continue
             if m.values_seen[j] < m.input_horizon:
@@ -292,7 +292,7 @@ def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
 
 @kernel
 def gather_evidence(m: Staged, x: Real[DIM], gain: Real) -> None:
-    """Learn which choice is better for each outlying input, and keep the others, standardised.  O(D).
+    """Learn which choice is better for each outlying input, and keep the inputs that are not outlying, standardised.  O(D).
 
     gain: how much better the other choice would have been.
     """
@@ -372,7 +372,7 @@ def lead(m: Staged, x: Real[DIM], o: Index) -> Real:
 
 @kernel
 def trust(m: Staged, o: Index) -> Real:
-    """The gain g, how far the rule has been right: 1 fully, 0 not at all."""
+    """The gain g, which says how reliable the rule has been: from 0, not at all, to 1, fully."""
     if m.answers_judged[0] < TRUSTED or not (m.strength[o] > real(0)):
         return real(1)
     return clipped(m.agreement[o] / m.strength[o], real(0), real(1))

@@ -1,5 +1,5 @@
 """What the host computes with the device's own kernel values: the tables of a basis, and the numbers for checks of a user's
-kernel.  It is written in the dialect, so that tables in the C code do not depend on the machine that made them."""
+kernel.  This code is written in the dialect, so that tables in the C code do not depend on the machine that made them."""
 
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value
@@ -7,7 +7,7 @@ from pykernel.algorithms.packed import factorise
 from pykernel.dialect import DIM, Constant, Index, Real, Struct, kernel, real
 
 BEYOND = Constant(float32=2.0**120, float64=2.0**1000)
-"""Far above every element of a factor."""
+"""A limit far above every element of a factor."""
 
 
 class Vectors(Struct):
@@ -24,7 +24,7 @@ class Factor(Struct):
 
 @kernel
 def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise: Real) -> Index:
-    """Write L.  Returns the first vector that depends on those before it, or -1.  O(N^2 D + N^3).
+    """Write the factor L.  Returns the first vector that depends on those before it, or -1.  O(N^2 D + N^3).
 
     noise: what is added to K's diagonal.
 
@@ -47,7 +47,7 @@ def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise
 
 @kernel
 def custom_values(v: Vectors, q: KernelConfig, x: Real[DIM], values: Real[N_MAX]) -> Index:
-    """A user's k(x, v) for each vector v, as the user's function returns it.  O(N) of its calls."""
+    """A user's k(x, v) for each vector v, as the user's function returns it.  O(N) calls of this function."""
     for j in range(len(v.vectors)):
         values[j] = custom_kernel(q, x, v.vectors[j])
     return 0

@@ -1,4 +1,4 @@
-"""Digests of everything that kernels are made from."""
+"""Digests of the sources and globals that kernels are made from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pykernel.dialect.types import Constant
 
 
 def sources_digest(roots: Iterable[Kernel]) -> str:
-    """Digest of every file from which the kernels and their callees were read, and of the globals that they use."""
+    """Return a digest of every file from which the kernels and their callees were read, and of the globals that they use."""
     kernels = reachable(roots)
     parts = {(k.file.name, k.source) for k in kernels}.union(*map(_used, kernels))
     digest = hashlib.sha256()
@@ -27,7 +27,7 @@ def sources_digest(roots: Iterable[Kernel]) -> str:
 
 @functools.cache
 def _used(k: Kernel) -> frozenset[tuple[str, bytes]]:
-    """The globals and types that a kernel uses: a constant, a choice or a struct may come from a file without kernels."""
+    """The globals and types that a kernel uses.  Constants, choices and structs may come from files without kernels."""
     values = {**k.globals_used(), **k.params}
     return frozenset((k.name, f"{name} = {_meaning(value)}".encode()) for name, value in values.items())
 
@@ -38,7 +38,7 @@ def _fields(part: Part) -> str:
 
 
 def _meaning(value: Any) -> str:
-    """Text of the part of a global that the compiled code depends on: a kernel's name, a constant's numbers, a
+    """Return the text of what the compiled code depends on in a global: a kernel's name, a constant's numbers, a
     struct's fields.
     """
     if isinstance(value, Kernel):

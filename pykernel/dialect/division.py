@@ -1,11 +1,11 @@
-"""The division of reals: what ``/`` means in a kernel."""
+"""The division of reals, which ``/`` stands for in a kernel."""
 
 from pykernel.dialect.intrinsics import absolute
 from pykernel.dialect.kernels import kernel, real
 from pykernel.dialect.types import Constant, Real
 
 LEAST_QUOTIENT = Constant(float32=2.0**-125, float64=2.0**-1021)
-"""Twice the least normal number; every library rounds larger quotients correctly."""
+"""Twice the smallest normal number.  Every library rounds larger quotients correctly."""
 
 
 @kernel

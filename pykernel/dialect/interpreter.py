@@ -1,4 +1,4 @@
-"""Plain execution of kernels: Python on NumPy's scalars, with checks."""
+"""Execute kernels as plain Python on NumPy's scalars, with checks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pykernel.dialect.memory import parts_of
 from pykernel.dialect.types import Constant, Precision
 
 RATIO = "/"
-"""The name of ``ratio`` in a kernel's globals; it cannot clash with an identifier."""
+"""The name of ``ratio`` in a kernel's globals.  It cannot clash, because it is no identifier."""
 
 
 class Checked:
-    """An array that raises an error for what would be undefined in C."""
+    """An array that raises an error for operations that would be undefined in C."""
 
     __slots__ = ("array",)
 
@@ -62,12 +62,12 @@ def _is_index(dtype: np.dtype) -> bool:
 
 @functools.cache
 def bind(k: Kernel, precision: Precision) -> Callable:
-    """The kernel as a function of its structs, configurations and values.
+    """Return the kernel as a function of its structs, configurations and values.
 
     The function runs as plain Python.  Its arrays raise an error where C would be undefined: a position outside of the
     array, or an integer that does not fit into its type.
     """
-    reachable([k])  # raises if one calls itself
+    reachable([k])  # raises if a kernel calls itself
     return _checked(_bound(k, precision))
 
 
@@ -99,7 +99,7 @@ def _bound(k: Kernel, precision: Precision) -> Callable:
 
 
 class _Divisions(ast.NodeTransformer):
-    """Every ``/`` becomes a call of ``ratio``, as in the other engines."""
+    """Replaces every ``/`` with a call of ``ratio``, as the other engines do."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
@@ -111,7 +111,7 @@ class _Divisions(ast.NodeTransformer):
 
 @functools.cache
 def _divided(source: bytes, file: str) -> dict[tuple[str, int], types.CodeType]:
-    """The code of a file's functions, by name and first line."""
+    """Return the code of a file's functions, by name and first line."""
     found = [compile(_Divisions().visit(ast.parse(source)), file, "exec", dont_inherit=True)]
     for code in found:
         found += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
@@ -119,7 +119,7 @@ def _divided(source: bytes, file: str) -> dict[tuple[str, int], types.CodeType]:
 
 
 def _alternatives(k: Kernel, precision: Precision) -> Callable:
-    """A kernel that only chooses which other kernel is called."""
+    """Return the function of a kernel that only chooses which other kernel to call."""
     table = {
         member: _bound(called, precision)
         for called, members in zip(k.callees(), k.members, strict=True)

@@ -81,15 +81,16 @@ def pow2(k: Index) -> Real:  # type: ignore[valid-type]
 
 @intrinsic(_pow2_rounded)
 def pow2_rounded(x: Real) -> Real:  # type: ignore[valid-type]
-    """Two to the power d - bias for x = 2^fraction + d, exactly; zero if d < 1; d at most 2 bias, and x not NaN (undefined otherwise).
+    """Two to the power d - bias for x = 2^fraction + d, exactly; zero if d < 1.  Undefined if d > 2 bias or x is NaN.
 
-    fraction, bias: 23, 127; float64: 52, 1023.  A sum that was rounded to an integer becomes a power of two, without a branch.
+    (fraction, bias) is (23, 127) for float32 and (52, 1023) for float64.  This turns a sum that was rounded to an integer into
+    a power of two without a branch.
     """
 
 
 @intrinsic(_floor_log2)
 def floor_log2(x: Real) -> Index:  # type: ignore[valid-type]
-    """The largest k with 2^k <= |x| for a normal x; otherwise one below or one above the exponents of normal numbers."""
+    """The largest k with 2^k <= |x| for a normal x; for other x, one below or one above the exponents of normal numbers."""
 
 
 def _whole(value: int) -> int:
@@ -118,12 +119,12 @@ def _plain_multiply(a: int, k: int) -> int:
 
 @intrinsic(lambda precision, jit: _jit(lambda a: a & MASK) if jit else lambda a: np.uint32(_whole(a) & MASK))
 def word(a: Index) -> Word:  # type: ignore[valid-type]
-    """The number modulo 2^32."""
+    """Convert to a Word: the number modulo 2^32."""
 
 
 @intrinsic(lambda precision, jit: _jit(lambda w: w) if jit else lambda w: _whole(int(w)))
 def index(w: Word) -> Index:  # type: ignore[valid-type]
-    """The number, which must be below 2^31 (proved for each model)."""
+    """Convert to an Index.  The number must be below 2^31 (proved for each model)."""
 
 
 @intrinsic(
@@ -147,7 +148,7 @@ def multiply_high(a: Index, k: Index) -> Index:  # type: ignore[valid-type]
     lambda precision, jit: _jit(lambda w: (w ^ SIGN) - SIGN) if jit else lambda w: _whole((int(w) ^ SIGN) - SIGN)
 )
 def as_signed(w: Word) -> Index:  # type: ignore[valid-type]
-    """The number from -2^31 to 2^31 - 1 that is equal modulo 2^32; partial sums of Words may leave that range."""
+    """The number from -2^31 to 2^31 - 1 that is equal to w modulo 2^32.  Partial sums of Words may leave that range."""
 
 
 @intrinsic(lambda precision, jit: _jit(lambda a, b: a // b) if jit else _plain_quotient)

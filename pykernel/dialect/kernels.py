@@ -1,4 +1,4 @@
-"""Functions of the dialect, and which of them call which."""
+"""Functions of the dialect, and the calls between them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ class Kernel:
 
     function: types.FunctionType
     placeholder: bool = False
-    dsp: str = ""  # a file of runtime_c: the same function, written with Arm's DSP instructions
+    dsp: str = ""  # a file of runtime_c with the same function, written with Arm's DSP instructions
     intrinsic: Callable[[Precision, bool], Callable] | None = None
     names: Mapping[str, Kernel] = field(default_factory=dict)  # global name -> kernel that replaces the file's global
     alias: str = ""  # the kernel's name, if it differs from the function's name
     words: Mapping[str, str] = field(default_factory=dict)  # word of the docstring -> word that replaces it
     choice: str = ""  # the parameter that decides which of the kernels in ``names`` is called; see ``chosen``
-    members: tuple[tuple[IntEnum, ...], ...] = ()  # for each of these kernels, the parameter's values
+    members: tuple[tuple[IntEnum, ...], ...] = ()  # for each kernel in ``names``, the values that select it
     params: dict[str, Any] = field(init=False)
     returns: Any = field(init=False)
     source: bytes = field(init=False, repr=False)
-    # for a kernel that cannot be imported: the function that an unpickling process calls, and its arguments
+    # for a kernel that cannot be imported: the function that makes it when it is unpickled, and the function's
+    # arguments
     rebuild: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # read at once: the file may be edited later, while this process keeps the functions that it has imported
+        # read now, because the file may be edited later, while this process keeps the functions that it has imported
         self.source = self.file.read_bytes().replace(b"\r\n", b"\n") if self.file.exists() else b""
         annotations = inspect.get_annotations(self.function, eval_str=True)
         self.returns = annotations.pop("return", None)
@@ -51,9 +52,9 @@ class Kernel:
         return self.rebuild or (_imported, (self.function.__module__, self.function.__qualname__))
 
     def twin(self, **changed: Any) -> Kernel:
-        """A copy of the kernel in which the given fields have other values."""
+        """Return a copy of the kernel in which the given fields have other values."""
         twin = object.__new__(Kernel)
-        # __init__ is not called: it would read the file, which may have changed since
+        # __init__ is not called, because it would read the file, which may have changed
         twin.__dict__.update({**self.__dict__, **changed})
         return twin
 
@@ -82,7 +83,8 @@ class Kernel:
 
     @functools.cached_property
     def _global_names(self) -> dict[str, None]:
-        # not co_names: a field may have the name of a kernel.  Not dis.get_instructions: it takes a third of the time of importing all kernels
+        # co_names would be wrong, because a field may have the name of a kernel; dis.get_instructions would take a third of the time of
+        # importing all kernels
         found: dict[str, None] = {}
         if self.choice:
             return dict.fromkeys(self.names)
@@ -122,7 +124,7 @@ def placeholder(function: Callable) -> Kernel:
 
 
 def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = None) -> Callable[[Callable], Kernel]:
-    """Mark a function without a body: it calls the kernel that the table has for a choice of the model's configuration.
+    """Mark a function without a body.  It calls the kernel that the table assigns to a choice of the model's configuration.
 
     choice: the choice's name, such as "metric".  table: member of the choice's enumeration -> kernel.  otherwise: the kernel
     for members that are not in the table.  All kernels take and return the same types.  When the C is generated, the
@@ -157,14 +159,14 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
 
 
 def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:
-    """Mark a function that each runtime implements: Python by ``implement(precision, jit)``, C by
+    """Mark a function that each runtime implements itself: Python in ``implement(precision, jit)``, C in
     ``pykernel/runtime_c/NAME.h``.
     """
     return lambda function: Kernel(function, intrinsic=implement)  # type: ignore[arg-type]
 
 
 def real(value: float) -> float:
-    """The number (a literal, or an Index) as a Real; replaced when a kernel is bound."""
+    """Convert a literal or an Index to a Real.  It is replaced when a kernel is bound."""
     raise TypeError("real() is only for use inside kernels")
 
 
@@ -173,7 +175,8 @@ def _imported(module: str, name: str) -> Any:
 
 
 def substitute(k: Kernel, stand_ins: Mapping[Any, Any], alias: str = "") -> Kernel:
-    """A copy of the kernel in which other kernels replace some of the kernels that it calls, directly or indirectly.
+    """Return a copy of the kernel in which other kernels replace some of the kernels that it calls, directly or
+    indirectly.
 
     If the kernel calls none of the replaced kernels, the result is the kernel itself.
     stand_ins: what is replaced -> its replacement.  Three things can be replaced: a kernel, such as a placeholder; a
@@ -215,11 +218,11 @@ def _named(k: Kernel, alias: str) -> Kernel:
 
 
 unroll = range
-"""The same as range.  It marks a short loop that runs very often: C compilers are asked to unroll the loop."""
+"""Same as ``range``, for a short loop that runs very often.  The generated C asks the compiler to unroll the loop."""
 
 
 def reachable(roots: Iterable[Kernel]) -> list[Kernel]:
-    """Every kernel that the roots call, callees first."""
+    """Return the roots and every kernel that they call, callees first."""
     order: list[Kernel] = []
     done: set[Kernel] = set()
 

@@ -1,4 +1,4 @@
-"""Memory of a model: structs, configurations, and where each field lies in the bytes of the C struct."""
+"""The memory of a model: structs, configurations, and where each field lies in the bytes of the C struct."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Views:
 
     @functools.cached_property
     def _table(self) -> np.ndarray:
-        """Words of 8 bytes: an array gives its address and its shape, a number gives its value."""
+        """Words of 8 bytes: the address and the shape of each array, and the value of each number."""
         words: list[Any] = []
         for value in self:  # type: ignore[attr-defined]
             if isinstance(value, np.ndarray):
@@ -68,7 +68,7 @@ class Struct:
     """Memory of a model.  Its fields are scalars (written ``s.n[0]`` in Python) and arrays of fixed capacity.
 
     ranges: field -> the range in which the field's numbers always lie, for fields that declare one (see ``between``).
-    after: field -> the name of a count, or of several; while the count is 0, the field's numbers are zero.
+    after: field -> the name of a count, or names of several; while a count is 0, the field's numbers are zero.
     """
 
     fields: dict[str, Array]
@@ -128,10 +128,11 @@ class Config:
 
     @classmethod
     def of(cls, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int] | None = None) -> Any:
-        """The parameters as kernels take them, rounded once to the precision.  Tables are copied and are read-only.
+        """Return the parameters as kernels take them, rounded once to the precision.  Tables are copied and are
+        read-only.
 
         Raises ValueError if a table does not have the shape that its extents have for these capacities.  Without
-        capacities, only the number of dimensions is compared.  Raises ValueError also for a number that the precision
+        capacities, only the number of dimensions is compared.  Raises ValueError, too, for a number that the precision
         or int32 cannot hold.
         """
 
@@ -146,7 +147,7 @@ class Config:
             with np.errstate(over="ignore"):
                 table = np.array(given, dtype if kind.scalar is Real else np.int64, order="C")
             limits = np.finfo(dtype) if kind.scalar is Real else np.iinfo(dtype)
-            # not "> largest": NaN must fail
+            # written with "not", so that NaN is refused
             if not ((table >= limits.min) & (table <= limits.max)).all():
                 raise ValueError(f"{cls.__name__}.{name} holds a number that does not fit in {kind.scalar}")
             return table.astype(dtype)
@@ -155,14 +156,14 @@ class Config:
 
 
 Part = type[Struct] | type[Config]
-"""What a model is made of."""
+"""A part of a model."""
 
 
 class Model:
     """The structs and configurations (the parts) of a model under one name.
 
-    In a kernel, ``m.v`` is the field v of the part that has a field v.  A subclass names its own ``parts``; it also has
-    the parts of its base classes.  A kernel may pass its model to a callee that expects only some of the parts.
+    In a kernel, ``m.v`` is the field v of whichever part has it.  A subclass names its own ``parts``, and also has the
+    parts of its base classes.  A kernel may pass its model to a callee that expects only some of the parts.
     """
 
     parts: tuple[Part, ...] = ()
@@ -182,7 +183,7 @@ class Model:
 
 
 def parts_of(kind: Any) -> tuple[Part, ...]:
-    """The structs and configurations that a parameter of this kind stands for; none for a number or an array."""
+    """Return the structs and configurations that a parameter of this kind stands for; none for a number or an array."""
     if isinstance(kind, type) and issubclass(kind, Model):
         return kind.parts
     return (kind,) if isinstance(kind, type) and issubclass(kind, (Struct, Config)) else ()
@@ -193,7 +194,7 @@ def _as_fixed(views: Any) -> tuple[Any, ...]:
 
 
 def _fixed(views: type, *values: Any) -> Any:
-    """A configuration with read-only tables.
+    """Return a configuration with read-only tables.
 
     Pickling and copying lose the read-only flag, and Numba treats a writable array as another type.
     """
@@ -242,8 +243,8 @@ def layout(
 ) -> Layout:
     """Place the fields, one struct after the other.
 
-    Within a struct, reals come first, then integers, the wider types before the narrower ones.  Padding is a field of
-    its own, called reserved_STRUCT.
+    Within a struct, reals come first, then integers, with wider types before narrower ones.  Padding is a separate
+    field, reserved_STRUCT.
     """
     return _layout(tuple(structs), precision, tuple(sorted(capacities.items())), frozenset(drop))
 
@@ -255,7 +256,7 @@ def _layout(
     capacities: tuple[tuple[str, int], ...],
     dropped: frozenset[str],
 ) -> Layout:
-    """Cached, because a search makes thousands of models with few layouts."""
+    """Compute ``layout``, with a cache, because a search makes thousands of models that have few different layouts."""
     slots: dict[str, Slot] = {}
     ends: dict[str, int] = {}
     offset, extents = 0, dict(capacities)
@@ -286,8 +287,8 @@ def _layout(
 class Memory:
     """One model's bytes and the views that kernels work on.
 
-    ``buffer`` is the C struct.  The generator drops fields that no code uses; these are listed in ``drop`` and live
-    outside of ``buffer``.  So the views keep their types, and every kernel runs unchanged.
+    ``buffer`` is the C struct.  The generator drops fields that no code uses.  They are listed in ``drop`` and lie
+    outside of ``buffer``, so that the views keep their types and every kernel runs unchanged.
 
     ``lock`` is held while a kernel runs on the memory.  Each copy has its own lock.
     """
@@ -328,7 +329,7 @@ class Memory:
                 self.field(name)[...] = 0
 
     def copy_from(self, other: Memory, structs: Iterable[type[Struct]] | None = None) -> None:
-        """Copy the numbers of another memory.  structs: copy only these."""
+        """Copy the numbers of another memory.  structs: the structs to copy; None copies all."""
         for struct in self.structs if structs is None else structs:
             for name in struct.fields:
                 self.field(name)[...] = other.field(name)

@@ -1,4 +1,4 @@
-"""What the generator needs to know about a family of models: its memory, its parameters and its public functions."""
+"""Descriptions of families of models for the generator: memory, parameters and public functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pykernel.dialect.types import DIM, OUTPUTS, Array, Extent, Index, Int, Int1
 from pykernel.errors import UserError
 
 LabelKind = Literal["real", "reals", "class", "none"]
-"""What the update takes as its label: a number, OUTPUTS numbers, the index of a class, or no label."""
+"""Kind of label -> the type that the update takes: a number, OUTPUTS numbers, the index of a class, or no label."""
 LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": Index, "none": None}
 INT16_LABELS: dict[LabelKind, Any] = {"real": Int, "reals": Int[OUTPUTS], "class": Index, "none": None}
 """The label types of a program whose inputs are integers (Int16[DIM])."""
@@ -37,7 +37,7 @@ TAKES = {
     "switch": "it takes (…, an Index)",
     "reading": "it takes (…, an array)",
 }
-"""For each kind of entry, the end of the error message: what an entry of this kind must take."""
+"""Kind of entry -> the end of an error message, which says what an entry of this kind must take."""
 
 
 EntryKind = Literal[
@@ -50,9 +50,9 @@ EntryKind = Literal[
 class Entry:
     """A public function ``NAME_<name>``; ``when`` says for which parameters the function exists.
 
-    of: for a reading of a program around another model: the question of the inner model whose answer the reading
-    writes; "" if the reading writes no answer.
-    answers: whether it is an action with which a firmware responds to an alarm.
+    of: in a program around another model, the inner model's question whose answer a reading writes; "" if the reading
+    writes no answer.
+    answers: whether the entry is an action with which a firmware responds to an alarm.
     """
 
     name: str
@@ -76,7 +76,7 @@ class LabelArray:
 
 @dataclass(frozen=True)
 class OnHost:
-    """A kernel that only the PC calls, to change a state; the parameters ``under`` replace the model's while it runs."""
+    """A kernel that only the PC calls, to change a state.  The parameters ``under`` replace the model's while the kernel runs."""
 
     kernel: Kernel
     under: Mapping[str, Any] = field(default_factory=dict)
@@ -89,12 +89,12 @@ class OnHost:
 
 @dataclass(frozen=True)
 class Budget:
-    """Room for vectors.  The field n counts the vectors in use; every place after them is zero.  So a state can be
-    moved into a model with more room or with less room.
+    """Room for vectors.  The field n counts the vectors in use, and every place after them is zero, so that a state can be
+    moved into a model with more or less room.
 
     capacity: name of the capacity that counts the places.
-    remove: (…) -> Index removes one vector in the same way as learning; its result is below 0 if it cannot remove one.  If
-    not given, only learning removes vectors.
+    remove: (…) -> Index removes one vector in the same way as learning does.  Its result is below 0 if it can remove none.
+    None: only learning removes vectors.
     """
 
     capacity: str
@@ -102,7 +102,7 @@ class Budget:
 
 
 class Settings:
-    """A model's parameters: every field of its configs as an attribute, and each config's ``views`` for its kernels."""
+    """A model's parameters.  Every field of its configs is an attribute, and ``views`` has each config as kernels take it."""
 
     def __init__(self, views: Mapping[type[Config], Any]) -> None:
         self.views = dict(views)
@@ -116,7 +116,7 @@ class Settings:
         raise AttributeError(f"no config of this program has a field called {name}")
 
     def replace(self, **values: Any) -> Settings:
-        """A copy of the settings in which the given fields have other values."""
+        """Return a copy of the settings in which the given fields have other values."""
         return Settings(
             {
                 config: own._replace(**{name: value for name, value in values.items() if name in config.fields})
@@ -126,7 +126,7 @@ class Settings:
 
 
 def _merged(kinds: Sequence[type[IntEnum]]) -> type[IntEnum]:
-    """One enumeration with the members of all kinds."""
+    """Return one enumeration with the members of all kinds."""
     members: dict[str, int] = {}
     for member in itertools.chain.from_iterable(kinds):
         if members.setdefault(member.name, member.value) != member.value:
@@ -143,9 +143,9 @@ class Program:
     structs: the memory, in order.  The structs in ``persistent`` come first and are the model; the others are working
         memory.  A program that does not learn on the device has no persistent struct.
     entries: every entry returns a status.  A status below 0 means that the call was refused: the model did not change, and a
-        question or a reading, which may have no answer yet, wrote nothing.  Otherwise, the answer is written.  One exception: the
-        update of a signal stage has already taken its sample if the inner model finds its memory overwritten.  The parameters
-        after the structs and configurations are:
+    question or a reading, which may have no answer yet, wrote nothing.  Otherwise, the answer is written.  There is one exception:
+    if the inner model finds its memory overwritten, the update of a signal stage has already taken its sample.  The parameters after
+    the structs and configurations are:
 
         a question (x: Real[DIM], an array): writes an answer to the array and does not change the model.  A program
             that has labels has the question predict(x: Real[DIM], y: Real[OUTPUTS]).
@@ -163,16 +163,16 @@ class Program:
         ``asks`` is the main question, which is used to run a stream: predict if there is one, else the first question.
         If a program has no question, its first reading takes this place.  It is called after each sample.
 
-    valid: a kernel (…) -> Bool: whether learning could have produced the memory's contents.  A restored state is
-        untrusted.  The kernel must accept every state that the update leaves, and refuse every state from which the
-        update could not continue.  Only for programs with a persistent struct.
-    missed: a kernel (…, refused: Index) -> Index: the status of a sample that something around the program has refused.
+    valid: a kernel (…) -> Bool: returns whether learning could have produced the memory's contents.  A restored state is untrusted.
+    The kernel must accept every state that the update leaves, and refuse every state from which the update could not continue.  Only
+    for programs with a persistent struct.
+    missed: a kernel (…, refused: Index) -> Index: returns the status of a sample that was refused before it reached the program.
     labels: the kind of label that the answers predict, for a program without an update.
     statuses: the enumerations whose members the program's kernels return.
-    alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm,
-        which writes a level, the threshold above which there is an alarm, and the number of rows since it began, 0 if there is none.
+    alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm, which writes a
+    level, the threshold above which there is an alarm, and the number of rows since the alarm began (0 without alarm).
     between: actions that a check calls between the parts of its stream, in this order.
-    budget: how a state is moved into more or less room; None if it cannot be moved.
+    budget: how a state is moved into a model with more or less room; None if it cannot be moved.
     stand_ins: replacements of kernels, types and words, applied to all kernels; see ``substitute``.
     """
 
@@ -191,13 +191,13 @@ class Program:
     stand_ins: InitVar[Mapping[Any, Any] | None] = None
     status: type[IntEnum] = field(init=False)  # all statuses, in one enumeration named like the first
     sample: Array = field(init=False)  # type of the update's first parameter, the sample
-    learner: str = field(init=False)  # the update's name; "" if nothing is learned
+    learner: str = field(init=False)  # the update's name; "" without an update
     is_int16: bool = field(init=False)  # whether inputs are integers and the program has no reals
     learns: bool = field(init=False)  # whether there is an update
     asks: str = field(init=False)  # the main question
-    actions: tuple[str, ...] = field(init=False)  # including trainings
+    actions: tuple[str, ...] = field(init=False)  # names of the actions, including trainings
     trainings: tuple[str, ...] = field(init=False)
-    visits: tuple[str, ...] = field(init=False)  # including promises
+    visits: tuple[str, ...] = field(init=False)  # names of the visits, including promises
     promises: tuple[str, ...] = field(init=False)
     readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
     questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
@@ -266,7 +266,7 @@ class Program:
             raise TypeError(f"{self.name}: {strange[0]} is to be called between samples, but is none of its actions")
 
     def _fit(self, taken: Mapping[str, Sequence[Any]], sample: Array) -> None:
-        """Raises TypeError for an entry whose parameters do not fit its kind."""
+        """Raise TypeError for an entry whose parameters do not fit its kind."""
         for entry in self.entries:
             kinds = taken[entry.name]
             fits = {
@@ -289,14 +289,15 @@ class Program:
         return [*(entry.kernel for entry in self.entries), *([self.valid] if self.valid else [])]
 
     def with_kernel(self, custom: Kernel) -> Program:
-        """A copy of the program in which the user's kernel computes all kernel values.  It is made once for each kernel.
+        """Return a copy of the program in which the user's kernel computes all kernel values.  The copy is made once for
+        each kernel.
 
         Raises UserError if the user's kernel, or a kernel that it calls, has the name of one of the program's kernels.
         """
         return _with_kernel(self, custom)
 
     def forecasts(self, config: Any) -> str:
-        """The question that predicts a label: the question for the class if the model has one, else the main
+        """Return the question that predicts a label: the question for the class if there is one, or else the main
         question.
         """
         names = [entry.name for entry in self.entries_for(config)] if self.label is Index else []
@@ -305,7 +306,7 @@ class Program:
 
     @property
     def sample_size(self) -> str:
-        """The capacity that says how many numbers a sample has."""
+        """Name of the capacity that says how many numbers a sample has."""
         return next(extent.text for extent in self.sample.extents if isinstance(extent, Extent))
 
     @property
@@ -315,12 +316,12 @@ class Program:
 
     @property
     def answer(self) -> Array:
-        """What the main question writes."""
+        """Type of the array that the main question writes."""
         return self.written(self.asks)
 
     @property
     def label(self) -> Any:
-        """The type of a label: from ``labels`` if given, else from the update's parameters; None without labels."""
+        """The type of a label, from ``labels`` if given, else from the update's parameters; None without labels."""
         if self.labels is not None:
             return (INT16_LABELS if self.is_int16 else LABELS)[self.labels]
         return next(iter(taken_by(self.entry(self.learner))[1:]), None)
@@ -336,22 +337,22 @@ class Program:
         return LabelArray(self.label is Index, shape)
 
     def label_dtype(self, precision: Precision) -> np.dtype:
-        """NumPy's type of the labels that the C code takes."""
+        """Return NumPy's type of the labels that the C code takes."""
         return np.dtype("<i4") if self.is_int16 or self.label is Index else precision.dtype
 
     def written(self, name: str) -> Array:
-        """What a question or a reading writes."""
+        """Return the type of the array that a question or a reading writes."""
         return self.questions[name] if name in self.questions else self.readings[name]
 
     def answers(self, question: str, rows: int, memory: Memory) -> np.ndarray:
-        """Room for a question's answers, (rows, values).
+        """Return an array for a question's answers, (rows, values).
 
         Values before anything is written: NaN for reals, -1 for Index, NO_COUNT for Int16, NOTHING for other integers.
         """
         return _room(self.written(question), (rows,), memory)
 
     def reading(self, name: str, memory: Memory) -> np.ndarray:
-        """Room for the values that a reading writes, (values,), filled as in ``answers``."""
+        """Return an array for the values that a reading writes, (values,), filled as in ``answers``."""
         return _room(self.readings[name], (), memory)
 
     def entries_for(self, config: Any) -> list[Entry]:
@@ -361,18 +362,18 @@ class Program:
         return Memory(self.structs, precision, capacities, drop)
 
     def state_bytes(self, layout: Layout) -> int:
-        """Bytes of the model, which come first in its memory; 0 if nothing is learned."""
+        """Return the size in bytes of the model, which comes first in its memory; 0 if nothing is learned."""
         return layout.ends[self.persistent[-1].__name__] if self.persistent else 0
 
     def hashed_bytes(self, layout: Layout) -> int:
-        """Bytes that NAME_hash covers: the model, or the working memory of one that learns nothing."""
+        """Return how many bytes NAME_hash covers: those of the model, or of the working memory if nothing is learned."""
         return self.state_bytes(layout) or layout.nbytes
 
     def entry(self, name: str) -> Kernel:
         return next(entry.kernel for entry in self.entries if entry.name == name)
 
     def waiting(self, kept: Container[str]) -> dict[str, str]:
-        """Field that is zero while a count is zero -> that count.  kept: the fields that a model has."""
+        """Return, for each field that is zero while a count is zero, the name of this count.  kept: the fields that a model has."""
         declared = {name: after.split() for struct in self.persistent for name, after in struct.after.items()}
         found = {
             name: [count for count in counts if count in kept] for name, counts in declared.items() if name in kept
@@ -385,12 +386,12 @@ class Program:
         return {name: kind for config in self.configs for name, kind in config.fields.items()}
 
     def settings(self, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int]) -> Settings:
-        """The parameters as kernels take them, see ``Config.of``."""
+        """Return the parameters as kernels take them; see ``Config.of``."""
         return Settings({config: config.of(precision, values, capacities) for config in self.configs})
 
 
 class Programs(Mapping[LabelKind, Program]):
-    """A rule's program for each kind of label.  A program is made when it is asked for: most commands need only one."""
+    """A rule's program for each kind of label.  A program is made when it is asked for, because most commands need only one."""
 
     def __init__(self, make: Mapping[LabelKind, Callable[[], Program]]) -> None:
         self._make = {kind: functools.cache(one) for kind, one in make.items()}
@@ -428,7 +429,7 @@ def _with_kernel(program: Program, custom: Kernel) -> Program:
 
 
 def taken_by(kernel: Kernel) -> list[Any]:
-    """The kinds of a kernel's parameters after the structs and configurations."""
+    """Return the kinds of a kernel's parameters after the structs and configurations."""
     return [kind for kind in kernel.params.values() if not parts_of(kind)]
 
 

@@ -1,4 +1,4 @@
-"""Words that must not be names in the dialect, or names of models."""
+"""Words that must not be names of models or names in the dialect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ C_KEYWORDS = frozenset(
     struct switch synchronized template this thread_local throw true try typedef typeid typename typeof union unsigned
     using virtual void volatile wchar_t while xor xor_eq main errno assert defined far near interrupt""".split()
 )
-"""Keywords of C and C++, and names that their libraries or common headers take."""
+"""Keywords of C and C++, and names that their libraries or common headers define."""
 
 SYSTEM_HEADERS = frozenset(
     """acc_prof adc_cali_schemes adcintrin adxintrin aio aliases alloca altivec ammintrin amo amxavx512intrin amxbf16intrin
@@ -134,4 +134,4 @@ SYSTEM_HEADERS = frozenset(
     xtensa_config xtensa_context xtensa_perfmon_access xtensa_perfmon_apis xtensa_perfmon_masks xtensa_rtos xtensa_timer
     xtestintrin yvals_core""".split()
 )
-"""Headers of the systems that generated code is built in; ``benchmarks/device/header_names.py`` prints them."""
+"""Names from headers of the systems in which generated code is built, printed by ``benchmarks/device/header_names.py``."""

@@ -17,9 +17,9 @@ INDEX_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class Extent:
-    """An array's size: an expression over capacities, such as ``DIM`` or ``DIM + 1``; doc: what it counts.
+    """An array's size: an expression over capacities, such as ``DIM`` or ``DIM + 1``.  doc: what the size counts.
 
-    public: whether the header defines its macro even if no code reads it.  True for sizes that users choose.
+    public: whether the header defines the size's macro even if no code reads it; true for sizes that users choose.
     """
 
     text: str
@@ -52,13 +52,13 @@ class Extent:
 
 @functools.cache
 def _read(text: str) -> tuple[tuple[str, ...], types.CodeType]:
-    """The capacities that an expression names, and the compiled expression.  Cached: every model evaluates it."""
+    """Return the capacities that an expression names, and the compiled expression.  Cached, because every model evaluates it."""
     return tuple(re.findall(r"[A-Z_]+", text)), compile(text, "<extent>", "eval")
 
 
 @dataclass(frozen=True)
 class Array:
-    """Elements of one scalar type; an extent of ``...`` (one dimension only) takes a vector of any length."""
+    """An array of elements of one scalar type.  An extent of ``...`` (one dimension only) takes a vector of any length."""
 
     scalar: Scalar
     extents: tuple[Extent | int | types.EllipsisType, ...]
@@ -75,7 +75,7 @@ class Array:
 class Scalar:
     """A type of numbers.
 
-    stored: NumPy's name of the type in memory; "" for the type of the bound precision.
+    stored: NumPy's name of the type in memory, or "" for the type of the bound precision.
     wide: the type that a number has after it was read from memory, if that is another type.
     """
 
@@ -91,7 +91,7 @@ class Scalar:
 
     @property
     def value(self) -> Scalar:
-        """The type that a number of this type has in expressions."""
+        """The type that a number has in expressions after it was read from memory."""
         return self.wide or self
 
     def dtype(self, precision: Precision) -> np.dtype:
@@ -101,11 +101,11 @@ class Scalar:
 Real = Scalar("Real")
 """A floating-point number of the bound precision."""
 Index = Scalar("Index", "<i4")
-"""A count, a position, and any other integer in an expression: int32; results must fit in int32."""
+"""An int32: a count, a position, and any other integer in an expression.  Results must fit in int32."""
 Bool = Scalar("Bool")
-"""A truth value; a local or a result, never a field."""
+"""A truth value.  It can be a local or a result, but not a field."""
 Word = Scalar("Word", "<u4")
-"""uint32: results are taken modulo 2^32."""
+"""A uint32.  Results are taken modulo 2^32."""
 Int = Scalar("Int", "<i4", Index)
 """An int32 field that is neither a count nor a position, such as a weight.  In expressions it is an Index."""
 Int8 = Scalar("Int8", "|i1", Index)
@@ -115,13 +115,11 @@ Int16 = Scalar("Int16", "<i2", Index)
 Uint8 = Scalar("Uint8", "|u1", Index)
 Uint16 = Scalar("Uint16", "<u2", Index)
 INTEGERS = (Index, Int, Word, Int16, Uint16, Int8, Uint8)
-"""All integer types, the widest first: the order of fields in memory."""
+"""All integer types, the widest first, which is the order of fields in memory."""
 
 
 class Variable:
-    """An open type: kernels that are shared by several rules use it, and ``substitute`` replaces it with an
-    actual type.
-    """
+    """A type variable for kernels that several rules share.  ``substitute`` replaces it with an actual type."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -148,26 +146,26 @@ class Ranged:
 
 
 def between(kind: Scalar | Array, least: Bound | None, most: Bound | None, after: str = "") -> Any:
-    """A field's type with its range, both ends included: ``n: between(Index, 0, N_MAX)``.
+    """Return a field's type with its range, both ends included: ``n: between(Index, 0, N_MAX)``.
 
     An end is a number, a constant, a capacity, or the name of a parameter with an optional minus sign: "-reach".  For
     reals, it may be a product: "-2 * reach".
 
     Code that reads the field may rely on the range.  A state with a number outside of the range is refused.  For
     integer fields, the generator proves that no number outside of the range is ever written.
-    after: the name of a field that counts; if there are several names, the program has one of them.  While the count is 0, the numbers
-    are 0, too; other states are refused.  Without a range, least and most are None.
+    after: the name of a field that is a count, or several names, of which the program has one.  While the count is 0, the numbers are
+    0, too, and other states are refused.  Without a range, least and most are None.
     """
     return Ranged(kind, least, most, after)
 
 
 def ends_of(given: Ranged, capacities: Mapping[str, int], config: Any, precision: Precision) -> tuple[Any, Any]:
-    """The range of a field, for one model's capacities, parameters and precision."""
+    """Return the range of a field, for one model's capacities, parameters and precision."""
     return end_of(given.least, capacities, config, precision), end_of(given.most, capacities, config, precision)
 
 
 def end_of(bound: Bound | None, capacities: Mapping[str, int], config: Any, precision: Precision) -> Any:
-    """One end of a range."""
+    """Return one end of a range."""
     if isinstance(bound, Extent):
         return bound.value(capacities)
     if isinstance(bound, Constant):
@@ -186,12 +184,12 @@ _extents: dict[str, Extent] = {}
 
 
 def extent(name: str, doc: str, public: bool = False) -> Extent:
-    """A capacity; ``doc`` is the comment of its macro in C."""
+    """Make a capacity.  ``doc`` is the comment of its macro in C."""
     return _extents.setdefault(name, Extent(name, doc, public))
 
 
 def extents() -> Mapping[str, Extent]:
-    """All capacities that were made so far, by name."""
+    """Return all capacities that were made so far, by name."""
     return _extents
 
 
@@ -207,7 +205,7 @@ class Precision:
     name: str
     dtype: np.dtype
     bits: int  # bits of the fraction
-    bias: int  # of the exponent
+    bias: int  # bias of the exponent
 
     @property
     def is_int16(self) -> bool:
@@ -216,7 +214,7 @@ class Precision:
 
     @property
     def alignment(self) -> int:
-        """Bytes: each struct's size is a multiple of this number."""
+        """Each struct's size in bytes is a multiple of this number."""
         return 4 if self.is_int16 else self.dtype.itemsize
 
     @property
@@ -225,7 +223,7 @@ class Precision:
 
     @property
     def integer(self) -> type[np.signedinteger]:
-        """The integer type with as many bits."""
+        """The integer type of the same width."""
         return np.int32 if self.dtype.itemsize == 4 else np.int64
 
     def __str__(self) -> str:
@@ -241,7 +239,7 @@ REALS = {p.name: p for p in (FLOAT32, FLOAT64)}
 
 
 class Constant:
-    """A real, or a table of reals, rounded once to the bound precision; one value or one for each precision.
+    """A real, or a table of reals, rounded once to the bound precision.  It has one value, or one for each precision.
 
     scalar: for a table of integers, their type.
     """
@@ -260,7 +258,7 @@ class Constant:
         return self * -1
 
     def __mul__(self, other: Constant | int) -> Constant:
-        """The product as a constant.  It can be used as the end of a range only: no kernel can name it."""
+        """Return the product as a constant.  It can only be the end of a range, because no kernel can name it."""
         factor = other.by_precision if isinstance(other, Constant) else dict.fromkeys(self.by_precision, other)
         return Constant(**{name: value * factor[name] for name, value in self.by_precision.items()})
 

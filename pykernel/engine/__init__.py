@@ -1,1 +1,1 @@
-"""Executing kernels on the host; see ``engines``."""
+"""Execute kernels on the host; see ``engines``."""

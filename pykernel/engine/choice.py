@@ -1,4 +1,4 @@
-"""Which engine runs models: the caller's choice, else the environment's choice, else LLVM."""
+"""Choose which engine runs models: the caller's choice, or else the environment's, or else LLVM."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pykernel.errors import UserError, did_you_mean
 Engine = Literal["llvm", "numba", "python"]
 ENGINES: tuple[Engine, ...] = ("llvm", "numba", "python")
 VARIABLE = "PYKERNEL_ENGINE"
-"""The environment variable that says which engine runs models, in this process and in the processes that it starts."""
+"""Environment variable that selects the engine that runs models, in this process and in processes started from it."""
 
 
 def chosen_engine(default: Engine = "llvm") -> Engine:
-    """The engine that the environment names, or ``default``.  Raises UserError if no engine has this name."""
+    """Return the engine that the environment names, or ``default``.  Raises UserError if no engine has this name."""
     name = os.environ.get(VARIABLE) or default
     if name not in ENGINES:
         remedy = did_you_mean(name, ENGINES, f"it must be one of {', '.join(ENGINES)}")
@@ -25,15 +25,15 @@ def chosen_engine(default: Engine = "llvm") -> Engine:
 
 
 def engines_of_a_check() -> tuple[Engine, ...]:
-    """The engines whose bytes a check compares: only the one that the environment names, if any; else LLVM, which is
-    faster to start, and Numba as the reference.
+    """Return the engines whose bytes a check compares: only the engine that the environment names, if any, or else
+    LLVM, which starts faster, and Numba as the reference.
     """
     return (chosen_engine(),) if os.environ.get(VARIABLE) else ("llvm", "numba")
 
 
 @contextlib.contextmanager
 def engine_used(name: str | None) -> Iterator[None]:
-    """Within the block this engine runs models, also in processes that the block starts.  None changes nothing.
+    """Within the block, run models with this engine, also in processes that the block starts.  None changes nothing.
 
     Raises UserError if no engine has this name.
     """

@@ -1,7 +1,7 @@
-"""Machine code that Numba compiled, kept on disk for this user's other processes, in sealed files.
+"""Keep machine code that Numba compiled on disk, in sealed files, for this user's other processes.
 
-The code is kept as pickles.  A pickle can execute anything when it is read; therefore ``pykernel.sealed`` returns only
-bytes that this user has written, or nothing.  Numba's own cache fails, or crashes, on a truncated or changed file.
+The code is kept as pickles.  A pickle can execute anything when it is read, so ``pykernel.sealed`` returns only bytes
+that this user has written, or nothing.  Numba's own cache fails, or crashes, on a truncated or changed file.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pykernel.sealed import read_sealed, write_sealed
 
 
 class CompileCache(NullCache):
-    """Compiled code of one function, one file for each signature.  The folder belongs to one version of the sources."""
+    """Compiled code of one function, in one file for each signature.  The folder belongs to one version of the sources."""
 
     def __init__(self, function: FunctionType, folder: Path, missing: Callable[[], None] = lambda: None) -> None:
-        """missing: called before the function is compiled."""
+        """Open the cache of a function.  missing: called before the function is compiled."""
         code = function.__code__
         self.function, self.folder, self.missing = function, folder, missing
         self.identity = (function.__module__, function.__qualname__, code.co_firstlineno, code.co_code)
@@ -34,7 +34,7 @@ class CompileCache(NullCache):
         return str(self.folder)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """The cached code for the signature and this processor, or None."""
+        """Return the cached code for the signature and this processor, or None."""
         target.refresh()
         content = read_sealed(self._path(signature, target.codegen()))
         if content is None:

@@ -1,10 +1,10 @@
-"""The engines, which compute the same bits.
+"""The three engines, which compute the same bits.
 
     executor = make_executor(roots, memory, config)
     executor.rows(x, statuses, ask=predict, answers=answers, learn=update, y=y)
     status = executor.call(refresh)
 
-"llvm" runs models: it starts within a second.  "numba" is the reference of ``pykernel check``.  "python"
+"llvm" runs models, because it starts within a second.  "numba" is the reference of ``pykernel check``.  "python"
 executes the source as it is, and raises an error for what is undefined in C, such as a position outside an array.
 """
 
@@ -22,11 +22,10 @@ from pykernel.engine.plain import Plain
 
 
 def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, engine: Engine | None = None) -> Executor:
-    """An executor for these kernels.
+    """Return an executor for these kernels.
 
-    Code is compiled once for each set of choices, and kept for this user.  Other sizes or numbers need no new
-    compilation.
-    engine: if not given, that of ``chosen_engine``.  Raises DialectError for a kernel that is outside of the dialect.
+    Code is compiled once for each set of choices, and kept for this user.  It serves all sizes and numbers.
+    engine: ``chosen_engine()`` if not given.  Raises DialectError for a kernel that is outside of the dialect.
     """
     engine = engine or chosen_engine()
     if engine == "python":
@@ -37,12 +36,12 @@ def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, eng
 
 
 def program_executor(program: Program, memory: Memory, config: Settings, engine: Engine | None = None) -> Executor:
-    """An executor for all entries that the configuration has, and for the program's kernel ``valid``."""
+    """Return an executor for all entries that the configuration has, and for the program's kernel ``valid``."""
     entries = [entry.kernel for entry in program.entries_for(config)]
     return make_executor([*entries, *([program.valid] if program.valid else [])], memory, config, engine)
 
 
 def choices_of(config: Settings) -> Choices:
-    """The configuration's choices."""
+    """Return the configuration's choices."""
     kinds = {name: kind for each in config.views for name, kind in each.fields.items()}
     return tuple((name, int(getattr(config, name))) for name, kind in kinds.items() if is_choice(kind))

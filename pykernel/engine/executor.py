@@ -1,4 +1,4 @@
-"""What all engines have in common: kernels, with a memory and a configuration to work on."""
+"""The base class of all engines: kernels, with a memory and a configuration to work on."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Part = type[Struct] | type[Config]
 """A struct or configuration, which a kernel takes whole."""
 
 Steps = tuple[Kernel | None, Kernel | None, Kernel | None, Kernel | None]
-"""What is done with each row: ask, expect, learn, look; see ``Executor.rows``."""
+"""The kernels that are called for each row: ask, expect, learn, look; see ``Executor.rows``."""
 
 Choices = tuple[tuple[str, int], ...]
-"""A configuration's choices: (name, value) of each parameter that is a bool or an IntEnum, and decides branches."""
+"""A configuration's choices: (name, value) of each parameter that is a bool or an IntEnum.  They decide branches."""
 
 
 class Executor(ABC):
@@ -50,7 +50,7 @@ class Executor(ABC):
         states: np.ndarray,
         statuses: np.ndarray,
     ) -> None:
-        """As ``rows``; here with separate calls."""
+        """Do the work of ``rows`` with separate calls."""
         ask, expect, learn, look = steps
         for i, t in enumerate(range(first, len(x))):
             status = 0 if ask is None else self._call(ask, [x[t], answers[i]])
@@ -66,9 +66,8 @@ class Executor(ABC):
                 self._call(look, [states[i]])
 
     def call(self, kernel: Kernel, *args: Any) -> Any:
-        """Call the kernel and return its result: a Real of the precision, or an integer; 0 if it returns nothing.
-
-        A parameter that is a number takes a number.
+        """Call the kernel and return its result, a Real of the precision or an integer.  The result is 0 if the kernel
+        returns nothing.
         """
         kinds = taken_by(kernel)
         if len(args) != len(kinds):
@@ -82,17 +81,17 @@ class Executor(ABC):
         return self.precision.real(result) if kernel.returns is Real else 0 if result is None else int(result)
 
     def bound(self, kernel: Kernel, *arrays: np.ndarray) -> Callable[[], Any]:
-        """A function without arguments that calls the kernel on these arrays and returns the kernel's result.
+        """Return a function without arguments that calls the kernel on these arrays and returns the kernel's result.
 
-        The arrays are checked only once, here.  They must stay alive; their contents may change between calls.  They
-        are as in ``call``, but a number is an array without dimensions.
+        The arrays are checked only once, here.  They must stay alive; their contents may change between calls.  For a
+        parameter that is a number, pass an array without dimensions.
         """
         given = [self._array(kernel.name, each, kind, ()) for each, kind in zip(arrays, taken_by(kernel), strict=True)]
         final, acquire, release = None, self.memory.lock.acquire, self.memory.lock.release
 
         def call() -> Any:
             nonlocal final
-            acquire()  # half the time of "with"
+            acquire()  # takes half the time of "with"
             try:
                 if final is not None:
                     return final()
@@ -105,7 +104,7 @@ class Executor(ABC):
         return call
 
     def _final(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any] | None:
-        """A faster way to repeat a call, if there is one."""
+        """Return a faster function that repeats a call, or None."""
         return None
 
     def rows(
@@ -123,11 +122,10 @@ class Executor(ABC):
         first: int = 0,
         delay: int = 0,
     ) -> None:
-        """For each row t from ``first`` on: ask for row t, expect its label, learn row t - delay, then read a state with ``look``.
+        """For each row t >= ``first``, ask for row t, expect its label, learn row t - delay, then read a state with ``look``.
 
-        answers, states, statuses: one element for each row from ``first`` on.  With ``learn``, the status is the result
-        of learning; it is 0 where t < delay, because no row is learned then.  Without ``learn``, it is the result of
-        asking.
+        answers, states, statuses: one element for each row t >= ``first``.  With ``learn``, the status is the result of
+        learning.  It is 0 for t < delay, because no row is learned then.  Without ``learn``, it is the result of asking.
         """
         if not 0 <= first <= len(x) or delay < 0:
             raise ValueError(
@@ -150,11 +148,11 @@ class Executor(ABC):
             self._rows((ask, expect, learn, look), x, label, first, delay, answer, state, statuses)
 
     def _view(self, part: Part) -> Any:
-        """The arrays of a struct, or the numbers of a configuration."""
+        """Return the arrays of a struct, or the numbers of a configuration."""
         return self.memory.view(part) if issubclass(part, Struct) else self.config.views[part]
 
     def _values(self, kernel: Kernel, given: list[np.ndarray]) -> list[Any]:
-        """The arguments for a kernel that is a Python function: a parameter that is a number takes a number."""
+        """Return the arguments for a kernel that is a Python function, with numbers instead of arrays without dimensions."""
         make = {Real: self.precision.real, Bool: bool}
         kinds = taken_by(kernel)
         return [
@@ -166,7 +164,8 @@ class Executor(ABC):
         return np.array(value, np.int32 if kind is Bool else kind.dtype(self.precision))
 
     def _array(self, name: str, array: Any, kind: Any, rows: tuple[int, ...]) -> np.ndarray:
-        """The array.  Raises ValueError if its shape is not ``rows`` times the kind's shape, or if its type differs.
+        """Return the array.  Raises ValueError if its shape is not ``rows`` followed by the kind's shape, or if its
+        type differs.
 
         kind: None accepts numbers of any type.
         """

@@ -1,4 +1,4 @@
-"""The reference of a check: the same functions, printed as Python and compiled by Numba.
+"""The reference engine of a check: the same functions, printed as Python and compiled by Numba.
 
 The code that prints or compiles C and LLVM IR is not used here.  Only the folding of choices is shared.
 """
@@ -56,7 +56,7 @@ class _Code:
         self.found: dict[Any, tuple[Any, tuple[Part, ...]]] = {}
 
     def inner(self, kernels: Sequence[Kernel]) -> None:
-        """Compile the kernels and everything that they call, as functions that Numba inlines into their callers."""
+        """Compile the kernels and their callees as functions that Numba inlines into their callers."""
         from pykernel.engine.numba_inner import inner_function
         from pykernel.engine.numba_structs import numba_type
 
@@ -66,7 +66,7 @@ class _Code:
             if called not in self.space:
                 function = self._python(called, self.source.texts[each])
                 result, *kinds = self.source.kinds[each]
-                # an array that is only read may belong to a configuration, whose tables are read-only
+                # an array that is only read may be a table of a configuration, which is read-only
                 values = [
                     numba_type(kind, self.precision, readonly=not written)
                     for kind, written in zip(kinds, self.source.writes[each], strict=True)
@@ -76,14 +76,16 @@ class _Code:
                 self.space[called] = inner_function(function, returned, [*parts, *values], **OPTIONS)
 
     def entry(self, kernel: Kernel) -> tuple[Any, tuple[Part, ...]]:
-        """A function that calls one kernel, and the structs and configurations that it takes before numbers and arrays."""
+        """Return a function that calls one kernel, and the structs and configurations that the function takes before
+        numbers and arrays.
+        """
         if kernel not in self.found:
             values = [f"a{i}" for i in range(len(taken_by(kernel)))]
             self.found[kernel] = self._outer("call", [kernel], values, [f"return {self._call(kernel, *values)}"])
         return self.found[kernel]
 
     def loop(self, *each: Kernel | None) -> tuple[Any, tuple[Part, ...]]:
-        """A function with the loop over rows, and the structs and configurations that it takes before the rows."""
+        """Return a function with the loop over rows, and the structs and configurations that the function takes before the rows."""
         (ask, expect, learn, look), steps = each, tuple(k for k in each if k is not None)
         if steps not in self.found:
             lines = ["i, status = t - first, 0"]
@@ -109,7 +111,8 @@ class _Code:
     def _outer(
         self, what: str, kernels: Sequence[Kernel], values: Sequence[str], body: Sequence[str]
     ) -> tuple[Any, tuple[Part, ...]]:
-        """A function that is called from Python, and the structs and configurations that it takes first.
+        """Return a function that is called from Python, and the structs and configurations that the function takes
+        first.
 
         Its callees are compiled only if this function is not in the cache.
         """
@@ -145,7 +148,7 @@ class _Code:
 
 @functools.cache
 def _intrinsic(kernel: Kernel, precision: Precision) -> Any:
-    """The intrinsic's implementation for Numba, compiled once for all models."""
+    """Return the intrinsic's implementation for Numba, compiled once for all models."""
     assert kernel.intrinsic is not None
     return kernel.intrinsic(precision, True)
 

@@ -2,8 +2,8 @@
 
 The first model with a new set of choices takes about half a second.  Choices are folded before the compilation, so code that
 the model does not use is not compiled.  Sizes and numbers are read at run time, so one compilation serves all models
-with the same choices and precision.  Both the IR and the machine code are kept on disk.  The IR's file is named by a
-digest of everything that the IR is made from; the machine code's file is named by a digest of the IR and of the
+with the same choices and precision.  Both the IR and the machine code are kept on disk.  The file of the IR is named by a
+digest of everything that the IR is made from.  The file of the machine code is named by a digest of the IR and of the
 compiler.
 """
 
@@ -36,7 +36,7 @@ from pykernel.sealed import cache_folder, kept_sealed, read_sealed
 class Level(NamedTuple):
     """How much time a compilation may take."""
 
-    passes: tuple[str, ...]  # of LLVM; if empty, those of its level -O1
+    passes: tuple[str, ...]  # LLVM's passes; if empty, those of LLVM's level -O1
     generator: int  # optimisation level of LLVM's code generator
     patience: (
         float  # seconds for each character of IR that the code may run before it is compiled anew, one level higher
@@ -48,19 +48,18 @@ LEVELS = (
     Level(("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination"), 1, 3e-5),
     Level((), 1, math.inf),
 )
-"""Compiling takes about 0.1 s, 0.4 s and 1.7 s; the code takes about 4, 1.3 and 1 times as long (krls-t, klms, gmm, no rule).  At
--O2, compiling takes a quarter longer than at -O1, and the code is not faster.
+"""Compiling at these levels takes about 0.1 s, 0.4 s and 1.7 s, and the code's run times are about 4, 1.3 and 1 times the shortest
+(krls-t, klms, gmm, no rule).  At -O2, compiling takes a quarter longer than at -O1, and the code is not faster.
 
-QUICK code runs for about as long as the next compilation takes; code of the second level runs until optimised code would have saved
-its compile time.  So no run spends much more on compiling than it gains."""
+QUICK code is replaced after about the time that the next compilation takes, and code of the second level once optimised code would
+have saved its compile time.  So no run spends much more time on compiling than it gains."""
 QUICK, OPTIMISED = 0, len(LEVELS) - 1
 INLINED = 50
-"""LLVM's threshold for inlining, which is 225 by default.  With this threshold, and without unrolled loops, optimising
-takes 60 % of the time, and the code is not slower."""
+"""LLVM's threshold for inlining, which is 225 by default.  With the lower threshold, and without unrolled loops,
+optimising takes 40 % less time, and the code is not slower."""
 CHUNK = 256
-"""Rows of the first chunk.
-
-After each chunk the run time is compared with the patience; each chunk is twice as long.
+"""Number of rows in the first chunk.  After each chunk, the run time is compared with the patience.  Each chunk is
+twice as long as the one before.
 """
 
 
@@ -70,13 +69,14 @@ After each chunk the run time is compared with the patience; each chunk is twice
 class Code:
     """Machine code of some kernels: the kernels' addresses, and the layout of the table that the code reads.
 
-    The best code that is on disk is used.  If there is none, QUICK code is compiled first, in a tenth of a second.  The code
-    is compiled anew, one level higher, once it has run for as long as its patience lasts.  All levels compute the same bits.
+    The highest level of code on disk is used.  If there is none, QUICK code is compiled first, in a tenth of a second.
+    After the code has run for as long as its level's patience, it is compiled again, one level higher.  All levels compute
+    the same bits.
     """
 
     def __init__(self, module: print_llvm.Module, folder: Path | None, roots: Sequence[Kernel]) -> None:
         self.words, self.text, self.folder, self.roots = module.words, module.text, folder, roots
-        # an engine owns its code; all are kept, because another thread may run the old code
+        # an LLVM engine owns its code; all engines are kept, because another thread may run the old code
         self._engines: list[Any] = []
         for level in range(OPTIMISED, QUICK, -1):
             path = _path(folder, self.text, level)
@@ -88,8 +88,8 @@ class Code:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """A block within which the code runs: it measures the time, and compiles the code anew when that is due."""
-        level = self.level  # another thread, with another model, may be raising it
+        """Context manager for running the code.  It measures the time, and compiles the code at the next level when that is due."""
+        level = self.level  # a thread with another model may raise the level meanwhile
         if level == OPTIMISED:
             yield
             return
@@ -111,7 +111,7 @@ class Code:
 
 @functools.cache
 def compiled(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) -> Code:
-    """The kernels' machine code for these choices; it is compiled once and kept for this user.  Raises DialectError."""
+    """Return the kernels' machine code for these choices, compiled once and kept for this user.  Raises DialectError."""
     folder = cache_folder(
         "engine", hashlib.sha256("".join([*MAKERS.values(), sources_digest(roots)]).encode()).hexdigest()[:20]
     )
@@ -132,7 +132,7 @@ def _module(
 
 
 def print_module(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) -> print_llvm.Module:
-    """The kernels' LLVM IR.  No field is dropped: the memory has all fields, as in the other engines."""
+    """Return the kernels' LLVM IR.  No field is dropped, because the memory has all fields, as in the other engines."""
     return print_llvm.print_llvm(specialised_functions(roots, choices, precision).functions, roots, precision)
 
 
@@ -147,7 +147,7 @@ def _object(folder: Path | None, text: str, level: int) -> bytes:
 
 
 def optimised(text: str, level: int) -> Any:
-    """The module after LLVM's passes."""
+    """Return the module after LLVM's passes."""
     target = _target(level)
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = target.triple, str(target.target_data)
@@ -164,7 +164,7 @@ def optimised(text: str, level: int) -> Any:
 
 @functools.cache
 def _processor() -> tuple[str, str, str]:
-    """Triple, name and features of this processor."""
+    """Return triple, name and features of this processor."""
     try:
         features = llvm.get_host_cpu_features().flatten()
     except RuntimeError:  # LLVM cannot read this processor's features
@@ -215,10 +215,11 @@ class Compiled(Executor):
             return self._functions[key](self._table, *_addresses(given))
 
     def _final(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any] | None:
-        # only for code that is not QUICK: there the call takes as long as the code, so better code would gain nothing
+        # only for code above level QUICK, where a call takes as long as the code, so that better code would gain
+        # nothing
         if self.code.level == QUICK:
             return None
-        # PYFUNCTYPE keeps the GIL: releasing it would take as long as the sample
+        # PYFUNCTYPE keeps the GIL, because releasing it would take as long as the sample
         return functools.partial(self._function(kernel, given, ctypes.PYFUNCTYPE), self._table, *_addresses(given))
 
     def _function(self, kernel: Kernel, given: list[np.ndarray], made: Callable[..., Any]) -> Any:
@@ -254,5 +255,5 @@ class Compiled(Executor):
 
 
 def _addresses(given: Sequence[np.ndarray]) -> list[int | None]:
-    """The addresses of up to two arrays, padded with None: the machine code of an entry takes two addresses."""
+    """Return the addresses of the arrays, padded with None to the two that the machine code of an entry takes at least."""
     return [*(array.ctypes.data for array in given), *[None] * (2 - len(given))]

@@ -1,4 +1,5 @@
-"""Functions that Numba inlines and Python never calls: they are typed and lowered once, but not compiled to machine code.
+"""Functions that Numba inlines and Python never calls.  They are typed and lowered once, but not compiled to machine
+code.
 
 Before Numba compiles a caller, it generates machine code for each callee together with everything that the callee calls.
 For a function that is only inlined, this machine code never runs, and generating it takes most of the time.
@@ -26,7 +27,7 @@ class Inner(JITCodeLibrary):
         self._finalized = True
 
     def needed(self) -> list[Any]:
-        """This library and the libraries of all functions that it calls, each once."""
+        """Return this library and the libraries of all functions that it calls, each once."""
         found: dict[Any, None] = {self: None}
         for library in self._linking_libraries:
             found |= dict.fromkeys(library.needed() if isinstance(library, Inner) else [library])
@@ -34,17 +35,17 @@ class Inner(JITCodeLibrary):
 
 
 def inner_function(function: FunctionType, result: Any, arguments: Sequence[Any], **options: Any) -> Any:
-    """The function in a form that other Numba functions can call; result, arguments: Numba's types."""
+    """Return the function in a form that other Numba functions can call.  result, arguments: Numba's types."""
     made = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
     target, flags = made.targetctx, Flags()
     made.targetdescr.options.parse_as_flags(flags, made.targetoptions)
     flags.no_compile = True
-    flags.no_rewrites = True  # they look for constants and operations on whole arrays, which our text does not have
+    flags.no_rewrites = True  # they are for constants and whole arrays, which the printed text does not have
     with global_compiler_lock:
         library = Inner(target.codegen(), function.__qualname__)
         compiled = compile_extra(made.typingctx, target, function, tuple(arguments), result, flags, {}, library)
         # callers look up the entry point, which is never called itself
         target.insert_user_function(function, compiled.fndesc, library.needed())
         made.overloads[tuple(arguments)] = compiled._replace(entry_point=function)
-    made.disable_compile()  # no other signature: an argument of another width, such as a literal, is converted
+    made.disable_compile()  # allow no other signature, so that an argument of another width, such as a literal, is converted
     return made

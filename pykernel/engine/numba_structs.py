@@ -1,7 +1,7 @@
-"""Structs and configurations as Numba sees them: one pointer to a table with the place of each field.
+"""Structs and configurations in Numba: one pointer to a table with the place of each field.
 
-A tuple of arrays would be hundreds of arguments to each call, and LLVM would take minutes.  The table never changes
-while a kernel runs.  Its loads are marked as invariant, so LLVM does each load only once.
+With a tuple of arrays, each call would have hundreds of arguments, and LLVM would take minutes.  The table never
+changes while a kernel runs.  Its loads are marked as invariant, so LLVM does each load only once.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def field_of(context: Any, builder: Any, kind: StructType, pointer: Any, name: s
 
 
 def struct_type(name: str, values: dict[str, Any]) -> StructType:
-    """The type of a struct or configuration that holds these arrays and numbers."""
+    """Return the type of a struct or configuration that holds these arrays and numbers."""
 
     def of(value: Any) -> Any:
         if isinstance(value, np.ndarray):
@@ -110,7 +110,7 @@ def _scalar(dtype: np.dtype) -> Any:
 
 
 def numba_type(kind: Any, precision: Precision, readonly: bool = False) -> Any:
-    """Numba's type for a kind of the dialect; arrays of a configuration are ``readonly``."""
+    """Return Numba's type for a kind of the dialect.  Arrays of a configuration are ``readonly``."""
     if kind is None:
         return types.none
     if kind in (Real, Index, Word, Bool):

@@ -12,14 +12,14 @@ from pykernel.engine.executor import Executor
 
 
 class Plain(Executor):
-    """Runs kernels in the interpreter.  Raises IndexError or OverflowError for what is undefined in C."""
+    """Runs kernels in the interpreter.  Raises IndexError or OverflowError for operations that are undefined in C."""
 
     def _call(self, kernel: Kernel, given: list[np.ndarray]) -> Any:
         parts = [self._part(kind) for kind in kernel.params.values() if parts_of(kind)]
         return bind(kernel, self.precision)(*parts, *self._values(kernel, given))
 
     def _part(self, kind: Any) -> Any:
-        """A struct or configuration; one object for all parts of a model."""
+        """Return a struct or configuration, or one object for all parts of a model."""
         if not issubclass(kind, Model):
             return self._view(kind)
         return SimpleNamespace(**{name: getattr(self._view(part), name) for name, part in kind.owners.items()})

@@ -1,6 +1,6 @@
 """Digests of the sources that turn kernels into machine code, taken when this process began.
 
-They are part of the name under which compiled code is stored.
+The digests are part of the name under which compiled code is stored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pykernel.language
 
 
 def files_digest(folder: Path) -> str:
-    """Digest of the names and contents of a folder's Python files."""
+    """Return a digest of the names and contents of a folder's Python files."""
     parts = [path.name.encode() + b"\0" + path.read_bytes() for path in sorted(folder.glob("*.py"))]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
@@ -23,4 +23,4 @@ MAKERS = {
     "language": files_digest(Path(pykernel.language.__file__).parent),
     "engine": files_digest(Path(__file__).parent),
 }
-"""Digest of each folder that holds these sources."""
+"""Digests of the folders with the sources that print and compile kernels."""

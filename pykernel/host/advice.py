@@ -1,4 +1,4 @@
-"""Why a model is bad, and what to change.
+"""Find out why a model is bad, and what to change.
 
 Tests look for signs of known problems in a simulation.  Proposed changes are tried on the same rows.
 """
@@ -21,29 +21,29 @@ from pykernel.spec.missing import WORDS, choice
 from pykernel.spec.model import Spec, make_spec
 
 LEAST_SLOPE = 0.8
-"""Smallest slope of the regression of labels on answers, both without the label's mean.
+"""Smallest acceptable slope of the regression of labels on answers, after the label's mean is subtracted from both.
 
-Below it, answers are too large.
+A smaller slope means that answers are too large.
 """
 MOST_CORRELATION = 0.3
-"""Largest correlation between an error and the latest known error.
+"""Largest acceptable correlation between an error and the latest known error.
 
-Above it, the known error could improve the answer.
+With a larger correlation, the known error could improve the answer.
 """
 FAR_LABELS = 1.0
-"""Largest distance between the labels' mean and 0, in standard deviations."""
+"""Largest acceptable distance between the labels' mean and 0, in standard deviations."""
 FAR_INPUTS = 3.0
-"""Largest distance between an input's mean and 0, in standard deviations."""
+"""Largest acceptable distance between an input's mean and 0, in standard deviations."""
 UNLIKE = 10.0
-"""Largest ratio between the standard deviations of two inputs."""
+"""Largest acceptable ratio between the standard deviations of two inputs."""
 WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
 """A model is worse than a simple predictor if its error is more than WORSE times the predictor's, and if a t statistic
 over BLOCKS blocks is above CHANCE."""
 KEPT = 64
-"""How many rows with the most unusual labels are kept."""
+"""Number of rows with the most unusual labels that are kept."""
 OUTLYING, DECIDED = 10.0, 0.5
-"""A label is an outlier if its distance from the running mean is OUTLYING times the root mean square distance of all
-others. Outliers are reported if they cause at least the fraction DECIDED of the squared error."""
+"""A label is an outlier if its distance from the running mean is more than OUTLYING times the root mean square distance of
+all other labels. Outliers are reported if they cause at least the fraction DECIDED of the squared error."""
 WORTH = 0.95
 """A change is reported if it reduces the error to this fraction or less."""
 FEW = 200
@@ -54,9 +54,7 @@ are classified correctly."""
 
 
 class Signs:
-    """Statistics of a stream that the tests need, in constant memory: sums of residuals, and two moments of each
-    column.
-    """
+    """Statistics of a stream for the tests, in constant memory: sums of products of residuals, and two moments of each column."""
 
     def __init__(self, spec: Spec, delay: int) -> None:
         # r k, k k, e e', e e, r r, with r = label - mean, k = answer - mean, e = error, e' = latest known error
@@ -66,11 +64,11 @@ class Signs:
         self.moments = np.zeros((2, spec.dim + (0 if spec.label.classes else spec.outputs)))
         self._waiting = np.zeros((delay + 1, spec.outputs))
         self._taken = delay
-        # row, r r, e e, and of the output with the most unusual label: label, answer
+        # row, r r, e e; then label and answer of the output with the most unusual label
         self.unusual = np.zeros((0, 5))
 
     def take(self, x: np.ndarray, truth: np.ndarray, errors: np.ndarray, mean: np.ndarray) -> None:
-        """The next rows: inputs, labels (NaN for none), the model's errors, and the running mean, each (rows, ...)."""
+        """Take the next rows: inputs, labels (NaN for none), the model's errors, and the labels' running mean, each (rows, ...)."""
         k = np.nan_to_num(errors + truth - mean)
         r = np.where(np.isfinite(errors), truth - mean, 0.0)
         k = np.where(np.isfinite(errors), k, 0.0)
@@ -84,7 +82,7 @@ class Signs:
         self.take_columns(np.column_stack([x.astype(np.float64), truth]), np.isfinite(errors).all(axis=1))
 
     def take_columns(self, table: np.ndarray, answered: np.ndarray) -> None:
-        """The next rows' inputs and labels (without classes), (rows, columns), and which rows the model answered, (rows,)."""
+        """Take the next rows' inputs and numeric labels, (rows, columns), and which of these rows the model answered, (rows,)."""
         # rows that the model refused are left out: it does not learn from them
         table = table[np.isfinite(table).all(axis=1) & answered]
         if self.first is None and len(table):
@@ -106,24 +104,24 @@ class Signs:
         self._taken += len(r)
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of each input, then of each label that is a number."""
+        """Return the mean and the standard deviation of each column: first the inputs, then the labels that are numbers."""
         mean, square = self.moments / max(1, self.rows)
         first = np.zeros(len(mean)) if self.first is None else self.first
         return mean + first, np.sqrt(np.maximum(square - mean * mean, 0))
 
 
 Trial = Callable[[Spec], "float | None"]
-"""A function that returns the error of another spec over the second half of the same rows."""
+"""A function that runs another spec over the same rows, and returns its error over their second half."""
 Content = dict[str, Any]
 Change = tuple[str, Content]
-"""Words for the change, and the content of the changed spec."""
+"""A change of a spec: words for it, and the content of the changed spec."""
 
 
 def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
-    """The problems that were found, as {test, value, why, change}; empty for a good model.
+    """Return the problems that were found, as {test, value, why, change}; empty for a good model.
 
     Without ``trial``, every finding of a test is reported.  With ``trial``, a change is reported only if it reduces the
-    error of the second half by at least a twentieth, in addition to the changes reported before it.
+    error of the second half by at least a twentieth, after the changes reported before it were made.
     """
     return _Adviser(simulation, trial).found()
 
@@ -132,7 +130,7 @@ class _Adviser:
     def __init__(self, simulation: Any, trial: Trial | None) -> None:
         self.simulation, self.spec, self.trial = simulation, simulation.spec, trial
         self.half = simulation.rows // 2
-        # over the second half: r k, k k, e e', e e, r r, as in ``Signs``
+        # sums over the second half of r k, k k, e e', e e and r r, as in ``Signs``
         _, self.sums = simulation.signs.sums.since(self.half)
         self.kind = "error_rate" if simulation.classes else "rmse"
         second = simulation.summary(simulation.errors, self.half)
@@ -151,7 +149,7 @@ class _Adviser:
             self._outlying()
             self._slope()
             self._memory()
-        if not getattr(self.spec.config, "weights_classes", False):  # with class weights, few errors are not the aim
+        if not getattr(self.spec.config, "weights_classes", False):  # class weights are not for few errors
             self._simple()
             self._rare()
         self._missing()
@@ -166,10 +164,10 @@ class _Adviser:
             self._propose("new beginnings", count, why, [*self._smaller_steps(), *self._recipes()])
 
     def _digits(self) -> None:
-        """The loss by rounding, measured with the same model in float64.
+        """Measure the loss by rounding with the same model in float64.
 
         It is measured only if an input is far from 0, or if a simple predictor is better.  Rules that multiply inputs
-        lose most digits, and no status shows this.
+        lose the most digits, and no status shows this.
         """
         if self.trial is None or self.spec.precision != "float32":
             return
@@ -187,13 +185,13 @@ class _Adviser:
         far = f", and an input's mean is {away:.3g} of its standard deviations from 0" if away > FAR_INPUTS else ""
         why = f"in float64 the same model errs {self._shown(exact)}, in float32 {self._shown(self.now)}{far}"
         value, told = self.now / max(exact, 1e-300), len(self.told)
-        # standardised inputs keep the digits, with half the memory of float64
+        # standardised inputs keep enough digits in float32, which takes half the memory of float64
         self._propose("too few digits", value, why, self._standardised())
         if len(self.told) == told:
             self._propose("too few digits", value, why, [wide])
 
     def _standardised(self) -> list[Change]:
-        """The change to standardised inputs, if the rule can have them and they are not standardised yet."""
+        """Return the change to standardised inputs, if the rule can have them and they are not standardised yet."""
         if self.spec.standardises or self.spec.scaling != (None, None) or not self.spec.has("input", "standardise"):
             return []
         changed: dict[str, Content] = {"input": {"standardise": True}}
@@ -220,7 +218,7 @@ class _Adviser:
             self._propose("inputs of unlike size", max(unlike, away_inputs), why, changes)
 
     def _away(self) -> tuple[float, float]:
-        """How far the means of the inputs, and of the labels, are from 0: see ``_largest``."""
+        """Return how far the inputs' means are from 0, and how far the labels' means are: see ``_largest``."""
         mean, deviation = self.simulation.signs.columns()
         d = self.spec.dim
         return _largest(mean[:d], deviation[:d]), _largest(mean[d:], deviation[d:])
@@ -231,7 +229,7 @@ class _Adviser:
         found = found[found[:, 0] >= self.half][: self.scored // 100]
         if not (len(found) and 0 < e2 < math.inf and r2 < math.inf):
             return
-        # means of r r without the first of these rows, without the first two, ...
+        # means of r r over all rows except the first of ``found``, except the first two, ...
         rest = np.maximum(r2 - np.cumsum(found[:, 1]), 0) / (self.scored - 1 - np.arange(len(found)))
         count = int(np.argmin(np.append(found[:, 1] > OUTLYING**2 * rest, False)))
         outlying = float(found[:count, 2].sum())
@@ -265,7 +263,7 @@ class _Adviser:
     def _memory(self) -> None:
         ee, e2 = self.sums[2:4]
         correlation = float(ee / e2) if e2 > 0 else 0.0
-        # rounding errors are correlated as well if digits are lost
+        # if digits are lost, the errors are correlated because of rounding
         rounding = any(each["test"] == "too few digits" for each in self.told)
         if correlation > MOST_CORRELATION and not rounding:
             why = f"an error and the latest known one correlate by {correlation:.2f}: the past says something that no input does"
@@ -328,17 +326,17 @@ class _Adviser:
                 f"{found[min(found)]}: {self._shown(min(found))}, with an answer to every row",
             )
 
-    # ------------------------------------------------------------------------------------------------ what to change
+    # ------------------------------------------------------------------------------------------------ the changes
 
     def _with(self, told: str, **changes: Content) -> Change:
-        """A change of some keys to other values; None removes a key."""
+        """Return a change that gives some keys other values; the value None removes a key."""
         made: Content = {n: dict(part) if isinstance(part, Mapping) else part for n, part in self.content.items()}
         for section, keys in changes.items():
             made[section] = {k: v for k, v in {**made.get(section, {}), **keys}.items() if v is not None}
         return told, made
 
     def _last_label(self) -> list[Change]:
-        """The changes that make the latest known label an input of a linear expert, in this model or in the default one."""
+        """Return changes that make the latest known label an input of a linear expert, in this model or in the default model."""
         if self.simulation.classes or self.content.get("mixture", {}).get("last"):
             return []
         last = {"last": self.simulation.delay + 1}
@@ -356,7 +354,7 @@ class _Adviser:
         return []
 
     def _recipes(self) -> list[Change]:
-        """The changes to the default models: specs that name no rule, with the budget and without one."""
+        """Return the changes to the default models, which are specs without a rule: one with the budget and one without."""
         kinds = {"[kernel] and [learning]": self._default(budget=True)}
         if "reduction" in self.content:
             kinds["[kernel], [learning] and [reduction]"] = self._default()
@@ -367,12 +365,12 @@ class _Adviser:
         ]
 
     def _expert(self) -> list[Change]:
-        """The change that adds a linear expert to the model, if it can have one."""
+        """Return the change that adds a linear expert to the model, if the model can have one."""
         change = self._with("[mixture]: a linear expert beside the model", mixture={})
         return [] if "mixture" in self.content else self._possible([change])
 
     def _possible(self, changes: list[Change]) -> list[Change]:
-        """The changes that give a valid spec."""
+        """Return those of the changes that give a valid spec."""
         found = []
         for change in changes:
             with contextlib.suppress(UserError):
@@ -381,7 +379,7 @@ class _Adviser:
         return found
 
     def _linear(self, name: str) -> list[Change]:
-        """The change to the linear model of this name, if there is one."""
+        """Return the change to the linear model of this name, if there is such a model."""
         made = linear_specs(self.spec).get(name)
         if made is None or self.spec.real.is_int16:
             return []
@@ -401,12 +399,13 @@ class _Adviser:
         return [(f"a linear model alone, [learning] {written}{stages}", content)]
 
     def _is_own(self, content: Content) -> bool:
-        """Whether the content gives the same spec as the present content."""
+        """Return whether the content gives the same spec as the present content."""
         return make_spec(content).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump()
 
     def _default(self, budget: bool = False) -> Content | None:
-        """The spec's content without a rule and its keys; None if the default model does not accept the remaining
-        keys.  budget: with the budget, so that the default is a model of stored vectors.
+        """Return the spec's content without a rule and the rule's keys; None if the default model does not accept the other keys.
+
+        budget: keep the budget, so that the default is a model of stored vectors.
         """
         kept: Content = {name: self.content[name] for name in ("name", "precision") if name in self.content}
         kept["input"] = {k: v for k, v in self.content["input"].items() if k in ("columns", "dim", "max_abs")}
@@ -424,7 +423,7 @@ class _Adviser:
 
     def _propose(self, test: str, value: float, why: str, changes: list[Change], always: bool = False) -> None:
         """Report a finding, with the change that reduces the error most."""
-        if self.now == 0:  # as for constant labels: no change can reduce the error
+        if self.now == 0:  # the error is 0, as for constant labels, and no change can reduce it
             return
         if self.trial is None:
             if changes or always:
@@ -434,7 +433,7 @@ class _Adviser:
         for change in changes:
             try:
                 error = self.trial(make_spec(change[1], custom=self.spec.custom))
-            except UserError:  # these keys do not fit together
+            except UserError:  # these keys cannot be combined
                 continue
             if error is not None and (best is None or error < best[0]):
                 best = (error, change)
@@ -452,9 +451,7 @@ class _Adviser:
         self.told.append({"test": test, "value": float(value), "why": why, "change": change})
 
     def _beside(self) -> str:
-        """Words for the best simple predictor and its error: an improved model may still be worse than the
-        predictor.
-        """
+        """Return words for the best simple predictor and its error, because the changed model may still be worse than this predictor."""
         known = {name: error for name, error in self.errors.items() if name != "model" and error is not None}
         name = min(known, key=lambda each: known[each], default=None)
         return "" if name is None else f" ({name}: {self._shown(known[name])})"
@@ -468,7 +465,7 @@ def _rows(count: int) -> str:
 
 
 def _largest(mean: np.ndarray, deviation: np.ndarray) -> float:
-    """The largest distance of a mean from 0, in standard deviations, over the columns.
+    """Return the largest distance of a column's mean from 0, in standard deviations.
 
     Constant columns are left out.
     """

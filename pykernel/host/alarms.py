@@ -12,15 +12,15 @@ from pykernel.spec.model import Spec
 ALARMS = 1000
 """Maximum number of alarms whose first and last rows are kept."""
 UNTOLD = "unknown"
-"""The kind of an alarm about which too little is known."""
+"""The kind of an alarm that has too few rows to be classified."""
 
 
 class Alarms:
     """The alarms that a model raised.
 
-    A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm are one alarm, which also
-    spans gaps in which the model keeps counting the alarm's rows.  Refused samples between them are ignored; many in a row
-    are a separate alarm.
+    A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm are one alarm.  It also
+    includes samples between them that are not in alarm, as long as the model keeps counting the alarm's rows.  Refused samples
+    are ignored, unless there are so many in a row that they are an alarm themselves.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -29,13 +29,13 @@ class Alarms:
         self.kinds = {int(status): status.name.lower() for status in spec.program.status}
         self.samples = self.count = 0  # number of samples in alarm; number of alarms
         self.listed: list[dict[str, Any]] = []  # the first ALARMS alarms
-        self._taken, self._last = 0, -1  # number of samples that were not refused; index of the last one in alarm
-        self._row, self._gone = -1, False  # the last row in alarm; whether it is in alarm because rows were refused
+        self._taken, self._last = 0, -1  # number of samples that were not refused; index of the last of them in alarm
+        self._row, self._gone = -1, False  # the last row in alarm; whether this alarm is about refused rows
 
     def take(self, rows: np.ndarray, statuses: np.ndarray, states: np.ndarray, blame: np.ndarray) -> np.ndarray:
         """Take the next samples: their rows, statuses, states and blame, as in ``Steps``.
 
-        Returns the number of the alarm that each is in, from 1 on, (samples,); 0 for none.
+        Returns for each sample the number of its alarm, counted from 1, (samples,); 0 if it is not in alarm.
         """
         alarmed, order = np.isin(statuses, self.statuses), self._taken + np.cumsum(statuses >= 0)
         which = np.zeros(len(rows), int)
@@ -53,7 +53,7 @@ class Alarms:
         return which
 
     def _list(self, row: int, level: float, threshold: float) -> None:
-        """Record the row, and the state where the level is highest."""
+        """Add a row to the latest alarm, and keep level and threshold of the row with the highest level."""
         if len(self.listed) < self.count:
             self.listed.append({"first_row": row, "last_row": row, "rows": 0, "level": -np.inf})
         latest = self.listed[-1]
@@ -64,7 +64,7 @@ class Alarms:
     def _tell(self, blame: np.ndarray) -> None:
         """Record the latest diagnosis of the alarm: the most blamed input, its share, the kind, and the second input or None.
 
-        A known kind is kept, even if the model's count of the alarm's rows begins anew.
+        A known kind is not replaced by an unknown one, which the model gives when it starts counting the alarm's rows again.
         """
         input, share, kind, second = blame.tolist()
         told = {"input": self.inputs[int(input)], "share": share, "kind": self.kinds[int(kind)]}
@@ -73,7 +73,7 @@ class Alarms:
             self.listed[-1] |= told
 
     def report(self, state: np.ndarray) -> dict[str, Any]:
-        """The alarms as plain values.  state: the present level, threshold and rows since the alarm began."""
+        """Return the alarms as plain values.  state: the present level, the threshold, and the number of rows since the alarm began."""
         level, threshold, since = map(float, state)
         counts = {"count": self.count, "samples": self.samples, "listed": self.listed}
         return counts | {"level": level, "threshold": threshold, "since": int(since)}

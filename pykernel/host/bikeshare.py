@@ -11,11 +11,11 @@ import numpy as np
 from pykernel.spec.defaults import completed
 from pykernel.spec.model import Spec, make_spec
 
-DAY = 24  # rows; a few hours are missing from the data
+DAY = 24  # rows per day; a few hours are missing from the data
 
 
 def bikeshare() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """The shipped stream: inputs (8645, 8) scaled to about [-2, 2], rentals per hour (8645,), the inputs' names."""
+    """Return the shipped stream: inputs (8645, 8), scaled to about [-2, 2]; rentals per hour, (8645,); and the inputs' names."""
     with resources.files("pykernel.data").joinpath("bikeshare.csv").open(encoding="utf-8") as file:
         reader = csv.DictReader(file)
         rows = np.array([[float(row[name]) for name in reader.fieldnames or ()] for row in reader])
@@ -35,7 +35,7 @@ def bikeshare() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
 
 
 def default_spec() -> Spec:
-    """A spec for the stream that gives only its columns."""
+    """Return a spec for the stream in which only its columns are set."""
     columns = list(bikeshare()[2])
     return make_spec(
         dict(completed({"name": "bikeshare", "input": {"columns": columns}, "label": {"column": "rentals"}}))
@@ -43,15 +43,15 @@ def default_spec() -> Spec:
 
 
 def lagged(y: np.ndarray, rows: int) -> np.ndarray:
-    """The label ``rows`` rows earlier, as a forecast; 0 where there is none."""
+    """Forecast each label by the label ``rows`` rows earlier; by 0 where there is no earlier label."""
     return np.concatenate([np.zeros(rows), y[:-rows]])
 
 
 def running_mean(y: np.ndarray) -> np.ndarray:
-    """The mean of all earlier labels; 0 where there is none."""
+    """Forecast each label by the mean of all earlier labels; by 0 where there are none."""
     return np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, len(y))])
 
 
 def mean_error(forecasts: np.ndarray, y: np.ndarray) -> float:
-    """Mean absolute error over the second half, where every predictor has seen enough."""
+    """Return the mean absolute error over the second half, in which every predictor has seen enough rows."""
     return float(np.abs(forecasts - y)[len(y) // 2 :].mean())

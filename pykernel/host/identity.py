@@ -1,4 +1,4 @@
-"""The identity of a model: which states it takes, which bits it computes, and which fields its C has."""
+"""Identify a model: which states it accepts, which bits it computes, and which fields its C has."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from pykernel.spec.model import Spec
 
 
 def made_up_number(spec: Spec) -> Kernel:
-    """The kernel that generates the self-test's pseudo-random numbers."""
+    """Return the kernel that generates the self-test's pseudo-random numbers."""
     return made_up_count if spec.program.is_int16 else made_up
 
 
 def specialised(spec: Spec) -> Specialised:
-    """The functions that one model needs."""
+    """Return the functions that a model needs."""
     program = spec.program
     roots = (*(entry.kernel for entry in program.entries_for(spec.config)), made_up_number(spec))
     fields = tuple(name for struct in program.structs for name in struct.fields)
@@ -37,10 +37,10 @@ def specialised(spec: Spec) -> Specialised:
 
 @dataclass(frozen=True)
 class Identity:
-    """Facts about a model, by name, that decide which states it may take, and which bits it computes.
+    """Facts about a model, by name, that decide which states it accepts and which bits it computes.
 
-    meaning: facts about the layout and the meaning of the numbers in memory.  rest: all other facts that decide the
-    bits.
+    meaning: facts about the layout and the meaning of the numbers in memory.  rest: all other facts on which the
+    bits depend.
     """
 
     drop: tuple[str, ...]  # fields that the C does not have
@@ -67,10 +67,10 @@ def _hash_of(facts: Mapping[str, str]) -> int:
 
 
 def identity(spec: Spec) -> Identity:
-    """The facts that identify the states of this model.
+    """Return the facts that identify the states of this model.
 
-    They do not include the text of the algorithms' source, the model's name, parameters that only the self-test reads,
-    and options for the compiler.  Instead of the text, each algorithm has a revision number, which is raised whenever
+    They do not include the source text of the algorithms, the model's name, parameters that only the self-test reads,
+    or options for the compiler.  Instead of its source text, each algorithm has a revision number, which is raised whenever
     its bits change.  A custom kernel has no revision number, so every byte of its file is included.
     """
     program, config, precision = spec.program, spec.config, spec.real
@@ -110,11 +110,11 @@ def identity(spec: Spec) -> Identity:
 
 
 def _parameters(program: Program, config: Any, read: set[str]) -> dict[str, str]:
-    """The choices that are made, and the numbers that the code reads."""
+    """Return the parameters that decide the bits: choices that differ from their default, and numbers that the code reads."""
     found = {}
     for name, kind in program.parameters.items():
         value = getattr(config, name)
-        if is_choice(kind) and value:  # so a new choice that is off does not make older states invalid
+        if is_choice(kind) and value:  # a new choice that is off must not make older states invalid
             found[name] = kind(value).name if issubclass(kind, IntEnum) else "true"
         elif not is_choice(kind) and name in read:
             found[name] = _exact(value)
@@ -122,7 +122,7 @@ def _parameters(program: Program, config: Any, read: set[str]) -> dict[str, str]
 
 
 def _exact(value: Any) -> str:
-    """Text for a number, or a digest of a table.  It is exact to the last bit and the same on every platform."""
+    """Return text for a number, or a digest of a table.  It is exact to the last bit and the same on every platform."""
     if isinstance(value, np.ndarray):
         table = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
         return f"{table.shape} {hashlib.sha256(table.tobytes()).hexdigest()}"

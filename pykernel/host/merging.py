@@ -7,9 +7,9 @@ merged state is that of one model that has learned all samples.  Normalised leas
 the mean of the devices' weights.
 
 Answers.  A new model is trained, by its usual update, on the devices' answers in the region where they have learned: at the vectors
-that they store, and at inputs drawn with the means and deviations that their standardisers have estimated.  The nearer an input is to
-those of a device, the more weight this device's answer has.  So learning could have produced the merged state, whatever the rule and
-its stages keep (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
+that they store, and at inputs drawn with the means and standard deviations that their standardisers have estimated.  A device's answer
+has the more weight, the nearer the input is to the inputs of that device.  The merged state is one that learning can produce, whatever
+the rule and its stages store (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
 """
 
 from __future__ import annotations
@@ -29,23 +29,26 @@ from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Watch, refuse
 
 ASKED, DRAWN = 20_000, 400
-"""Maximum number of inputs (stored vectors and drawn ones) at which all devices are asked, and of drawn inputs per device."""
+"""Maximum number of inputs, stored vectors and drawn inputs together, at which all devices predict; and of inputs drawn per device."""
 ROUNDS = 10
-"""Number of passes of the new model over all answers, each in another order.  The state with the smallest residual is taken."""
+"""Number of training passes over all answers, each in another order.  The state with the smallest residual is taken."""
 SURE = 1e-3
-"""Fraction of the variance of all inputs that is added to that of each device, lest one with a single vector be infinitely sure."""
+"""Fraction of the variance of all inputs that is added to the variance of each device's inputs.
+
+Otherwise the weight of a device with a single vector would be infinite.
+"""
 STRANGE = 3.0
-"""A device disagrees if the others predict its answers with more than this many times the median device's error, and with an error of
-more than a tenth of the answers' deviation."""
+"""A device disagrees if the other devices predict its answers with an error of more than this many times the median device's error, and
+of more than a tenth of the answers' standard deviation."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """A state for ``spec``.
+    """A merged state for ``spec``.
 
     way: "sums", "mean" or "answers".  foretold: for each device, the root mean square difference between the other devices' joint
-    answers and its answers, where it has learned.  left: the same between the merged model's answers and those of all devices.  Both
-    are relative to the answers' standard deviation, and None for sums and means.
+    answers and this device's answers, at the inputs from its region.  left: the root mean square difference between the merged model's
+    answers and the joint answers of all devices.  Both are relative to the answers' standard deviation, and None for sums and means.
     """
 
     spec: Spec
@@ -56,7 +59,7 @@ class Merged:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Devices that disagree with the others; none of two devices, because each disagrees with the other equally."""
+        """Warnings about devices that disagree with the others.  With only two devices there are none: it is not clear which one is wrong."""
         told = {name: each for name, each in self.foretold.items() if each is not None}
         usual = max(float(np.median([*told.values()])), 0.1 / STRANGE) if len(told) > 2 else np.inf
         return tuple(
@@ -72,13 +75,13 @@ class Merged:
 
 
 def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, watch: Watch = QUIET) -> Merged:
-    """One state from those of several devices.
+    """Merge the states of several devices into one state.
 
     states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, which may have another budget, and
     other parameters that do not change the meaning of a state; None: ``spec``.
 
-    Cost: O(K F^3) for the sums of K devices with F features.  Otherwise, each of L questions, some hundred per device, takes an answer
-    of every device and ROUNDS updates.  Raises UserError.
+    Cost: O(K F^3) for the sums of K devices with F features.  Otherwise, there are some hundred inputs per device; each takes a
+    prediction by every device and ROUNDS updates.  Raises UserError if the states cannot be merged.
     """
     into = spec if into is None else into
     require_meaning(spec, into, "the merged state")
@@ -98,7 +101,7 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
 
 
 def _way(spec: Spec) -> str:
-    """How states of a spec are merged.  Raises UserError if they cannot be."""
+    """Return the way in which states of a spec are merged.  Raises UserError if they cannot be merged."""
     program, config, rule = spec.inner.program, spec.inner.config, spec.learning.rule
     refuse(
         (
@@ -137,7 +140,7 @@ def _device(spec: Spec, name: str, data: bytes) -> HostModel:
 
 
 def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[HostModel, dict[str, float], float]:
-    """A new model trained on the devices' answers; and ``foretold`` and ``left`` of ``Merged``."""
+    """Train a new model on the devices' answers.  Returns the model, and ``foretold`` and ``left`` of ``Merged``."""
     rng = np.random.default_rng(0)
     asked = [questions(model, max(ASKED // len(devices), 2), rng) for model in devices.values()]
     if empty := [name for name, own in zip(devices, asked, strict=True) if not len(own)]:
@@ -155,7 +158,7 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
             others = together(np.delete(told, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
             foretold[name] = _rms(others - told[k, own]) / deviation
         g = together(told, nearness)
-        # a model that has seen no noise would trust its next real label completely; a few vectors cannot average noise out
+        # without noise, the model would trust its next real label completely; a model of few vectors cannot average noise out, and gets none
         noise = np.sqrt(together(np.square(told - g), nearness).mean(axis=0)) * (spec.program.budget is None)
         model, best, left = HostModel(spec), HostModel(spec), np.inf
         for number in range(ROUNDS):
@@ -182,7 +185,7 @@ def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
 
 
 def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """How near inputs, (rows, D), are to those that a device has learned, (own rows, D).
+    """Return how near the inputs ``x``, (rows, D), are to those that a device has learned, ``own``, (own rows, D).
 
     This is the log density of a Gaussian, averaged over the D inputs, so that it does not grow with their number.
     """
@@ -192,13 +195,13 @@ def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def together(told: np.ndarray, nearness: np.ndarray) -> np.ndarray:
-    """The devices' joint answers: the mean of their answers, (K, rows, OUTPUTS), weighted by their nearness, (K, rows)."""
+    """Return the joint answers: the mean of the devices' answers, (K, rows, OUTPUTS), weighted by their nearness, (K, rows)."""
     weights = np.exp(nearness - nearness.max(axis=0))
     return np.asarray(np.einsum("kl,klo->lo", weights / weights.sum(axis=0), told))
 
 
 def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Raw inputs from the region where a device has learned, (rows, D); none if it has learned nothing."""
+    """Return raw inputs from the region where a device has learned, (rows, D); none if it has learned nothing."""
     spec, memory = model.spec, model.memory
     found = np.zeros((0, spec.width))
     if spec.standardises and int(memory.field("observed")[0]) >= max(1, spec.config.input_warmup):
@@ -213,7 +216,7 @@ def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarr
 
 
 def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
-    """Raw inputs from inputs as the rule sees them, both (rows, D)."""
+    """Convert inputs as the rule sees them (standardised or scaled) to raw inputs, both (rows, D)."""
     if spec.standardises:
         scale = np.array(memory.field("scale"), np.float64)
         return np.asarray(z / np.where(scale > 0, scale, 1.0) + np.array(memory.field("mean"), np.float64))
@@ -221,9 +224,9 @@ def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
 
 
 def answers(model: HostModel, x: np.ndarray) -> np.ndarray:
-    """The model's predictions, (rows, OUTPUTS); for classes, clipped to [-1, 1]."""
+    """Return the model's predictions, (rows, OUTPUTS); for classes, clipped to [-1, 1]."""
     found = np.asarray(model.predict(x), np.float64).reshape(len(x), -1)
-    # the function of a class should be at least 1, or at most -1; how far it goes beyond differs between devices by chance
+    # a class's function should be at least 1, or at most -1; by how much it exceeds these limits is chance
     return np.clip(found, -1, 1) if model.spec.program.label_kind == "class" else found
 
 
@@ -235,7 +238,7 @@ def _rms(errors: np.ndarray) -> float:
 
 
 def add_sums(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostModel:
-    """Recursive least squares: the model of ``into`` that has learned all samples of all devices.  O(K F^3) for F features.
+    """For recursive least squares: return the model of ``into`` that has learned all samples of all devices.  O(K F^3) for F features.
 
     Raises UserError for a state with a covariance that no samples can produce.
     """
@@ -271,7 +274,7 @@ def add_sums(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostMo
 
 
 def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
-    """The inverse of a positive definite matrix.  Raises UserError for any other matrix."""
+    """Return the inverse of a positive definite matrix.  Raises UserError for any other matrix."""
     try:
         factor = np.linalg.inv(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError:
@@ -282,7 +285,7 @@ def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
 
 
 def moved_features(kind: FeatureKind, by: np.ndarray, features: int) -> np.ndarray:
-    """M with phi(x - a) = M phi(x - b), for b - a = by; phi has the inputs, then their products, then 1."""
+    """Return M with phi(x - a) = M phi(x - b), for b - a = by; phi has the inputs, then their products, then 1."""
     moved, dim = np.eye(features), len(by)
     moved[:dim, -1] = by
     if kind == FeatureKind.PRODUCTS:
@@ -295,7 +298,7 @@ def moved_features(kind: FeatureKind, by: np.ndarray, features: int) -> np.ndarr
 
 
 def mean_weights(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostModel:
-    """A model whose weights are the mean of the devices' weights."""
+    """Return a model whose weights are the mean of the devices' weights."""
     model = HostModel(into)
     model.memory.field("weights")[...] = np.mean(
         [device.memory.field("weights") for device in devices.values()], axis=0

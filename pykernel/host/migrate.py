@@ -1,4 +1,4 @@
-"""Migration of a saved state to another spec: the learned model continues with other parameters, or another budget."""
+"""Migrate a saved state to another spec: the learned model continues with other parameters, or another budget."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pykernel.spec.model import Spec, make_spec, shown_value
 
 @dataclass(frozen=True)
 class Migrated:
-    """A state for the new spec.  changed: the keys that differ; removed: how many vectors were removed."""
+    """A state for the new spec.  changed: the keys that differ.  removed: how many vectors were removed."""
 
     data: bytes  # the snapshot
     changed: tuple[str, ...]
@@ -30,9 +30,9 @@ class Migrated:
 
 
 def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engine: Engine | None = None) -> Migrated:
-    """The state in a snapshot of ``old``, as a snapshot of ``new``.
+    """Turn a snapshot of ``old`` into a snapshot of ``new`` with the same state.
 
-    The specs may differ in parameters that control further learning, and in the budget.  In a larger budget, the new
+    The specs may differ in parameters that control further learning, and in the budget.  With a larger budget, the new
     places are zero, and answers keep their bits.  For a smaller budget, the old model's reduction removes vectors one
     by one; O(N^2 + N D) for each vector.
     where: the beginning of the message about a refused snapshot.  Raises UserError.
@@ -61,7 +61,7 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
 
 
 def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | None) -> tuple[Memory, int]:
-    """The state with at most ``room`` vectors, and how many vectors were removed."""
+    """Reduce a state to at most ``room`` vectors.  Returns the state, and how many vectors were removed."""
     budget, count = old.program.budget, int(memory.field("n")[0])
     assert budget is not None
     excess = max(0, count - room)
@@ -85,7 +85,7 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
 
 
 def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
-    """The facts about the meaning of a state's numbers, without the capacity."""
+    """Return the facts about the meaning of a state's numbers, without the capacity."""
     facts = {name: fact for name, fact in identity(spec).meaning.items() if name != f"capacity {capacity}"}
     fields = {name: fact for name, fact in facts.items() if name.startswith("field ")}
     return {name: fact for name, fact in facts.items() if name not in fields} | {name: "" for name in fields}
@@ -111,7 +111,7 @@ def require_meaning(old: Spec, new: Spec, where: str) -> None:
         try:
             tried: Mapping[str, str] | None = _meaning(make_spec(changed, custom=old.custom), capacity)
         except UserError:
-            tried = None  # this key does not fit with the other keys
+            tried = None  # this key cannot be combined with the other keys
         if tried != mine:
             blamed.append(f"{key} is {shown_value(after)}, and was {shown_value(before)}")
     if not blamed:
@@ -123,7 +123,7 @@ def require_meaning(old: Spec, new: Spec, where: str) -> None:
 
 
 def _changes(old: Spec, new: Spec) -> dict[str, tuple[Any, Any]]:
-    """Key -> (old value, new value), for keys that differ.  The model's name and the names of columns are ignored."""
+    """Return key -> (old value, new value) for keys that differ.  The model's name and the names of columns are ignored."""
     before, after = (
         {"precision": spec.precision} | {f"[{section}] {key}": value for section, key, _, value in spec.given_keys()}
         for spec in (old, new)

@@ -1,4 +1,4 @@
-"""A model on the host: its memory, and what runs on it."""
+"""A model on the host: its memory, and the functions that run on it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HostModel:
     ``pykernel.engine``). All engines compute the same bits. ``drop`` lists the fields that the generated C does not
     have, so that ``memory.bytes`` equals the C struct.
 
-    Several threads may share one model: each call waits for the others.
+    Several threads may share one model: only one call runs at a time.
 
     An int16 model takes and returns numbers in the units of the data. With ``raw``, it takes and returns the same
     integers as the C.
@@ -83,7 +83,7 @@ class HostModel:
                 raise ValueError(
                     f"labels of type {y.dtype}; a classifier learns positions of classes, which are integers"
                 )
-            # a number that does not fit into int32 is not a class either
+            # clipped, because a number that does not fit into int32 is not a class
             y = np.clip(y, -(2**31), 2**31 - 1).astype(np.int32)
         else:
             y = np.array(y, self.spec.program.label_dtype(self.spec.real)) if self.raw else self.spec.raw_labels(y)
@@ -95,17 +95,17 @@ class HostModel:
     # ---- questions
 
     def has(self, question: str) -> bool:
-        """Whether the firmware has NAME_<question>, a function of an input that does not change the model."""
+        """Return whether the firmware has NAME_<question>, a function that takes an input and does not change the model."""
         return question in self.spec.program.questions and self.exists(question)
 
     def exists(self, name: str) -> bool:
-        """Whether the firmware has the function NAME_<name>."""
+        """Return whether the firmware has the function NAME_<name>."""
         return any(entry.name == name for entry in self.spec.program.entries_for(self.config))
 
     def ask(self, question: str, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Ask NAME_<question> for each row: (answers (samples, values), statuses (samples,)).
+        """Call NAME_<question> for each row.  Returns answers (samples, values), and statuses (samples,).
 
-        Where the model refuses, the answer is NaN (-1 for a class or an index).  Raises UserError if the model does not
+        If the model refuses a row, the answer is NaN (-1 for a class or an index).  Raises UserError if the model does not
         have this question.
         """
         x = self._inputs(x)
@@ -128,32 +128,32 @@ class HostModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers
 
     def predict(self, x: Any) -> np.ndarray:
-        """f(x) for each row, (samples,), or (samples, OUTPUTS) with several outputs; NaN where the input is refused."""
+        """Return f(x) for each row, (samples,), or (samples, OUTPUTS) with several outputs; NaN where the input is refused."""
         return self._shaped(self.ask("predict", x)[0])
 
     def classify(self, x: Any) -> np.ndarray:
-        """The class index of each row, (samples,) int32; -1 where the input is refused."""
+        """Return the class index of each row, (samples,) int32; -1 where the input is refused."""
         return self._shaped(self.ask("classify", x)[0])
 
     def novelty(self, x: Any) -> np.ndarray:
-        """How new each row is to the model, (samples,); NaN where the input is refused."""
+        """Return how novel each row is to the model, (samples,); NaN where the input is refused."""
         return self._shaped(self.ask("novelty", x)[0])
 
     def features(self, x: Any) -> np.ndarray:
-        """z(x) of each row, (samples, features); NaN where the input is refused.  z(a)'z(b) approximates k(a, b)."""
+        """Return the features z(x) of each row, (samples, features); NaN where the input is refused.  z(a)'z(b) approximates k(a, b)."""
         return self.ask("features", x)[0]
 
     def variance(self, x: Any) -> np.ndarray:
-        """The predictive variance of a label at each row, (samples,); NaN where the input is refused."""
+        """Return the predictive variance of a label at each row, (samples,); NaN where the input is refused."""
         return self._shaped(self.ask("variance", x)[0])
 
     def interval(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The lower and upper ends of each row's interval for the label, each in the shape of ``predict``."""
+        """Return the lower and upper ends of each row's interval for the label, each in the shape that ``predict`` returns."""
         bounds = self.ask("interval", x)[0].reshape(-1, 2, self.spec.outputs)
         return self._shaped(bounds[:, 0]), self._shaped(bounds[:, 1])
 
     def probability(self, x: Any) -> np.ndarray:
-        """The probability of each class at each row, (samples, classes); NaN where the input is refused."""
+        """Return the probability of each class at each row, (samples, classes); NaN where the input is refused."""
         return self.ask("probability", x)[0]
 
     # ---- learning
@@ -183,7 +183,7 @@ class HostModel:
         return statuses
 
     def expect(self, x: Any) -> np.ndarray:
-        """Keep the model's present answers to the rows; their labels, which come later, are compared with these.
+        """Store the model's present answers to the rows, to compare them with the labels, which come later.
 
         Returns the statuses, (samples,) int32.  Raises UserError if no part of the model compares answers with labels.
         """
@@ -192,11 +192,11 @@ class HostModel:
     def prequential(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Ask for each row from ``first`` on, then learn the row ``delay`` rows before it: (answers, statuses).
+        """For each row from ``first`` on, ask a question, then learn the row ``delay`` rows before.  Returns answers and statuses.
 
         With a delay, NAME_expect is called for each row, if the model has it.
 
-        question: a question other than the program's main one (usually predict), such as "classify".
+        question: a question other than the program's main question (usually "predict"), such as "classify".
         A model that does not learn only answers, and the statuses are those of the answers.
         """
         answers, _, statuses = self._prequential(x, y, first, delay, question or self.spec.program.asks, False)
@@ -205,9 +205,9 @@ class HostModel:
     def prequential_alarms(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As ``prequential``, for a model that raises alarms: (answers, states, statuses).
+        """Like ``prequential``, for a model that raises alarms.  Returns answers, states and statuses.
 
-        states: after each row, the alarm's level, its threshold and the number of rows since it began, (samples, 3).
+        states: after each row, the alarm's level, its threshold and the number of rows since the alarm began, (samples, 3).
         Raises UserError if the model raises no alarms.
         """
         if not self.spec.program.alarms:
@@ -254,7 +254,7 @@ class HostModel:
         return self._shaped(self._given(question, answers)), states, statuses
 
     def gather(self, x: Any, reading: str) -> tuple[np.ndarray, np.ndarray]:
-        """Take each raw row without a label, then call NAME_<reading> for the newest features: (answers, statuses).
+        """Take each raw row without a label, then call NAME_<reading> for the newest features.  Returns answers and statuses.
 
         For a model with a signal stage whose labels come later, from the firmware.
         """
@@ -298,7 +298,7 @@ class HostModel:
         self.call("freeze", int(frozen))
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Call the reading NAME_<name>, which takes only the model: (the values that it writes (values,), its status).
+        """Call the reading NAME_<name>, which takes only the model.  Returns the values that it writes, (values,), and its status.
 
         If it refuses, the values are NaN (-1 for an index).  Raises UserError if the model does not have this reading.
         """
@@ -309,12 +309,12 @@ class HostModel:
         return values, int(self.call(name, values))
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Return the model to its state before learning."""
         self.memory.clear()
 
 
 def _lacks(entry: str) -> str:
-    """The end of an error sentence: the model lacks this entry, and which key would provide it."""
+    """Return the end of an error message: the model lacks this entry, and which key would add it."""
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",

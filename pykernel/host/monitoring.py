@@ -16,20 +16,20 @@ from pykernel.host.scores import Course
 from pykernel.spec.model import Spec
 
 BEGINNING = 20_000
-"""Maximum number of initial rows that are compared with the rows after them."""
+"""Maximum number of initial rows that are compared with later rows."""
 BLOCKS, LEAST_BLOCK = 20, 10
 """Number of blocks of initial rows, and minimum number of rows in a block."""
 MOSTLY, OFTEN = 0.5, 5
-"""A block is unlike the later rows if more than the fraction MOSTLY of it is in alarm: a fault, or a state that does not come again.  Faults
-are scattered over the initial rows if the median block's alarm rate is more than OFTEN times the wanted one."""
+"""A block is unlike the later rows if more than the fraction MOSTLY of it is in alarm.  Faults are scattered over the initial rows if the
+median block's alarm rate is more than OFTEN times the false-alarm rate of the spec."""
 
 
 def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
-    """Find which of the initial rows, in which a monitor is not armed yet, are unlike the later ones.
+    """Find which of the initial rows, in which a monitor is not armed yet, are unlike the later rows.
 
-    A second monitor learns the later rows, is frozen, and then judges the initial ones, the first third of x, (rows, D).  Returns
-    their number, ``rows``; ``unlike``, first and last rows of stretches that are mostly in alarm; and ``scattered``, the median
-    block's fraction of rows in alarm, 0 if it is not unusual.
+    A second monitor learns the later rows, is frozen, and then answers for the initial rows, the first third of x, (rows, D).  Returns
+    ``rows``, the number of initial rows; ``unlike``, the first and last rows of stretches that are mostly in alarm; and ``scattered``,
+    the median block's fraction of rows in alarm, 0 if it is not unusual.
     """
     begin, model = len(x) // 3, HostModel(spec)
     model.update(x[begin:])
@@ -48,7 +48,7 @@ def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
 
 
 class Monitoring(Run):
-    """A model that learns without labels, and is fed with a stream as on the device.
+    """A model that learns without labels, run over a stream as on the device.
 
     For each row, the model is asked its main question, then learns the row.  It is refreshed every ``refresh_every`` rows
     (0: never).  Raises UserError for a model with labels: see Simulation.
@@ -59,13 +59,14 @@ class Monitoring(Run):
             raise UserError(f"{spec.name} learns from labels; simulate it with them")
         super().__init__(spec, refresh_every=refresh_every)
         self.alarms = Alarms(spec) if spec.program.alarms else None
-        # the cause of an alarm is read row by row, from a twin, because the model runs many rows at once
+        # the model runs many rows at once, so the cause of an alarm is read from a second model, which runs row by row
         self._twin, self._kind = HostModel(spec), 0
         self.course = Course(answer_names(spec))
         self._answers = np.zeros((0, len(self.course.names)))
         self.warm = spec.novelty.warmup if self.alarms is not None else 0
-        """The number of samples before the first one that can be in alarm."""
-        self.judged = self.in_alarm = 0  # samples after the warm-up that were not refused; those of them in alarm
+        """Number of samples at the beginning that cannot be in alarm."""
+        # number of samples after the warm-up that were not refused; how many of these were in alarm
+        self.judged = self.in_alarm = 0
         self._first = list[np.ndarray]()
         self._keeps = 3 * min(self.warm + spec.novelty.commissioning, BEGINNING) if self.warm else 0
         self.born = list[int]()  # rows after the warm-up at which a state became normal
@@ -76,7 +77,7 @@ class Monitoring(Run):
             self._first.append(x[: self._keeps - self.rows])
 
     def went_on(self) -> None:
-        """Also note how much of its warm-up the model has already seen."""
+        """Also note how much of the warm-up is over, because the model has learned before."""
         super().went_on()
         if self.alarms is not None:
             self.warm, self._keeps = max(0, self.warm - int(self.model.memory.field("watched")[0])), 0
@@ -91,9 +92,9 @@ class Monitoring(Run):
         return predictions, statuses, states, self._blamed(x, statuses)
 
     def _blamed(self, x: np.ndarray, statuses: np.ndarray) -> np.ndarray:
-        """The causes of the rows in alarm: see ``Steps.blame``.  A twin learns the rows again, up to each row in alarm.
+        """Return the causes of the rows in alarm: see ``Steps.blame``.  A second model learns the rows again, up to each row in alarm.
 
-        At the row in which an alarm becomes normal, it has no kind any more; the row then gets the previous row's kind.
+        At the row in which an alarm becomes normal, the model no longer gives a kind; the row gets the previous row's kind.
         """
         found, done = np.full((len(x), 4), np.nan), 0
         for i in np.flatnonzero(np.isin(statuses, self.spec.program.alarms)).tolist():
@@ -122,14 +123,15 @@ class Monitoring(Run):
         self.course.add(self._answers, which > 0, states)
 
     def report(self, trial: Trial | None = None) -> dict[str, Any]:
-        """The whole run, as plain values.  trial: unused; only models with labels try changes.
+        """Describe the whole run in plain values.  trial: unused; changes are tried only for models with labels.
 
         question: the question that was asked for each row.  all, second_half: see ``Course.summary``.
         statuses: the results of updates or, for a model that does not learn, of answers.
         alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up; ``in_alarm``:
         the fraction of these in alarm.  ``beginning``: see ``unlike_beginning``.  ``regimes``: the fraction of time in each known
-        regime; ``became_normal``: the rows after the warm-up at which a regime was added.  For a monitor that gets armed:
-        ``until_armed``, the rows until then, and ``relearn_after``, the rows in alarm after which a new state is normal.
+        regime; ``became_normal``: the rows after the warm-up at which a regime was added.  For a monitor that is armed later:
+        ``until_armed``, the number of rows until then, and ``relearn_after``, the number of rows in alarm after which a new state
+        becomes normal.
         """
         parts, told = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}, self._told()
         if self.alarms is None:

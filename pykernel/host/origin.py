@@ -1,4 +1,4 @@
-"""The origin of a spec: how its inputs are computed, and on which rows its vectors were trained."""
+"""Note the origin of a spec: how its inputs are computed, and on which rows its vectors were trained."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def with_origin(
     x: np.ndarray | None,
     promise: Mapping[str, float] | None = None,
 ) -> Spec:
-    """The spec, with notes on how its inputs are computed and on which rows of a recording its vectors were trained.
+    """Return the spec with notes on how its inputs are computed and on which rows of a recording its vectors were trained.
 
-    read: what was read from the recording.  x: the inputs, (rows, DIM), if they are known.  promise: the expected error on future
-    rows, and half the width of its interval.
+    read: the description of the recording as it was read.  x: the inputs, (rows, DIM), if they are known.  promise: the expected error
+    on future rows, and half the width of its interval.
     """
     content = spec.model_dump(exclude_unset=True)
     if lines := [f"{name} = {visible(how)}"[:FORMULA_LIMIT].strip() for name, how in read.get("made", {}).items()]:

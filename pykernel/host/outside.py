@@ -1,4 +1,4 @@
-"""Rows outside of the range of a frozen model's training rows."""
+"""Count the rows that lie outside the range of a frozen model's training rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pykernel.rows.columns import SENTINELS
 from pykernel.spec.model import Spec
 
 NEAR, SELDOM = 0.05, 0.002
-"""A row is outside of the training range if an input exceeds its range there by more than the fraction NEAR of that range.  This is
-reported if it holds for more than the fraction SELDOM of the rows."""
+"""A row is outside the training range if an input exceeds its range in the training rows by more than the fraction NEAR of this range.
+This is reported if more than the fraction SELDOM of the rows are outside."""
 
 
 class Outside:
-    """Counts of rows outside of the range of a frozen model's training rows.  Codes for missing values are ignored."""
+    """Counts the rows outside the range of a frozen model's training rows.  Codes for missing values are ignored."""
 
     def __init__(self, spec: Spec) -> None:
         trained = training_of(spec)
@@ -23,8 +23,8 @@ class Outside:
         low, high = (np.array(end or (), float) for end in ends)
         self.low, self.high, self.near = low, high, NEAR * (high - low)
         self.rows = self.outside = self.refused = 0
-        self.columns = np.zeros(len(low), np.int64)  # for each input: in how many rows it is outside
-        self.farthest = (low + high) / 2  # for each input: the value that is the farthest outside
+        self.columns = np.zeros(len(low), np.int64)  # for each input: number of rows in which it is outside
+        self.farthest = (low + high) / 2  # for each input: its value farthest outside
 
     def add(self, x: np.ndarray) -> None:
         """Count the next rows."""
@@ -44,7 +44,7 @@ class Outside:
             self.farthest[j] = found[np.abs(found - middle[j]).argmax()]
 
     def told(self) -> str | None:
-        """A sentence about these rows; None if they are few."""
+        """Return a sentence about the rows outside the range; None if they are few."""
         if self.outside <= SELDOM * self.rows:
             return None
         j = int((self.columns * (self.farthest != (self.low + self.high) / 2)).argmax())

@@ -1,4 +1,4 @@
-"""A model with its signal stage, fed with a recording as on the device."""
+"""Run a model with its signal stage over a recording, as on the device."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pykernel.telling import Watch
 
 
 class Pipeline:
-    """A spec's model, simulated, and the signal stage before it, if there is one.
+    """A simulation of a spec's model, with the signal stage before it, if there is one.
 
-    delay, refresh_every, train_every, until: as in ``Simulation``.
+    delay, refresh_every, train_every, until: see ``Simulation``.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class Pipeline:
             self.simulation = Simulation(inner, late, refresh_every, train_every, spec.forecasts, until)
 
     def _fields(self, whole: Memory) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Each field of the parts, with its place in the device's memory."""
+        """Yield each field of the model and of the signal stage, with its place in the device's memory."""
         for part in (self.simulation.model.memory, *([] if self.stage is None else [self.stage.memory])):
             for slot in part.layout.slots:
                 yield part.field(slot.name), whole.field(slot.name)
 
     def memory(self) -> Memory:
-        """The device's memory after these rows."""
+        """Return the device's memory after the rows that were run."""
         whole = self.spec.memory()
         for part, place in self._fields(whole):
             place[...] = part
@@ -74,12 +74,12 @@ class Pipeline:
         save: Path | None = None,
         seen: Seen | None = None,
     ) -> bytes:
-        """Run all rows, write the files (answers, state), either all or none, and report what was read.
+        """Run all rows, write the files (answers, state), either all or none, and report how the recording was read.
 
         Returns the snapshot, if it is written.
         """
         spec, simulation, raw, columns = self.spec, self.simulation, recording.raw, Columns()
-        # forecasts wait for their true values, and are written later
+        # a forecast is written later, when its true value is known
         place = None if raw is None or spec.forecasts else raw.raw_row
         state = b""
         with all_or_none(), contextlib.ExitStack() as stack:

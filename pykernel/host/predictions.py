@@ -15,9 +15,9 @@ from pykernel.spec.model import Spec
 
 
 def prediction_header(spec: Spec, raw: bool = False) -> str:
-    """The header line of a CSV file of predictions; for a model without labels, of answers to its main question.
+    """Return the header line of a CSV file of predictions; for a model without labels, of answers to its main question.
 
-    raw: whether rows are steps of a signal stage, whose last raw rows have a column, too.
+    raw: whether rows are steps of a signal stage.  Then there is a column for each step's last raw row.
     """
     first = ["row", *(["raw_row"] if raw else [])]
     if spec.program.label_kind == "none":
@@ -29,9 +29,9 @@ def prediction_header(spec: Spec, raw: bool = False) -> str:
 
 
 def prediction_lines(spec: Spec, steps: Steps, raw: Callable[[int], int | None] | None = None) -> str:
-    """The steps as lines of CSV, with the columns of ``prediction_header``.  A cell is empty if there is no value.
+    """Return the steps as lines of CSV, with the columns of ``prediction_header``.  A cell is empty if there is no value.
 
-    raw: returns the index of the raw row that a step ends with.
+    raw: a function that returns the index of the last raw row of a step.
     """
     classes = spec.label.classes
 

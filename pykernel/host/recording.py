@@ -1,4 +1,4 @@
-"""A recording: rows in a file or in arrays, read as often as they are needed."""
+"""A recording: rows in a file or in arrays that are read as often as they are needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Recorded:
-    """Rows in a file, or in arrays, read as often as they are needed.  name: the file's name in messages, if not its path."""
+    """Rows in a file or in arrays that are read as often as they are needed.  name: the file's name in messages; by default its path."""
 
     def __init__(self, spec: Spec, data: Recording, name: str | None = None) -> None:
         self.path = str(data) if isinstance(data, str | Path) else None
@@ -34,7 +34,7 @@ class Recorded:
         pair = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
         self.arrays = None if self.path is not None else _arrays(spec, *pair)
         self.read: dict[str, Any] | None = None
-        """What was read from the file, as plain values."""
+        """A description of the file as it was read, as plain values."""
         self.gaps = 0
         """Number of rows with a missing input."""
         self.raw = None if spec.signal is None else RawRows(spec)
@@ -51,11 +51,11 @@ class Recorded:
 
     @property
     def trained(self) -> int | None:
-        """The number of first rows that are the model's training rows; None if they are not, or before they were read."""
+        """How many rows at the beginning are the model's training rows; None if they are not, or if they were not read yet."""
         return self.known.most if self.known is not None and self.known.digest == training_of(self.spec).data else None
 
     def steps(self, watch: Watch) -> int:
-        """How many samples the model will see."""
+        """Count the samples that the model will see."""
         with contextlib.ExitStack() as stack:
             rows, size = self.batches(stack)
             show, count = stack.enter_context(watch.progress(size)), 0
@@ -65,7 +65,7 @@ class Recorded:
         return count
 
     def batches(self, stack: contextlib.ExitStack, seen: Columns | None = None) -> tuple[Iterable[Batch], float | None]:
-        """Batches of rows, and the total of ``Batch.position`` (bytes or rows), if it is known.
+        """Return batches of rows, and the total of ``Batch.position`` (bytes or rows), if it is known.
 
         seen: counts what is found in the file's cells.
         """
@@ -101,7 +101,7 @@ class Digest:
 
 
 def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """Arrays of inputs and labels, in the form of a Batch; a data frame's columns are found by name.  Raises UserError."""
+    """Return arrays of inputs and labels, in the form of a Batch.  A data frame's columns are found by name.  Raises UserError."""
     try:
         inputs = np.ascontiguousarray(np.asarray(by_name(x, spec.sample_columns), np.float64))
     except (TypeError, ValueError):
@@ -127,7 +127,7 @@ def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, 
 
 
 def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
-    """Class indices, from indices or from names."""
+    """Return class indices for labels that are indices or names."""
     if labels.dtype.kind in "iu":
         return labels
     known = {name: at for at, name in enumerate(spec.label.classes or ())}

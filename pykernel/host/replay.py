@@ -23,11 +23,11 @@ from pykernel.spec.model import Spec
 
 STATE_HASH, STATUS, CALL, LEARNED = "state_hash", "status", "call", "learned"
 ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
-"""Question -> the column with its answers; the column of any other question has the question's name."""
+"""Question -> the column with its answers.  The column of any other question has the question's name."""
 
 
 def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
-    """Column -> (question, index of the value), for columns with the device's answers.
+    """Return column -> (question, index of the value), for the columns of a log that hold the device's answers.
 
     If an answer has several values, its columns are numbered.  A question cannot be logged if the spec has a column of
     the same name.
@@ -47,7 +47,7 @@ def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
 
 
 def log_header(spec: Spec) -> list[str]:
-    """Columns of a log that holds samples, answers, statuses and hashes."""
+    """Return the columns of a log that holds samples, answers, statuses and hashes."""
     program, columns = spec.program, LogColumns(spec, "the log")
     learned = [LEARNED] if columns.may_ask else columns.labels
     asked = [column for column, (question, _) in columns.answers.items() if question == program.asks]
@@ -63,9 +63,9 @@ def log_header(spec: Spec) -> list[str]:
 def log_rows(
     spec: Spec, x: np.ndarray, y: np.ndarray, answers: np.ndarray, statuses: np.ndarray, state_hash: int
 ) -> Iterator[list[str]]:
-    """Rows of a log: samples, the device's answers, the statuses of learning, and the state's hash after the last row.
+    """Return the rows of a log: samples, the device's answers, the statuses of learning, and the state's hash after the last row.
 
-    Arguments are as in ``Device`` of ``pykernel.gen.check``.
+    For the arguments, see ``Device`` of ``pykernel.gen.check``.
     """
     program = spec.program
 
@@ -87,14 +87,14 @@ class Rows:
     lines: Sequence[int]
     x: np.ndarray  # (rows, D)
     label: np.ndarray  # (rows,) or (rows, labels); (rows, 0) for a model without labels
-    state_hash: np.ndarray  # (rows,), as are the next three
+    state_hash: np.ndarray  # (rows,), like the next three arrays
     status: np.ndarray
     answers: dict[str, np.ndarray]  # column -> what the device answered
     call: list[tuple[str, ...]]
     has: dict[
         str, np.ndarray
     ]  # keys: "sample"; "label" (without labels: whether the sample was learned); and the columns
-    exact: bool  # whether some number has as many digits as the precision needs
+    exact: bool  # whether any number has all the digits that the precision needs
     position: int  # bytes of the log read so far
 
 
@@ -102,8 +102,8 @@ class Rows:
 class Difference:
     """The first difference between host and device.
 
-    row, line: where the difference is found; rows are counted from 0.  after: the last row with an equal hash, or -1:
-    the states may differ from the following row on.  kind: the column that differs, such as "status" or "state_hash".
+    row, line: where the difference is found; rows are counted from 0.  after: the last row with an equal hash, or -1; in
+    any later row the states may differ.  kind: the column that differs, such as "status" or "state_hash".
     """
 
     kind: str
@@ -125,13 +125,13 @@ class Difference:
 
 
 def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterator[Rows]:
-    """Batches of a log's rows; memory does not grow with its length.  Raises UserError with the line that is wrong.
+    """Yield batches of a log's rows, in memory that does not grow with the log.  Raises UserError with the line that is wrong.
 
     Columns: the inputs, with the spec's names or x0, x1, …; the label, with the spec's name or ``label`` (label0,
     label1, … if there are several labels).  Optional columns: state_hash, status, call, and those of
     ``answer_columns``.
     For a model without labels, the column ``learned`` replaces the label: 1 for a row that was learned, 0 for a row
-    that was only asked.  Without this column, every row was learned.
+    for which the device only answered.  Without this column, every row was learned.
     """
     columns = LogColumns(spec, name)
     first = 0
@@ -142,7 +142,7 @@ def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterat
 
 @dataclass(frozen=True)
 class _Cells:
-    """The cells of a column: the type of their values, how a text is converted, and words for what a cell may hold."""
+    """The kind of a column's cells: the type of the values, how a text is converted, and words for what a cell may hold."""
 
     dtype: Any
     convert: Callable[[str], Any]
@@ -181,14 +181,14 @@ class LogColumns:
                 f"{self.name}: has the column {STATE_HASH}, but {self.spec.name} learns nothing: its hash covers "
                 "only intermediate results; record its answers instead"
             )
-        # without any label column it is a log of predictions; with some of them, the missing ones are an error
+        # a log without label columns is one of predictions; if only some label columns are there, the others are required
         labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
         others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.may_ask else []))
         self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
-        return dict.fromkeys(self.chosen, "text")  # how many digits a number has matters
+        return dict.fromkeys(self.chosen, "text")  # as text, because the number of digits is counted
 
     def _kinds(self) -> dict[str, _Cells]:
-        """The kind of cells of each possible column, including those that the log lacks."""
+        """Return the kind of cells of each possible column, including columns that the log lacks."""
         program = self.spec.program
         number = _Cells(np.float64, _number, "a number, in decimal or as C's %a prints it")
         position = _Cells(np.int32, self._class, "a class, by its position from 0 or by its name")
@@ -215,7 +215,7 @@ class LogColumns:
             np.array([read[column][1] for column in columns], bool).reshape(-1, count)
             for columns in (self.inputs, self.labels)
         )
-        if self.spec.completes:  # in a row with some recorded inputs, the others were missing
+        if self.spec.completes:  # in a row with at least one input, an empty cell is a missing input
             some = given.any(axis=0)
             for column, there in zip(self.inputs, given, strict=True):
                 read[column][0][some & ~there] = np.nan
@@ -228,7 +228,7 @@ class LogColumns:
         calls = [call or () for call in read[CALL][0]]
         self._refuse_gaps(part.lines, given, labelled, has, calls)
         real, dtype = self.spec.real.dtype, self.spec.program.label_dtype(self.spec.real)
-        # a number beyond the precision becomes infinite, and is refused as on the device
+        # a number too large for the precision becomes infinite, and is refused as on the device
         with np.errstate(over="ignore"):
             x = np.array([read[column][0] for column in self.inputs]).T.astype(real, order="C")
             y = np.array([read[column][0] for column in self.labels]).T.astype(dtype, order="C").reshape(count, *shape)
@@ -237,14 +237,14 @@ class LogColumns:
         digits = 9 if real.itemsize == 4 else 17
         written = [*self.inputs, *([] if self.labels_of.is_class else self.labels)]
         numbers = [text for column in written for text in texts[column] if text]
-        exact = any(_digits(text) >= digits for text in numbers) or all(map(str.isdigit, numbers))  # counts are exact
+        exact = any(_digits(text) >= digits for text in numbers) or all(map(str.isdigit, numbers))  # integers are exact
         state_hash, status = read[STATE_HASH][0], read[STATUS][0]
         return Rows(first, part.lines, x, y, state_hash, status, found, calls, has, exact, part.position)
 
     def _read(
         self, column: str, kind: _Cells, texts: Sequence[str], lines: Sequence[int]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The values of a column, and which of its cells are not empty."""
+        """Return the values of a column, and which of its cells are not empty."""
         values, has = np.zeros(len(texts), kind.dtype), np.array(list(map(bool, texts)))
         for i in np.flatnonzero(has).tolist():
             text = texts[i]
@@ -258,7 +258,7 @@ class LogColumns:
         return values, has
 
     def _class(self, text: str) -> int:
-        """A class index.  An index that is not a class is allowed: the device has refused it."""
+        """Return a class index.  An index that is not a class is allowed: the device has refused it."""
         if re.fullmatch(r"-?\d+", text):
             return int(np.int32(int(text)))
         return (self.spec.label.classes or ()).index(text)
@@ -267,7 +267,7 @@ class LogColumns:
         return self.statuses[text.upper()] if text.upper() in self.statuses else int(np.int32(int(text)))
 
     def _call(self, text: str) -> tuple[str, ...]:
-        """The function's name and its arguments, which are integers."""
+        """Return the called function's name and its arguments, which are integers."""
         name, *arguments = text.split()
         if len(arguments) != self.callable.get(name) or not all(re.fullmatch(r"-?\d{1,9}", word) for word in arguments):
             raise ValueError(text)
@@ -290,7 +290,7 @@ class LogColumns:
             answered |= has[column]
         refuse(given.any(axis=0) & ~sample, "has some inputs and not others; write nan for one that was not a number")
         some = labelled.any(axis=0)
-        alone = some & self.awaits  # NAME_label
+        alone = some & self.awaits  # a call of NAME_label
         refuse(
             ~sample & ~has[CALL] & ~alone,
             "has no inputs; give them, or a call; of a row that was lost remove it and all that follow, which cannot be repeated",
@@ -314,14 +314,14 @@ class LogColumns:
 
 
 def may_ask_alone(spec: Spec) -> bool:
-    """Whether a row without a label was only asked, and not learned.  A signal stage always takes its raw rows."""
+    """Return whether the device only answered for a row without a label.  A signal stage takes every raw row."""
     return spec.program.label_kind == "none" and not spec.program.reads
 
 
 def callable_entries(spec: Spec) -> dict[str, int]:
-    """Functions that change the model, and so may be named in a log -> how many integers the function takes.
+    """Return the functions that change the model and may be named in a log -> how many integer arguments they take.
 
-    The model and, for some functions, the row's sample are not counted.
+    The model and, for some functions, the row's sample are further arguments.
     """
     calls = {"reset": 0} if spec.program.persistent else {}
     for entry in spec.program.entries_for(spec.config):
@@ -338,7 +338,7 @@ def _number(text: str) -> float:
 
 
 def _digits(text: str) -> int:
-    """Significant digits of a decimal number; a large number for a hexadecimal number, which is exact."""
+    """Return the number of significant digits of a decimal number; a large number for a hexadecimal number, which is exact."""
     return 99 if "x" in text.lower() else len(re.sub(r"e.*|[^\d]", "", text.lower()).lstrip("0"))
 
 
@@ -358,8 +358,8 @@ def _hash(text: str) -> int:
 class Replay:
     """A model on the host that repeats the steps of a log, and compares the results.
 
-    start: the device's snapshot, or the bytes of its state, at the beginning of the log; None: the state after
-    NAME_init of an untrained model.
+    start: the device's snapshot, or the bytes of its state, at the beginning of the log; None for the state of an untrained
+    model after NAME_init.
     """
 
     def __init__(self, spec: Spec, start: bytes | None = None, where: str = "the snapshot") -> None:
@@ -379,7 +379,7 @@ class Replay:
 
     @property
     def hash(self) -> int:
-        """NAME_hash of the host's model."""
+        """The value that NAME_hash returns for the host's model."""
         memory = self.model.memory
         return zlib.crc32(memory.bytes[: self.spec.program.hashed_bytes(memory.layout)])
 
@@ -395,7 +395,7 @@ class Replay:
         return self.difference
 
     def _segment(self, rows: Rows, part: slice) -> None:
-        """Repeat rows; only the last of them may have a call or a hash."""
+        """Repeat rows of which only the last may have a call or a hash."""
         last = part.stop - 1
         answers, statuses = self._feed(rows, part)
         if rows.call[last]:
@@ -419,17 +419,16 @@ class Replay:
                 self._equal_until = rows.first + last
 
     def _feed(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Ask the questions whose answers are in the log, and learn: question -> answers (rows, values), and the
-        statuses.
+        """Ask the questions whose answers are in the log, and learn.  Returns question -> answers (rows, values), and the statuses.
 
-        With a signal stage, each row is taken, with or without its label, before the questions are asked; a row with
+        With a signal stage, each row is taken, with or without its label, before the questions are asked.  A row with
         only a label holds the label of the newest features.  For a model that does not learn, the statuses are those
         of the main question.
         """
         program, model, x, y = self.spec.program, self.model, rows.x[part], rows.label[part]
         sample, label, statuses = rows.has["sample"][part], rows.has["label"][part], np.zeros(len(x), np.int32)
         if not program.reads:
-            visited = [call[:1] in self._visits for call in rows.call[part]]  # rows with a visit are not learned
+            visited = [call[:1] in self._visits for call in rows.call[part]]  # a row with a visit is not learned
             label = label & sample & ~np.array(visited)
         self.updates += int((sample if program.reads else label).sum())
         asked = self._asked(rows, part)
@@ -452,7 +451,7 @@ class Replay:
         return answers, statuses
 
     def _asked(self, rows: Rows, part: slice) -> list[str]:
-        """The questions whose answers are in the log; the main one comes first if the statuses depend on it."""
+        """Return the questions whose answers are in the log.  The main question comes first if the statuses depend on it."""
         asked, main = (
             sorted({self.columns[c][0] for c in rows.answers if rows.has[c][part].any()}),
             self.spec.program.asks,
@@ -462,7 +461,7 @@ class Replay:
         return [main, *(question for question in asked if question != main)]
 
     def _take(self, x: np.ndarray, y: np.ndarray, label: bool, question: str | None) -> tuple[np.ndarray, np.ndarray]:
-        """Learn samples if they have labels, and ask the question: (answers, statuses)."""
+        """Learn samples if they have labels, and ask the question.  Returns answers and statuses."""
         program, nothing = self.spec.program, np.zeros(len(x), np.int32)
         if label and program.learns:
             if question is None:
@@ -476,7 +475,7 @@ class Replay:
         return values, nothing if program.learns else statuses
 
     def _call(self, rows: Rows, row: int) -> int:
-        """Call the function that a row names; returns the function's status."""
+        """Call the function that a row names, and return the function's status."""
         name, *arguments = rows.call[row]
         if name == "reset":
             self.model.reset()
@@ -509,7 +508,7 @@ class Replay:
         return f"{int(value)} ({names[int(value)].lower()})" if int(value) in names else str(int(value))
 
     def report(self) -> dict[str, Any]:
-        """The whole run, as plain values."""
+        """Describe the whole run in plain values."""
         found = self.difference
         return {
             "name": self.spec.name,
@@ -522,7 +521,7 @@ class Replay:
         }
 
     def advice(self) -> str | None:
-        """What else would explain the difference: numbers in the log with too few digits, or another state at its beginning."""
+        """Name other explanations of the difference: numbers in the log with too few digits, or another state at the log's beginning."""
         told = []
         if self._begins_new and self.spec.program.learns and self._equal_until < 0:
             told.append(f"if the device began with a learned state, give that with {option('start')}")
@@ -533,7 +532,7 @@ class Replay:
 
 
 def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str, Any]]:
-    """For each field of the model whose bytes differ: how many values differ, and the first of them on both sides."""
+    """Return, for each field of the model whose bytes differ, how many values differ, and the first of them on both sides."""
     end = spec.program.state_bytes(host.layout)
     scalars = {slot.name: slot.scalar for slot in host.layout.slots if slot.offset < end}
     found = []
@@ -545,5 +544,5 @@ def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str,
 
 
 def _real(value: Any) -> str:
-    """A number as text that reads back to the same bits."""
+    """Format a number so that reading the text gives the same bits."""
     return str(int(value)) if value.dtype.kind == "i" else f"{value:.{9 if value.dtype.itemsize == 4 else 17}g}"

@@ -1,4 +1,4 @@
-"""A model run over a stream of samples, as on the device: the part that models with and without labels have in common."""
+"""Run a model over a stream of samples, as on the device: the code that models with labels share with models without."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from pykernel.spec.model import Spec
 from pykernel.telling import stands_in
 
 DELAY_LIMIT = 10**6
-"""Maximum number of rows that are kept until their labels arrive."""
+"""Maximum delay of a label, in rows.  Rows are kept until their labels arrive."""
 ADVISE_AFTER = 100
-"""If this many labelled samples are refused one after the other, the report says what to do about it."""
+"""If this many labelled samples are refused one after the other, the report gives advice."""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Results of a few steps of the device's loop: predict row t (without labels: ask), then learn row t - delay.
+    """Results of a few steps of the device's loop: predict row t, or ask a model without labels its question; then learn row t - delay.
 
     labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.
     statuses: the results of learning; ``learnt`` says which rows have one.  For a model that does not learn: the
     results of the predictions; ``learnt`` is then true for all rows.
-    states: for a model that raises alarms, its level, threshold and rows since the alarm began, after each row, (rows, 3); else (rows, 0).
-    ends: for a model with intervals, their lower ends, then the upper ones, (rows, 2 labels); else (rows, 0).
-    blame: for a model that raises alarms, the most blamed input, its share, the alarm's kind, and the second input if it
-    has at least half of that share, else NaN; all NaN for rows that are not in alarm, (rows, 4); else (rows, 0).
+    states: for a model that raises alarms, its level, threshold and rows since the alarm began, after each row, (rows, 3).  For other
+    models (rows, 0).
+    ends: for a model with intervals, their lower ends, then their upper ends, (rows, 2 labels).  For other models (rows, 0).
+    blame: for a model that raises alarms, (rows, 4): the most blamed input, its share, the alarm's kind, and the second input if its
+    share is at least half as large, else NaN; all four are NaN for rows that are not in alarm.  For other models (rows, 0).
     """
 
     first_row: int
@@ -48,13 +49,13 @@ class Steps:
 
 
 class Run:
-    """A model that is fed with a stream as on the device.
+    """A model that is run over a stream as on the device.
 
-    The model answers for each row; then it learns a row.  With labels, the learnt row is the one ``delay`` rows before,
+    The model answers for each row; then it learns a row.  With labels, this is the row ``delay`` rows before,
     if it has all of its labels.  The model is refreshed every ``refresh_every`` rows (0: never).  A model that is
     trained from stored samples is trained after every ``train_every`` labels (0: never).  A model that does not learn
-    only answers.  With ``forecasts`` it may have a delay as well: the simple predictors learn the true values that much
-    later.
+    only answers.  With ``forecasts``, such a model may have a delay as well, after which the simple predictors learn the
+    true values.
     """
 
     def __init__(
@@ -85,22 +86,22 @@ class Run:
         self._dtype = spec.label_number
         self.goes_on = False
         self.rows = self.unlabelled = self.inputs_refused = 0
-        self.missing = np.zeros(spec.dim, np.int64)  # for each input: in how many rows it is missing
+        self.missing = np.zeros(spec.dim, np.int64)  # for each input: number of rows in which it is missing
         self.outside = Outside(spec)
         self.statuses = {status: 0 for status in program.status}
         self.trainings = {status: 0 for status in program.status}
-        self._labels_since = 0  # labels given to the update since the last training
+        self._labels_since = 0  # number of labels learned since the last training
         self.visited = 0  # samples that were visited after a training
-        self.coarse: str | None = None  # a warning of numbers in the first rows that the precision cannot hold
+        self.coarse: str | None = None  # a warning if the precision cannot hold numbers of the first rows
         self.streak = self.longest_streak = 0  # consecutive labelled samples that were refused
         self._why = ""
         self._waiting_x = np.zeros((0, spec.dim), spec.number)
         self._waiting_y = np.zeros((0, *self._shape), self._dtype)
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray, truth: np.ndarray) -> None:
-        """Score the answers to the next rows.  released: the labels that became known after each of these rows.
+        """Score the answers to the next rows.  released: the label that became known after each of the next rows.
 
-        x, y: first the rows that still wait for their labels, then these rows.  truth: the labels of these rows as they were
+        x, y: first the rows that still wait for their labels, then the next rows.  truth: the labels of the next rows as they were
         given, before conversion to the model's precision.
         """
         raise NotImplementedError
@@ -108,7 +109,7 @@ class Run:
     def _taken(
         self, x: np.ndarray, y: np.ndarray, waiting: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Predict and learn the next rows: predictions, statuses, states and blame of ``Steps``.  x, y: as in ``_score``."""
+        """Predict and learn the next rows.  Returns predictions, statuses, states and blame of ``Steps``.  x, y: as in ``_score``."""
         question, none = self.spec.program.forecasts(self.spec.config), np.zeros((len(x) - waiting, 0))
         return *self.model.prequential(x, y, waiting, self.delay, question), none, none
 
@@ -116,14 +117,14 @@ class Run:
         """Record the next steps."""
 
     def _enclosed(self, x: np.ndarray, y: np.ndarray, waiting: int) -> np.ndarray:
-        """The intervals of the next rows, before the model learns: see ``Steps.ends``.  x, y: as in ``_score``."""
+        """Return the intervals of the next rows, before the model learns them: see ``Steps.ends``.  x, y: as in ``_score``."""
         return np.zeros((len(x) - waiting, 0))
 
     def _cover(self, asked: np.ndarray, y: np.ndarray, ends: np.ndarray) -> None:
         """Score the intervals of the next rows."""
 
     def _reason(self, status: str, x: np.ndarray, y: Any) -> str:
-        """Why a sample was refused, and what to do about it."""
+        """Say why a sample was refused, and what to do about it."""
         spec = self.spec
         if status == "REFUSED_INPUT":
             j = int(np.argmin(spec.accepted(x)))
@@ -140,7 +141,7 @@ class Run:
         return "; ".join(["learning diverges", *([", or ".join(remedies)] if remedies else [])])
 
     def run(self, x: np.ndarray, y: np.ndarray) -> Iterator[Steps]:
-        """Take the next samples: inputs and labels as in a Batch."""
+        """Take the next samples, with inputs and labels as in a Batch, and yield the steps."""
         start = 0
         while start < len(x):
             end = len(x)
@@ -156,31 +157,29 @@ class Run:
             start = end
 
     def _until_training(self, y: np.ndarray) -> int:
-        """How many rows to run until the next training is due: up to the row with the last label before it, or all
-        rows.
-        """
+        """Return how many rows to run until the next training: up to the row with the last label that it needs, or all rows."""
         known = np.flatnonzero(~self._missing(self._released(y)))
         last = self.train_every - self._labels_since - 1
         return int(known[last]) + 1 if last < len(known) else len(y)
 
     def _released(self, y: np.ndarray) -> np.ndarray:
-        """The label that becomes known after each of the next rows; none in the first ``delay`` rows of the stream."""
+        """Return the label that becomes known after each of the next rows; none in the first ``delay`` rows of the stream."""
         none = min(len(y), self.delay - len(self._waiting_y))
         nothing = np.full((none, *self._shape), -1 if self.classes else np.nan, self._dtype)
         return np.concatenate([nothing, self._waiting_y, y])[: len(y)]
 
     def train(self) -> IntEnum:
-        """Do what NAME_train does; returns the status."""
+        """Do what NAME_train does, and return its status."""
         status = self.spec.program.status(self.model.train())
         self.trainings[status] += 1
         self._labels_since = 0
         return status
 
     def finish(self, again: Iterable[Batch] = ()) -> None:
-        """After the last row: train on the samples since the last training, then visit the samples once more.
+        """After the last row, train on the samples since the last training, then visit the samples once more.
 
-        again: the same rows, for a model that has visits; only rows that were learnt are visited.  Does nothing if this
-        run does not train the model.
+        again: the same rows, for a model that has visits; only rows that were learnt are visited.  If this run does not
+        train the model, nothing is done.
         """
         if not self.train_every:
             return
@@ -196,7 +195,7 @@ class Run:
                 self.visited += int((self.model.visit(visit, x[known], y[known]) >= 0).sum())
 
     def went_on(self) -> None:
-        """Note that the model has learned before; then there is no advice."""
+        """Note that the model has learned before this run.  There will be no advice."""
         self.goes_on = True
 
     @property
@@ -206,12 +205,12 @@ class Run:
         return [name for name in program.visits if name not in program.promises and self.model.exists(name)]
 
     def _missing(self, y: np.ndarray) -> np.ndarray:
-        """Which rows lack a label, or one of several labels."""
+        """Return which rows lack their label, or at least one of several labels."""
         y = as_table(y)
         return np.asarray((y < 0 if y.dtype.kind == "i" else np.isnan(y)).any(axis=1))
 
     def _valid(self, y: np.ndarray) -> np.ndarray:
-        """Which labels a model could learn, in y's shape."""
+        """Return which labels the model can learn, in the shape of y."""
         if self.classes:
             return (y >= 0) & (y < len(self.classes))
         return np.asarray(self.spec.within_limit(y))
@@ -251,7 +250,7 @@ class Run:
         return steps
 
     def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-        """Count consecutive refusals, and remember the reason for the last one."""
+        """Count consecutive refusals, and keep the reason for the last one."""
         if not len(statuses):
             return
         borders = np.concatenate([[-1 - self.streak], np.flatnonzero(statuses >= 0), [len(statuses)]])
@@ -262,12 +261,12 @@ class Run:
 
     @property
     def waiting(self) -> int:
-        """Labelled rows not learnt yet, because their delay is not over."""
+        """The number of labelled rows that are not learnt yet, because their delay is not over."""
         return int((~self._missing(self._waiting_y)).sum()) if self.spec.program.learns else 0
 
     @property
     def warning(self) -> str | None:
-        """What to do about a model that keeps refusing, or is never trained; None if there is nothing to say."""
+        """Advice for a model that keeps refusing samples, or is never trained; None if there is none."""
         if self.trains and not any(count for status, count in self.trainings.items() if status >= 0):
             if not self.train_every:
                 return (
@@ -290,7 +289,7 @@ class Run:
         )
 
     def _missing_told(self) -> dict[str, Any] | None:
-        """How many inputs are missing, and what replaces them; None for a spec without the key [input] missing."""
+        """Return how many inputs are missing, and what replaces them; None for a spec without the key [input] missing."""
         if not self.spec.has("input", "missing"):
             return None
         names = input_names(self.spec)
@@ -303,9 +302,9 @@ class Run:
         }
 
     def _told(self) -> dict[str, Any]:
-        """How many samples were learnt, refused and so on, as plain values."""
+        """Return how many samples were learnt, refused and so on, as plain values."""
         vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
-        # rows without an answer that were not to be learned, because they have no label, or it comes later
+        # refused rows that were only to be answered, because they have no label or it comes later
         counted = sum(count for status, count in self.statuses.items() if status.name in ("REFUSED_INPUT", "ABSENT"))
         others = max(0, self.inputs_refused - counted)
         return {
@@ -319,7 +318,7 @@ class Run:
 
 
 def answer_names(spec: Spec) -> tuple[str, ...]:
-    """A name for each value of the answer to the main question."""
+    """Return a name for each value of the answer to the main question."""
     asks = spec.program.asks
     (count,) = spec.program.questions[asks].shape(spec.capacities)
     return (asks,) if count == 1 else tuple(f"{asks}{i}" for i in range(count))

@@ -1,4 +1,4 @@
-"""Samples from tables of text: CSV files larger than memory, in batches of rows."""
+"""Read samples from CSV files, which may be larger than memory, in batches of rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import Watch
 
 DATED = re.compile(r"\s*\d{4}-\d\d-\d\d")
-"""The beginning of a cell with a date, and perhaps a time."""
+"""Matches the beginning of a cell with a date, which a time may follow."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Batch:
     """Consecutive samples: inputs x (rows, D), labels y, and the bytes read so far.
 
     x: NaN where an input is missing.
-    y: numbers (rows,), or (rows, labels) if there are several labels, NaN where there is none yet; or class indices
-    (rows,), int32, -1 where there is none yet; or (rows, 0) for a model without labels.
+    y: numbers (rows,), or (rows, labels) if there are several labels, NaN where a label is not known yet; or class
+    indices (rows,), int32, -1 where the class is not known yet; or (rows, 0) for a model without labels.
     raw: for steps of a signal stage, the index of each step's last raw row, (rows,), if it is known.
     """
 
@@ -51,13 +51,13 @@ def read_samples(
     classes: Sequence[str] | None = None,
     seen: Columns | None = None,
 ) -> Iterator[Batch]:
-    """Batches of at most ``rows`` samples from a table with a header, as ``read_parts`` reads one.
+    """Yield batches of at most ``rows`` samples from a table with a header, which ``read_parts`` reads.
 
     Columns are found by name.  Other columns and blank lines are skipped.  A missing number is NaN
-    (``pykernel.rows.columns``).  labels: one column, or several, or none.  classes: the possible cells of the label; each
+    (``pykernel.rows.columns``).  labels: one column, several, or none.  classes: the possible texts of the label; each
     becomes a class index.
-    name: the file's name in error messages.  seen: counts what is found in the cells.  Raises UserError, one sentence,
-    with the line that is wrong.
+    name: the file's name in error messages.  seen: counts what is found in the cells.  Raises UserError, with one
+    sentence that names the wrong line.
     """
     wanted = [labels] if isinstance(labels, str) else list(labels)
     columns, dim = [*inputs, *wanted], len(inputs)
@@ -78,7 +78,7 @@ def read_samples(
 
 
 def require_columns(spec: Spec, where: str = "the spec") -> None:
-    """Raises UserError, ``where`` first, unless the spec names the columns of its data."""
+    """Raise UserError unless the spec names the columns of its data.  where: the beginning of the message."""
     if spec.input.columns is None:
         raise UserError(f'{where}: [input] names no columns; add columns = ["…"], as in the header of the data')
     if not spec.label_columns and spec.program.label_kind != "none":
@@ -90,7 +90,7 @@ def require_columns(spec: Spec, where: str = "the spec") -> None:
 def samples_of(
     spec: Spec, file: BinaryIO, name: str, rows: int = BATCH, seen: Columns | None = None
 ) -> Iterator[Batch]:
-    """The samples of a file for a model, as ``read_samples`` reads them; raw rows for a model with a signal stage."""
+    """Read a model's samples from a file, as ``read_samples`` does; for a model with a signal stage, raw rows."""
     require_columns(spec)
     several = spec.inner.program.label_kind in ("reals", "none")
     labels = () if spec.forecasts else spec.label_columns if several else spec.label_columns[0]
@@ -99,7 +99,7 @@ def samples_of(
 
 
 def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batch]:
-    """The batches; if a column is missing that ``pykernel table`` made for the training, the error names this command."""
+    """Yield the batches.  If a column is missing that ``pykernel table`` made for the training, the error names this command."""
     try:
         yield from batches
     except NoColumn as error:
@@ -113,9 +113,9 @@ def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batc
 
 
 def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:
-    """How many rows lack an input, and what a model of the spec does with them, for ``Columns.report``; None if there are none.
+    """Say how many rows lack an input, and what the spec's model does with them, for ``Columns.report``; None if there are none.
 
-    Raw rows are left out here: they are gaps of [signal], which are counted elsewhere.
+    For a spec with [signal] the result is None: such rows are gaps, which are counted elsewhere.
     """
     if not rows or spec.signal is not None:
         return None
@@ -125,7 +125,7 @@ def missing_rows(spec: Spec, rows: int) -> dict[str, Any] | None:
 
 
 def stand_ins(spec: Spec) -> list[str]:
-    """The values of [input] missing that are valid for this spec."""
+    """Return the values of [input] missing that are valid for this spec."""
     content, found = spec.model_dump(mode="json", exclude_unset=True), []
     for way in WORDS if spec.custom is None else ():
         with contextlib.suppress(UserError):
@@ -135,7 +135,7 @@ def stand_ins(spec: Spec) -> list[str]:
 
 
 def _classes(part: Part, name: str, column: str, classes: Sequence[str], seen: Columns) -> np.ndarray:
-    """The cells as positions of classes, (rows,) int32; -1 where they are missing."""
+    """Return the class index of each cell, (rows,) int32; -1 for an empty cell."""
     known = {"": -1} | {each: i for i, each in enumerate(classes)}
     cells, lines = part.columns[column], part.lines
     found = [known.get(cell) for cell in cells]
@@ -158,10 +158,10 @@ def _classes(part: Part, name: str, column: str, classes: Sequence[str], seen: C
 
 
 def times_of(path: str | Path, rows: int) -> np.ndarray | None:
-    """The time of each row, in seconds since 1970, (rows,), from the first column of dates in ISO 8601, which are in UTC unless
-    they have an offset.
+    """Return the time of each row, in seconds since 1970, (rows,), from the first column of ISO 8601 dates.
 
-    None if there is no such column, if a cell holds no date, if times decrease, or if the table does not have ``rows`` rows.
+    Dates without an offset are in UTC.
+    The result is None if no column has dates, if a cell holds no date, if times decrease, or if the table does not have ``rows`` rows.
     """
     try:
         with contextlib.ExitStack() as stack:
@@ -173,7 +173,7 @@ def times_of(path: str | Path, rows: int) -> np.ndarray | None:
             cells = (
                 cell for part in read_parts(file, name, lambda _: {dated: "words"}, "") for cell in part.columns[dated]
             )
-            times = np.array(list(map(_seconds, cells)), np.float64)  # NaN where a cell is no date
+            times = np.array(list(map(_seconds, cells)), np.float64)  # NaN where a cell is not a date
     except (UserError, OSError, StopIteration):
         return None
     return times if len(times) == rows and bool((np.diff(times) >= 0).all()) and times[-1] > times[0] else None
@@ -193,34 +193,34 @@ def _seconds(cell: str) -> float | None:
 
 
 def as_table(values: np.ndarray) -> np.ndarray:
-    """The values as (rows, values); values (rows,) become one column."""
+    """Return the values in the shape (rows, values).  Values of shape (rows,) become one column."""
     return values if values.ndim == 2 else values[:, None]
 
 
 def latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The latest known value before each row, and after the last row."""
+    """Return the latest known value before each row, and after the last row."""
     values = np.concatenate([[before], values])
     return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
 
 
 def input_names(spec: Spec) -> Sequence[str]:
-    """The inputs' columns, or numbered names."""
+    """Return the names of the inputs' columns; numbered names if the spec names no columns."""
     return spec.input.columns or [f"input {j}" for j in range(spec.dim)]
 
 
 def training_of(spec: Spec) -> Any:
-    """What a frozen model's spec says of its training rows; None for other models."""
+    """Return what a frozen model's spec says about its training rows; None for other models."""
     return getattr(getattr(spec, "expansion", None), "trained", None)
 
 
 def by_name(table: Any, names: Sequence[str] | None) -> Any:
-    """The table with its columns in the order of the names, if it has exactly these columns; else unchanged."""
+    """Return the table with its columns in the order of the names, if it has exactly these columns; else unchanged."""
     there = [each for each in getattr(table, "columns", ()) if isinstance(each, str)]
     return table[list(names)] if names and sorted(there) == sorted(names) else table
 
 
 def read_each(spec: Spec, many: Recordings, watch: Watch, seen: Columns | None = None) -> list[tuple[Any, Any]]:
-    """All rows of each device, as ``read_rows`` returns them."""
+    """Return all rows of each device, as ``read_rows`` does for one file."""
     parts: list[tuple[Any, Any]] = []
     with watch.progress() as show:
         for device in many.devices:
@@ -230,7 +230,7 @@ def read_each(spec: Spec, many: Recordings, watch: Watch, seen: Columns | None =
 
 
 def read_rows(spec: Spec, data: str, seen: Columns | None = None) -> tuple[Any, Any]:
-    """All rows of a file, (x, y).  A missing label becomes NaN, which a model refuses."""
+    """Return all rows of a file, (x, y).  A missing label becomes NaN, which a model refuses."""
     require_columns(spec)
     with contextlib.ExitStack() as stack:
         name, file, _ = open_data(data, stack)

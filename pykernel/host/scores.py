@@ -1,4 +1,4 @@
-"""Errors of several predictors, and answers and alarms, over a stream of any length, in constant memory."""
+"""Collect errors of several predictors, answers and alarms over a stream of any length, in constant memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 MOMENTS = 2**14
-"""Maximum number of windows of a stream for which sums are kept."""
+"""Maximum number of windows into which a stream is divided; each has its sums."""
 ALIKE = 1.02
 """Two errors are considered equal if they differ by at most this factor."""
 
 
 def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str, Any] | None:
-    """Comparison of the model with the best simple predictor, as plain values; None without a predictor or an error.
+    """Compare the model with the best simple predictor, in plain values; None without a simple predictor or an error.
 
-    winner: "model", the predictor's name, or None if the errors are considered equal.  simple, error: the predictor and
-    its error.
+    winner: "model", the predictor's name, or None if the errors are considered equal.  simple, error: the best simple
+    predictor and its error.
     ratio: the larger error divided by the smaller error; None if the smaller error is 0.
     """
     known = {name: error for name, error in simple.items() if error is not None and math.isfinite(error)}
@@ -41,8 +41,8 @@ class Windows:
 
     At first a window is one row; the length is doubled whenever there are too many windows.  Over a window's rows, the
     first ``summed`` columns are summed; the next ``largest`` columns keep their largest number, and all others their
-    last one.  A window's sum is not the difference of two running totals: after one huge row, later windows would lose
-    all digits.
+    last number.  Windows are summed separately, not as differences of running totals, in which all digits would be lost
+    after one huge row.
     """
 
     def __init__(self, summed: int, largest: int = 0, others: int = 0, most: int = MOMENTS) -> None:
@@ -62,7 +62,7 @@ class Windows:
             self.table = self._reduced(self.table, np.arange(0, len(self.table), 2))
 
     def _reduced(self, table: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """The rows from each start to the next one as one row."""
+        """Combine the rows from each start to the next start into one row."""
         if not len(starts):
             return table[:0]
         summed, largest, last = np.split(table, self.ends, axis=1)
@@ -70,17 +70,18 @@ class Windows:
         return np.concatenate([*parts, last[np.append(starts[1:], len(table)) - 1]], axis=1)
 
     def since(self, first: int) -> tuple[int, np.ndarray]:
-        """The start of the window that contains row ``first``, and what is kept of it and of later ones, (columns,);
-        zeros if there are no rows.
+        """Combine the window that contains row ``first`` and all later windows.
+
+        Returns that window's first row, and the combined numbers, (columns,); zeros if there are no rows.
         """
         start = min(first // self.spacing, len(self.table))
         found = self._reduced(self.table[start:], np.arange(min(1, len(self.table) - start)))
         return start * self.spacing, found[0] if len(found) else np.zeros(self.table.shape[1])
 
     def windows(self, most: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Up to ``most`` windows of about equal length, of the full ones from row ``first`` on.
+        """Combine the full windows from row ``first`` on into up to ``most`` windows of about equal length.
 
-        Returns first rows and lengths, (windows, 2), and what is kept, (windows, columns).
+        Returns their first rows and lengths, (windows, 2), and their numbers, (windows, columns).
         """
         full = self.rows // self.spacing
         marks = np.unique(np.linspace(min(-(-first // self.spacing), full), full, most + 1).astype(int))
@@ -88,8 +89,9 @@ class Windows:
         return where, self._reduced(self.table[:full], marks[:-1])
 
     def longer(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """As ``windows``, for all rows: the length is that of the kept windows times a power of two, and the last one may
-        be shorter.
+        """Like ``windows``, for all rows.
+
+        Each new window is made of the same power of two of kept windows; the last new window may be shorter.
         """
         together = 1
         while len(self.table) > together * most:
@@ -100,17 +102,17 @@ class Windows:
 
 
 class Errors:
-    """Absolute and squared errors of several predictors.  A row counts only if every predictor has an error there."""
+    """Absolute and squared errors of several predictors.  A row is counted only if every predictor has an error for it."""
 
     def __init__(self, names: Sequence[str], moments: int = MOMENTS) -> None:
         self.names = tuple(names)
-        # rows that count, sums of |e|, sums of e^2
+        # number of counted rows, sums of |e|, sums of e^2
         self.kept = Windows(1 + 2 * len(self.names), most=moments)
 
     def add(self, errors: np.ndarray) -> None:
         """Add the errors of the next rows, (rows, predictors), NaN where there is none.
 
-        With several labels, (rows, predictors, labels): their mean is taken.
+        With several labels, the shape is (rows, predictors, labels), and the mean over the labels is taken.
         """
         errors = errors.reshape(len(errors), len(self.names), -1)
         counts = np.isfinite(errors).all(axis=(1, 2))
@@ -118,10 +120,10 @@ class Errors:
         self.kept.add(np.column_stack([counts, np.abs(e).mean(axis=2), (e * e).mean(axis=2)]))
 
     def summary(self, first: int = 0) -> dict[str, Any]:
-        """Mean absolute error (mae) and root mean square error (rmse) of each predictor from row ``first`` on.
+        """Return the mean absolute error (mae) and root mean square error (rmse) of each predictor from row ``first`` on.
 
-        The rows are counted from the start of the window that contains ``first``; this start is given as ``first_row``.
-        An error is None if no row counts.
+        The rows begin with the window that contains ``first``; the result has this window's first row as ``first_row``.
+        An error is None if no row was counted.
         """
         start, part = self.kept.since(first)
         k, n = len(self.names), part[0]
@@ -138,37 +140,37 @@ class Errors:
         }
 
     def curve(self, windows: int = 60) -> tuple[np.ndarray, np.ndarray]:
-        """Mean absolute errors in up to ``windows`` equal windows: middles (rows), errors (windows, predictors)."""
+        """Return mean absolute errors in up to ``windows`` equal windows: their middles, in rows, and errors (windows, predictors)."""
         where, parts = self.kept.windows(windows)
         with np.errstate(invalid="ignore"):
             return where[:, 0] + where[:, 1] / 2, parts[:, 1 : 1 + len(self.names)] / parts[:, :1]
 
     def squares(self, windows: int, first: int) -> np.ndarray:
-        """Mean squared errors in up to ``windows`` equal windows from row ``first`` on, (windows, predictors)."""
+        """Return mean squared errors in up to ``windows`` equal windows from row ``first`` on, (windows, predictors)."""
         _, parts = self.kept.windows(windows, first)
         parts = parts[parts[:, 0] > 0]
         return np.asarray(parts[:, 1 + len(self.names) :] / parts[:, :1])
 
 
 class Coverage:
-    """How many of the labels were within the model's intervals, and how wide these were.
+    """Counts the labels within the model's intervals, and sums the intervals' widths.
 
-    Rows count from the first one whose interval differs from that of an untrained model, which covers all possible
-    labels.
+    Counting begins with the first row whose interval does not cover all possible labels, as an untrained model's interval
+    does.
     """
 
-    SHOWN = 200  # the latest rows, for a picture
+    SHOWN = 200  # number of latest rows that are kept for a figure
 
     def __init__(self, labels: int, start: np.ndarray, moments: int = MOMENTS) -> None:
         self.labels, self._start, self._known = labels, start, False
-        # for each label: rows that count, labels within, sums of widths
+        # for each label: number of counted rows, number of labels within, sum of widths
         self.kept = Windows(3 * labels, most=moments)
         self.latest = np.zeros((0, 4))
 
     def add(self, answers: np.ndarray, truth: np.ndarray, ends: np.ndarray) -> None:
         """Add the next rows.
 
-        answers, truth: (rows, labels), NaN where there is none.  ends: lower, then upper ones, (rows, 2 labels).
+        answers, truth: (rows, labels), NaN where there is none.  ends: lower ends, then upper ends, (rows, 2 labels).
         """
         lower, upper = np.split(ends, 2, axis=1)
         known = np.logical_or.accumulate(
@@ -183,8 +185,10 @@ class Coverage:
         self.latest = np.concatenate([self.latest, rows])[-self.SHOWN :]
 
     def summary(self, first: int = 0) -> dict[str, Any]:
-        """From row ``first`` on: scored, the number of labels; inside, the fraction of them within the intervals; width, the
-        intervals' mean width.  With several labels, width has one for each.
+        """Return the coverage from row ``first`` on.
+
+        scored: the number of labels.  inside: the fraction of them within the intervals.  width: the intervals' mean width; with
+        several labels, one number for each.
         """
         _, part = self.kept.since(first)
         counts, within, width = part.reshape(3, self.labels)
@@ -199,23 +203,23 @@ class Course:
 
     def __init__(self, names: Sequence[str], most: int = MOMENTS) -> None:
         self.names = tuple(names)
-        # rows answered, rows in alarm, sums of the values; largest values, highest level; last threshold
+        # number of rows answered, number of rows in alarm, sums of the values; largest values, highest level; last threshold
         self.kept = Windows(2 + len(self.names), len(self.names) + 1, 1, most)
 
     def add(self, values: np.ndarray, alarmed: np.ndarray, states: np.ndarray) -> None:
         """Add the next rows.
 
         values: the answers, (rows, values), NaN where refused.  alarmed: which rows are in alarm, (rows,).  states:
-        level and threshold after each row, and more that is not kept, (rows, 2 or more), NaN where there are none.
+        level and threshold after each row, (rows, 2 or more), NaN where there are none; further columns are ignored.
         """
         answered = np.isfinite(values).all(axis=1)
         sums, largest = (np.where(answered[:, None], values, other) for other in (0.0, -np.inf))
         self.kept.add(np.column_stack([answered, alarmed, sums, largest, states[:, :2]]))
 
     def summary(self, first: int = 0) -> dict[str, Any]:
-        """Mean and largest of each value from row ``first`` on, and the fraction of the rows in alarm.
+        """Return the mean and the maximum of each value from row ``first`` on, and the fraction of the rows in alarm.
 
-        ``first_row`` is the start of the window that contains ``first``.  A number is None if there was no answer.
+        ``first_row`` is the first row of the window that contains ``first``.  A number is None if there was no answer.
         """
         start, part = self.kept.since(first)
         (answered, alarmed), rows, k = part[:2], self.kept.rows - start, len(self.names)
@@ -232,10 +236,10 @@ class Course:
         }
 
     def curves(self, windows: int = 400, first: int = 0) -> dict[str, np.ndarray]:
-        """Curves over up to ``windows`` windows: those that begin at row ``first`` or later, or all if there are none.
+        """Return curves over up to ``windows`` windows that begin at row ``first`` or later; over all windows if none does.
 
-        They are ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm`` (whether a window has an alarm), and the mean and
-        the largest of each value, (windows, values); NaN where there was no answer.
+        The curves are ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm`` (whether a window has an alarm), and the mean
+        and the maximum of each value, (windows, values); NaN where there was no answer.
         """
         where, table = self.kept.longer(windows)
         late = where[:, 0] >= first
@@ -265,7 +269,9 @@ class Envelope:
         self.kept.add(np.column_stack([there, -there]))
 
     def lines(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Rows, and the largest and the least values, (windows, numbers); None for the least ones if a window is one row."""
+        """Return the windows' rows, and the largest and the smallest values, (windows, numbers); None instead of the smallest if a window is
+        one row.
+        """
         k, spacing = len(self.names), self.kept.spacing
         high, low = self.kept.table[:, :k], -self.kept.table[:, k:]
         return np.arange(len(high)) * float(spacing), high, None if spacing == 1 else low
@@ -277,7 +283,7 @@ class Ranges:
     def __init__(self, names: Sequence[str], most: int = 120) -> None:
         self.names, self.rows = tuple(names), 0
         k = len(self.names)
-        # counts and sums of numbers; their maxima, and those of the negated numbers
+        # counts and sums of the numbers; their maxima, and the maxima of the negated numbers
         self.kept = Windows(2 * k, 2 * k, 0, most)
         self._mean, self._squares, self._count = np.zeros(k), np.zeros(k), np.zeros(k)
 
@@ -298,8 +304,10 @@ class Ranges:
         self._count = total
 
     def report(self) -> list[dict[str, Any]]:
-        """For each column: the least and the largest number, mean, deviation, the number of gaps, and the drift: the mean
-        of the last third of the rows minus that of the first third, in deviations; None where there is none.
+        """Return for each column the smallest and the largest number, mean, standard deviation, number of gaps, and drift.
+
+        The drift is the mean of the last third of the rows minus the mean of the first third, in standard deviations.  A value is None
+        if it cannot be computed.
         """
         k, table = len(self.names), self.kept.table
         third = len(table) // 3
@@ -321,6 +329,6 @@ class Ranges:
         ]
 
     def courses(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each column: the least and the largest number in each window of rows."""
+        """Return for each column the smallest and the largest number in each window of rows."""
         k, table = len(self.names), self.kept.table
         return [(-table[:, 3 * k + i], table[:, 2 * k + i]) for i in range(k)]

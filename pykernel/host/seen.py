@@ -1,4 +1,4 @@
-"""What a report shows of a recording's rows."""
+"""Collect what a report shows of a recording's rows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LABELS = 6
 
 
 class Seen:
-    """What a report shows of a recording's rows: the table as it was read, forecasts and truth.
+    """What a report shows of a recording's rows: the table as it was read, forecasts and true values.
 
-    path: that of the recording, if it is a file.
+    path: the recording's path, if it is a file.
     """
 
     def __init__(self, spec: Spec, simulation: Simulation | Monitoring, path: str | None) -> None:
@@ -36,7 +36,7 @@ class Seen:
         self.forecasts = Envelope(names, DRAWN // max(1, len(names)))
 
     def times(self) -> np.ndarray | None:
-        """The time of each row, if the recording is a file with a column of dates."""
+        """Return the time of each row, if the recording is a file with a column of dates."""
         if self.path is None or self.spec.signal is not None or not Path(self.path).is_file():
             return None
         return times_of(self.path, self.table.rows)
@@ -48,7 +48,7 @@ class Seen:
             yield batch
 
     def answer(self, steps: list[Steps]) -> None:
-        """Record answers and labels of the next rows."""
+        """Record the answers and labels of the next rows."""
         if not self.shown or not steps:
             return
         truth, said = (

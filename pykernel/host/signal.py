@@ -24,7 +24,7 @@ from pykernel.spec.model import Spec
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps of a signal that have features.
+    """Features of some steps of a signal.
 
     rows: the last raw row of each step, (steps,).  features: (steps, DIM).
     """
@@ -49,7 +49,7 @@ class SignalStage:
     def push(self, raw: np.ndarray, reading: str = "signal") -> tuple[np.ndarray, np.ndarray]:
         """Take raw rows, (rows, CHANNELS).
 
-        Returns the statuses and the reading's values after each row; NaN before the first.
+        Returns the statuses and the reading's values after each row; the values are NaN before the first step is complete.
         """
         raw = self.spec.raw_inputs(raw)
         if raw.shape[1:] != (self.spec.width,):
@@ -65,7 +65,7 @@ class SignalStage:
         return statuses, values
 
     def truths(self, measured: np.ndarray) -> np.ndarray:
-        """The true values of the forecasts, as the device learns them.
+        """Return the true values of the forecasts, as the device learns them.
 
         measured: the measures of the steps, (steps, MEASURES).
         """
@@ -81,15 +81,15 @@ class SignalStage:
         return int(self.executor.call(self.program.entry("gap"), missing))
 
     def steps(self, raw: np.ndarray, reading: str = "signal") -> Steps:
-        """Take raw rows; returns the steps that end within these rows."""
+        """Take raw rows, and return the steps that end within these rows."""
         statuses, values = self.push(raw, reading)
         rows = np.flatnonzero(statuses == SignalStatus.READY)
         return Steps(rows, values[rows])
 
     def recorded(self, raw: np.ndarray, reading: str = "signal") -> list[Steps]:
-        """The steps within recorded rows, in pieces.
+        """Yield the steps within recorded rows, in pieces.
 
-        A piece ends at a row that is refused: there the stage gets a gap.
+        A piece ends at a row that is refused; the refused row is a gap for the stage.
         """
         with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is refused
             raw = np.array(raw, self.spec.number, order="C", ndmin=2)
@@ -105,9 +105,7 @@ class SignalStage:
 
 
 class RawRows:
-    """Counts of a recording's raw rows, and of gaps by cause: missing cells, infinite ones, numbers beyond [signal]
-    max_abs.
-    """
+    """Counts a recording's raw rows, and gaps by their cause: missing cells, infinite numbers, and numbers beyond [signal] max_abs."""
 
     def __init__(self, spec: Spec) -> None:
         if spec.signal is None:
@@ -115,10 +113,10 @@ class RawRows:
         self.spec, self.signal = spec, spec.signal
         self.rows = self.missing = self.infinite = self.beyond = 0
         self._limits = np.array(np.broadcast_to(np.array(self.signal.max_abs, float), len(self.signal.channels)))
-        self._share = self._limits.min() / self._limits  # factor that makes numbers of all channels comparable
+        self._share = self._limits.min() / self._limits  # each channel's factor, after which all have the same limit
         self._places, self._steps, self._next = list[tuple[int, int]](), 0, 0
         """Steps that do not follow the previous step at the usual distance, and the raw rows that they end with."""
-        self._far = self._odd = ""  # the first number beyond its limit, and the first infinite one, with their channels
+        self._far = self._odd = ""  # words for the first number beyond its limit, and for the first infinite one
         self._largest = np.zeros(len(self._limits))  # for each channel: the largest number in a refused row
 
     def counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -137,7 +135,7 @@ class RawRows:
         self._steps, self._next = self._steps + len(rows), int(rows[-1]) + self.signal.step
 
     def raw_row(self, step: int) -> int | None:
-        """The raw row that a step ends with; None if it is not known."""
+        """Return the raw row that a step ends with; None if it is not known."""
         at = bisect.bisect_right(self._places, (step, sys.maxsize)) - 1
         if at < 0:
             return None
@@ -145,7 +143,7 @@ class RawRows:
         return row + (step - first) * self.signal.step
 
     def times(self, alarm: Mapping[str, Any]) -> dict[str, Any]:
-        """When an alarm began and ended: raw rows, and seconds if [signal] rate is known."""
+        """Return when an alarm began and ended, in raw rows, and in seconds if [signal] rate is known."""
         found: dict[str, Any] = {}
         for end, seconds in (("first", "from_seconds"), ("last", "to_seconds")):
             row = self.raw_row(alarm[f"{end}_row"])
@@ -184,7 +182,7 @@ class RawRows:
         return signals.raw_samples_needed(self.signal)
 
     def causes(self, missing: bool = True) -> list[str]:
-        """Sentences about the causes of gaps and their remedies, the most frequent cause first.
+        """Return sentences about the causes of gaps and their remedies, the most frequent cause first.
 
         missing: whether missing cells are reported as well.
         """
@@ -201,7 +199,7 @@ class RawRows:
         ]
 
     def warnings(self, steps: int) -> list[str]:
-        """Sentences about rows that the device would refuse; if most steps are lost, about all causes of gaps.
+        """Return sentences about rows that the device would refuse; if more than half of the steps are lost, about all causes of gaps.
 
         steps: how many steps remain.
         """
@@ -210,22 +208,22 @@ class RawRows:
         return [f"{left if i == 0 else ''}{cause}" for i, cause in enumerate(self.causes(missing=lost))]
 
     def need_steps(self, name: str, steps: int) -> None:
-        """Raises UserError, which names the cause, if there are no steps."""
+        """Raise UserError, with the cause, if there are no steps."""
         if not steps:
             longer = f"it needs {self.needed:,} raw rows, and there are {self.rows:,}; give a longer recording"
             raise UserError(f"{name}: no step of [signal] ends: {self.causes()[0] if self.possible else longer}")
 
     def report(self) -> dict[str, int]:
-        """The counts as plain values; the steps are those that the recording would have without gaps."""
+        """Return the counts as plain values.  The number of steps is what the recording would have without gaps."""
         counts = {"rows": self.rows, "missing": self.missing, "infinite": self.infinite, "beyond_max_abs": self.beyond}
         return counts | {"steps_without_gaps": self.possible}
 
 
 def delay_of(spec: Spec, delay: int) -> int:
-    """The number of samples after which a model learns a label.
+    """Return the number of samples after which a model learns a label.
 
-    For labels from the firmware it is ``delay``.  For a forecast it follows from [signal] ahead: the true value comes
-    later.
+    For labels from the firmware it is ``delay``.  For a forecast it follows from [signal] ahead, because the true value is
+    known later.
     Raises UserError if ``delay`` is given for a forecast.
     """
     if spec.signal is None or not spec.forecasts:
@@ -238,11 +236,11 @@ def delay_of(spec: Spec, delay: int) -> int:
 
 
 def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = None) -> Iterator[Batch]:
-    """The samples that a model learns from recorded rows.  For raw rows: one row of features, and a label, for each
-    step.  stage: takes the raw rows.
+    """Yield the samples that a model learns from recorded rows.  Raw rows give one row of features, with a label, for each step.
 
-    The label of a forecast is the measure ``ahead`` steps later; NaN if the recording ends before, or if a row in
-    between is missing.  The label of a step from the firmware is the label of the step's last raw row.
+    stage: the signal stage that takes the raw rows.  The label of a forecast is the measure ``ahead`` steps later; NaN if
+    the recording ends before, or if a row in between is missing.  If labels come from the firmware, a step's label is the
+    label of its last raw row.
     """
     if spec.signal is None:
         yield from batches
@@ -263,7 +261,7 @@ def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = N
         done: list[tuple[np.ndarray, np.ndarray]] = []
         both = zip(stage.recorded(batch.x), beside.recorded(batch.x, "measures"), strict=True)
         for i, (features, measured) in enumerate(both):
-            if i:  # a row was missing: the waiting forecasts get no true value
+            if i:  # after a gap: the waiting forecasts get no true value
                 done.append((x, np.full(len(x), np.nan)))
                 x, truth = x[:0], truth[:0]
             x = np.concatenate([x, features.features])

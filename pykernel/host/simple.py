@@ -1,7 +1,8 @@
 """Simple predictors that every model should beat.
 
-With labels: the last label, the running mean of the labels (for classes, the most frequent one), and a linear model.
-Without labels: the largest |z| of an input, and the Mahalanobis distance; in a plan, also an EWMA chart and a VAR(1).
+A model with labels is compared with the last label, the running mean of the labels (for classes, the most frequent class), and a
+linear model.  A model without labels is compared with the largest |z| of an input and the Mahalanobis distance; in a plan, also with
+an EWMA chart and a VAR(1).
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec, make_spec
 
 LINEAR_MOST = 256
-"""Maximum number of inputs for predictors whose cost per sample grows with the square of this number: with more, they
-are not simple.
-"""
+"""Maximum number of inputs for predictors whose cost per sample grows with the square of the number of inputs."""
 
 
 class LastAndMean:
@@ -62,9 +61,9 @@ class LastAndMajority:
 
 
 def linear_specs(spec: Spec) -> dict[str, Spec]:
-    """Specs of linear recursive least squares on the same columns, by name; empty if there are too many inputs.
+    """Return specs of linear recursive least squares on the same columns, by name; empty if there are too many inputs.
 
-    One spec has standardised inputs with clipped outliers.  The other has raw inputs, float64 and forgetting; it is
+    One spec has standardised inputs with clipped outliers.  The other spec has raw inputs, float64 and forgetting; it is
     better if inputs drift, because a standardiser changes the inputs to which the weights belong.  Memory: D + 1
     weights for each output, and (D + 1)^2 numbers.
     """
@@ -97,7 +96,7 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
 class Simple:
     """The simple predictors with which a model is compared, with the same delay.
 
-    until: for a model that gets no labels, they learn those of the first ``until`` rows only, and "last label" is left out.
+    until: for a model that gets no labels, the predictors learn only the labels of the first ``until`` rows, and "last label" is left out.
     """
 
     def __init__(self, spec: Spec, delay: int, until: int | None = None) -> None:
@@ -111,10 +110,9 @@ class Simple:
         self.names = (*self.others[0].names[self._first :], *self.linear)
 
     def step(self, x: np.ndarray, y: np.ndarray, waiting: int, released: np.ndarray) -> np.ndarray:
-        """Predict the rows from ``waiting`` on, (rows, predictors, labels), and learn the label that becomes known
-        after each.
+        """Predict the next rows, (rows, predictors, labels), and after each row learn the label that becomes known.
 
-        x, y: these rows, and before them the ``waiting`` rows whose labels were not known yet.  released: (rows,
+        x, y: first the ``waiting`` rows whose labels were not known yet, then the next rows.  released: (rows,
         labels), the labels that become known; NaN (-1 for a class) for none.
         """
         if self.left is not None:
@@ -132,9 +130,7 @@ class Simple:
 
 
 def simple_bytes(spec: Spec) -> dict[str, int]:
-    """Name of a simple predictor -> the bytes that it would need on the device; empty for a model without
-    predictors.
-    """
+    """Return the name of each simple predictor -> the bytes that it would need on the device; empty if there are no predictors."""
     size = 4 if spec.real.is_int16 else spec.real.dtype.itemsize
     if not spec.program.learns or (spec.label_kind == "none" and not spec.program.alarms):
         return {}
@@ -149,11 +145,10 @@ def simple_bytes(spec: Spec) -> dict[str, int]:
 
 
 class Distances:
-    """Two distances of each row from the mean of the rows before it: the largest |z| of an input, and Mahalanobis'
-    distance.
+    """Two distances of each row from the mean of earlier rows: the largest |z| of an input, and Mahalanobis' distance.
 
-    Mean and covariance are those of about the last ``HORIZON`` rows before the present block of ``BLOCK`` rows; in
-    the first block the distances are 0.
+    Rows are taken in blocks of ``BLOCK`` rows.  Mean and covariance are those of about the last ``HORIZON`` rows before the
+    present block.  In the first block the distances are 0.
     """
 
     HORIZON, BLOCK = 1000, 50
@@ -161,7 +156,7 @@ class Distances:
     """Added to the diagonal of the correlation matrix: inputs may be linearly dependent."""
 
     def __init__(self, dim: int, completes: bool = False) -> None:
-        """completes: whether the mean replaces a missing input."""
+        """Begin without any rows.  completes: whether the mean replaces a missing input."""
         self.names, self.completes = tuple(self.numbers(dim)), completes
         self.rows, self.weight = 0, 0.0
         self.mean, self.covariance = np.zeros(dim), np.zeros((dim, dim))
@@ -169,12 +164,12 @@ class Distances:
 
     @staticmethod
     def numbers(dim: int) -> dict[str, int]:
-        """Distance -> how many numbers it keeps: means with variances, or means with covariances."""
+        """Return each distance -> how many numbers it keeps: means with variances, or means with covariances."""
         found = {"max |z|": 2 * dim, "Mahalanobis distance": dim + dim * (dim + 1) // 2}
         return found if dim <= LINEAR_MOST else {"max |z|": found["max |z|"]}
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Distances of the next rows, (rows, predictors); NaN where a row has a NaN or an infinity."""
+        """Return the distances of the next rows, (rows, predictors); NaN where a row has a NaN or an infinity."""
         found, start = np.zeros((len(x), len(self.names))), 0
         while start < len(x):
             end = min(len(x), start + self.BLOCK - self.rows % self.BLOCK)
@@ -192,7 +187,7 @@ class Distances:
         return found
 
     def _judge(self, x: np.ndarray) -> np.ndarray:
-        # if an input was constant, any other value is infinitely far
+        # if an input was constant, any other value is extremely far
         deviation = np.sqrt(np.diag(self.covariance)) + 1e-9 * np.abs(self.mean) + 1e-30
         z = (x - self.mean) / deviation
         found = [np.abs(z).max(axis=1)]
@@ -214,8 +209,8 @@ class Distances:
 class Rivals:
     """Baselines for a plan's monitors: both distances, an EWMA chart, and the Mahalanobis distance of a VAR(1)'s residuals.
 
-    An EWMA chart (S. W. Roberts, 1959) is here the largest |z| of the inputs' exponentially weighted means.  A VAR(1) is the linear
-    regression of each row on the one before.  The moments of means and residuals are estimated as in ``Distances``.
+    The EWMA chart (S. W. Roberts, 1959) is the largest |z| of the inputs' exponentially weighted means.  The VAR(1) is the linear
+    regression of each row on the previous row.  The moments of means and residuals are estimated as in ``Distances``.
     """
 
     WEIGHT, RIDGE = 0.2, 1e-5
@@ -229,7 +224,7 @@ class Rivals:
 
     @staticmethod
     def numbers(dim: int) -> dict[str, int]:
-        """Rival -> how many numbers it keeps.
+        """Return each baseline -> how many numbers it keeps.
 
         The VAR(1) keeps weights, the inverse of the moments, means and covariances of the residuals, means and variances of the inputs,
         and the last row.
@@ -239,7 +234,7 @@ class Rivals:
         return found | ({"VAR(1)": own} if dim <= LINEAR_MOST else {})
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Levels of the next rows, (rows, rivals); NaN where a row has a NaN or an infinity."""
+        """Return the levels of the next rows, (rows, baselines); NaN where a row has a NaN or an infinity."""
         first = Distances.BLOCK - self.own.rows % Distances.BLOCK
         return np.concatenate([self._step(part) for part in np.split(x, range(first, len(x), Distances.BLOCK))])
 

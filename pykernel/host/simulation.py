@@ -1,4 +1,4 @@
-"""Run a model with labels over a stream of samples, and keep its errors in constant memory."""
+"""Run a model with labels over a stream of samples, and collect its errors in constant memory."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ LEAST_CHANCE = 2.0**-24
 
 
 class Simulation(Run):
-    """A model that is fed with a stream as on the device, and its errors.
+    """A model that is run over a stream as on the device, and its errors.
 
-    Row t is predicted (by a classifier: classified); then row t - delay is learnt.  So no label is used before it is
-    known.
-    A row that lacks one of its labels is only predicted.  If the model never gets labels, the simple predictors learn those of
-    the first ``until`` rows, or all labels if ``until`` is None, and the report says so.  Errors are counted after the first known
-    label: before it all predictors answer 0, and a single row could decide the error of the whole stream.  The model is refreshed
-    every ``refresh_every`` rows (0: never).  A model that is trained from stored samples is trained after every ``train_every``
-    labels (0: never).  A model that does not learn only predicts.
+    Row t is predicted, or classified; then row t - delay is learnt.  So no label is used before it is known.
+    A row that lacks one of its labels is only predicted.  If the model never gets labels, the simple predictors learn the labels
+    of the first ``until`` rows, or all labels if ``until`` is None, and the report says so.  Errors are counted only after the first
+    known label.  Before it all predictors answer 0, and a single huge label could dominate the error of the whole stream.  The model
+    is refreshed every ``refresh_every`` rows (0: never).  A model that is trained from stored samples is trained after every
+    ``train_every`` labels (0: never).  A model that does not learn only predicts.
 
     Raises UserError for a model without labels, because it has no errors: see Monitoring.
     """
@@ -51,28 +50,28 @@ class Simulation(Run):
         self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)
         names = ("model", *self.simple.names)
         self.errors = Errors(names)
-        # for a refused row, the previous answer is kept
+        # errors with the previous answer in place of a refused one
         self.standing, self._stood = Errors(("model",)), np.zeros((1, self._shape[0] if self._shape else 1))
-        # with several labels: the errors of each
+        # with several labels: the errors of each label
         self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []
         self.signs = Signs(spec, delay)
         # [i, j]: rows of class i classified as j
         self.confusion = np.zeros((len(self.classes), len(self.classes)), np.int64)
         self.coverage: Coverage | None = None
         if self.model.has("interval"):
-            # a second model learns the same rows and is asked for intervals, because the loop asks only one question
+            # the loop asks a model only one question, so a second model learns the same rows and gives the intervals
             self._second = HostModel(spec)
             nothing = self._second.ask("interval", np.zeros((1, spec.dim)))[0][0]
             self.coverage = Coverage(spec.outputs, nothing)
         self.losses: Errors | None = None
         if self.model.has("probability"):
-            # likewise, for -log p of the true class; the baseline is the classes' frequencies so far
+            # likewise a second model for -log p of the true class; its baseline is the classes' frequencies so far
             self._second = HostModel(spec)
             self.losses, self._came = Errors(("model", "base rate")), np.ones(len(self.classes))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels' names, as in the data, or generated ones."""
+        """The labels' names in the data, or generated names."""
         names = self.spec.label_columns
         return names or (tuple(f"label {i}" for i in range(self._shape[0])) if self._shape else ("the label",))
 
@@ -114,7 +113,7 @@ class Simulation(Run):
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
 
     def _standing(self, answers: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """The answers, with the latest one repeated where there is none, (rows, labels)."""
+        """Return the answers, (rows, labels); where there is none, the latest answer is repeated."""
         each = zip(self._stood[0], as_table(answers).T, as_table(there).T, strict=True)
         stood = np.column_stack([latest(last, own, known)[1:] for last, own, known in each])
         self._stood = stood[-1:]
@@ -135,9 +134,9 @@ class Simulation(Run):
             self.coverage.add(as_table(asked).astype(np.float64), truth, ends.astype(np.float64))
 
     def _after_first(self, known: np.ndarray) -> np.ndarray:
-        """For each of the next rows: whether a label was known before it, (rows, labels).
+        """Return for each of the next rows whether a label was known before it, (rows, labels).
 
-        known: whether a label is released after the row.
+        known: whether a label becomes known after the row.
         """
         begun = np.maximum.accumulate(np.concatenate([self._begun[None], known]))
         self._begun = begun[-1]
@@ -153,14 +152,14 @@ class Simulation(Run):
         return f"{self.labels[i]} is {value:g} and [label] max_abs is {self.spec.label_limit_told}; raise that limit or scale the column"
 
     def summary(self, errors: Errors, first: int = 0) -> dict[str, Any]:
-        """Errors from row ``first`` on: mae and rmse of each predictor, or error_rate for classes."""
+        """Return the errors from row ``first`` on: mae and rmse of each predictor; for classes, error_rate."""
         found = errors.summary(first)
         if self.classes:
             found = {key: found[key] for key in ("first_row", "scored")} | {"error_rate": found["mae"]}
         return found
 
     def _simple_told(self) -> dict[str, dict[str, float | None]]:
-        """The errors of each simple predictor over the second half."""
+        """Return the errors of each simple predictor over the second half."""
         half = self.summary(self.errors, self.rows // 2)
         measures = [key for key in ("mae", "rmse", "error_rate") if key in half]
         return {name: {key: half[key][name] for key in measures} for name in self.simple.names}
@@ -169,13 +168,13 @@ class Simulation(Run):
         found = self.summary(self.errors, self.rows // 2)
         errors = dict(found["error_rate" if self.classes else "rmse"])
         if not self.gets_labels:
-            errors.pop("last label", None)  # the device never gets one
+            errors.pop("last label", None)  # the device never gets a label
         return None if found["scored"] < FEW else verdict(errors.pop("model"), errors)
 
     def leave_one_out(self) -> dict[str, Any]:
-        """The result of NAME_leave_one_out for the last training: its status, the mean squared error and, for classes,
-        the error rate; None for a value that it does not give.  samples: number of visited samples, for a model with
-        visits.
+        """Return the result of NAME_leave_one_out for the last training: status, mean squared error and, for classes, error rate.
+
+        A value that the function does not give is None.  samples: number of visited samples, for a model with visits.
         """
         values, status = self.model.read("leave_one_out")
         known = [float(v) if status >= 0 else None for v in values]
@@ -187,17 +186,17 @@ class Simulation(Run):
         }
 
     def report(self, trial: Trial | None = None) -> dict[str, Any]:
-        """The whole run, as plain values.
+        """Describe the whole run in plain values.
 
-        all, second_half: see ``summary``; for several labels these are means, and ``by_label`` has the errors of each
-        label.
+        all, second_half: see ``summary``.  With several labels these are means over the labels, and ``by_label`` has the errors of
+        each label.
         confusion: how many rows of each true class (a row of the table) were classified as each class (a column).
         statuses: the results of updates or, for a model that does not learn, of predictions.
         advice: see ``advice``; trial: the function that tries a change.
         log_loss: with probabilities, the mean of -log p of the true class, for the model and for the classes' frequencies so far.
         interval: with intervals, their level, and ``Coverage.summary`` of all rows and of the second half.
         simple: the errors of simple predictors over the second half.  verdict: see ``verdict``, for the second half; None if too few rows were scored.
-        simple_learned: number of first rows whose labels the simple predictors learned; None: all rows.
+        simple_learned: how many rows at the beginning had labels that the simple predictors learned; None for all rows.
         trainings, leave_one_out: for a model that is trained.  alarms: see ``Alarms``, for a model that raises alarms.
         """
         trained = {"trainings": {s.name.lower(): count for s, count in self.trainings.items() if count}}

@@ -16,9 +16,9 @@ class Single:
     """Arrays for one sample of a floating-point model, and calls of the model's functions on these arrays.
 
     ``x``, (DIM,), and ``y``, one number or one class index, have the types that the C takes.  ``fill`` takes DIM
-    numbers, and ``label`` takes one; both raise struct.error for a value that is not a number, or for a wrong count of
-    numbers. ``learn`` returns the status.  The object is bound to the model's present memory: if the model gets another
-    memory, make a new object.
+    numbers, and ``label`` takes one number; both raise struct.error for a value that is not a number, or for a wrong
+    count of numbers. ``learn`` returns the status.  The object is bound to the model's present memory: if the model gets
+    another memory, make a new object.
     """
 
     def __init__(self, model: HostModel) -> None:
@@ -32,8 +32,7 @@ class Single:
         self.learn: Callable[[], int] = model.executor.bound(program.entry(program.learner), self.x, *labels)
 
     def question(self, name: str) -> tuple[Callable[[], int], np.ndarray]:
-        """A function that asks the question and returns the status; and the array (values,) to which it writes the
-        answer.
+        """Return a function that asks the question and returns the status, and the array (values,) that receives the answer.
 
         The answer is valid if the status is not below 0.
         """
@@ -43,7 +42,7 @@ class Single:
 
 
 def _packer(array: Any) -> Callable[..., Any]:
-    """A function that writes numbers into the array.
+    """Return a function that writes numbers into the array.
 
     A number that is too large for the type becomes infinite, as in NumPy.
     """

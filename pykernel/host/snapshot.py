@@ -1,4 +1,4 @@
-"""Snapshots: the bytes that NAME_save writes and NAME_load reads, for a model on the host.
+"""Read and write snapshots, the bytes that NAME_save writes and NAME_load reads, for a model on the host.
 
 A snapshot has three parts: a header (magic, version of the format, kind of state, sequence number, bytes of state); the
 model's bytes as in C; and the CRC-32 of both.  Numbers are little-endian.  In a file, the host adds the names of columns and
@@ -44,11 +44,11 @@ class Snapshot:
     sequence: int
     state_hash: int  # the value that NAME_hash returns
     memory: Memory = field(repr=False)
-    fields: dict[str, np.ndarray] = field(repr=False)  # of the model; scalars have the shape (1,)
-    names: Names = field(default_factory=dict)  # empty if there are none, as in a device's state
+    fields: dict[str, np.ndarray] = field(repr=False)  # the model's fields; scalars have the shape (1,)
+    names: Names = field(default_factory=dict)  # empty if the snapshot has no names, like a device's
 
     def ranges(self) -> list[dict[str, Any]]:
-        """For each field: its shape, how many values are not zero, and the smallest and largest value."""
+        """Return for each field its shape, how many values are not zero, and the smallest and largest value."""
         return [
             {
                 "field": name,
@@ -61,13 +61,13 @@ class Snapshot:
         ]
 
     def state(self) -> dict[str, Any]:
-        """All values as Python's numbers and lists."""
+        """Return all values as Python numbers and lists."""
         scalars = {slot.name for slot in self.memory.layout.slots if slot.scalar}
         return {name: values.item() if name in scalars else values.tolist() for name, values in self.fields.items()}
 
 
 def save(model: HostModel, sequence: int = 0) -> bytes:
-    """The snapshot that NAME_save would write for the same state.
+    """Return the snapshot that NAME_save would write for the same state.
 
     Raises UserError if the model's memory is not one that learning can produce.
     """
@@ -88,7 +88,7 @@ def _sealed(body: bytes) -> bytes:
 
 
 def _names(spec: Spec, data: bytes, where: str) -> Names:
-    """The names that follow a snapshot; empty if there are none.  Raises UserError."""
+    """Return the names that follow a snapshot; empty if there are none.  Raises UserError if they are invalid."""
     text = data[len(NAMES_HEADER) : -TRAILER.size]
     try:
         if data and _sealed(NAMES_HEADER + text) != data:
@@ -103,14 +103,14 @@ def _names(spec: Spec, data: bytes, where: str) -> Names:
 
 
 def as_file(model: HostModel, sequence: int = 0) -> bytes:
-    """As ``save``, followed by the spec's names, if it has any, which a device does not read."""
+    """Return the snapshot of ``save``, followed by the spec's names, if it has any.  A device does not read the names."""
     names = model.spec.names
     behind = _sealed(NAMES_HEADER + json.dumps(names, ensure_ascii=False).encode())
     return save(model, sequence) + (behind if any(map(any, names.values())) else b"")
 
 
 def saved(spec: Spec, memory: Memory) -> bytes:
-    """The bytes of a file with this memory."""
+    """Return the bytes of a file that holds this memory."""
     model = HostModel(spec)
     model.memory = memory
     return as_file(model)
@@ -125,7 +125,7 @@ def load(model: HostModel, data: bytes) -> None:
 
 
 def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | None = None) -> Snapshot:
-    """Read a snapshot, with the same checks as NAME_load.  Raises UserError.  where: the beginning of its message."""
+    """Read a snapshot, with the same checks as NAME_load.  Raises UserError.  where: the beginning of the error's message."""
     drop, state_kind = _identity(spec)
     memory = spec.memory(drop)
     end = spec.program.state_bytes(memory.layout)
@@ -163,18 +163,18 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
 
 
 def snapshot_bytes(spec: Spec) -> int:
-    """NAME_SNAPSHOT_BYTES."""
+    """Return the value of the C macro NAME_SNAPSHOT_BYTES."""
     memory = spec.memory(_identity(spec)[0])
     return HEADER.size + spec.program.state_bytes(memory.layout) + TRAILER.size
 
 
 def most_bytes(spec: Spec) -> int:
-    """The largest size of a file that can hold a state of the model."""
+    """Return the largest size of a file that can hold a state of the model."""
     return snapshot_bytes(spec) + NAMES_LIMIT
 
 
 def differing(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[tuple[str, int, tuple[int, ...]]]:
-    """For each field whose bytes differ: name, how many values differ, the first one's position.
+    """Return, for each field whose bytes differ: its name, how many values differ, and the first differing value's position.
 
     pairs: name of a field -> its values in two states.
     """
@@ -186,9 +186,7 @@ def differing(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[tu
 
 
 def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
-    """For each field whose bytes differ: name, how many values differ, the first one's position and both of its
-    values.
-    """
+    """Return, for each field whose bytes differ: its name, how many values differ, and the first difference's position and both values."""
     return [
         {
             "field": name,
@@ -202,7 +200,7 @@ def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
 
 
 def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
-    """The memory from a snapshot (NAME_save), or from a dump of NAME_STATE_BYTES bytes.
+    """Return the memory from a snapshot (NAME_save), or from a dump of NAME_STATE_BYTES bytes.
 
     where: the beginning of an error's message.  Raises UserError.
     """
@@ -223,15 +221,15 @@ def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
 
 
 def _filled(memory: Memory, state: bytes) -> Memory:
-    """The memory with the bytes of a state at its beginning."""
+    """Copy the bytes of a state to the beginning of a memory, and return the memory."""
     memory.buffer.reshape(1).view(np.uint8)[: len(state)] = np.frombuffer(state, np.uint8)
     return memory
 
 
 def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
-    """Whether learning could have produced a state: the check that NAME_load does for a snapshot."""
+    """Return whether learning could have produced a state, by the check that NAME_load does for a snapshot."""
     program = spec.program
-    assert program.valid is not None  # _identity() has refused otherwise
+    assert program.valid is not None  # _identity() raises for models without a check
     end = program.state_bytes(memory.layout)
     if any(
         memory.field(slot.name).any() for slot in memory.layout.slots if not slot.struct and slot.offset < end
@@ -252,7 +250,7 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
 
 @functools.lru_cache(maxsize=32)
 def _identity(spec: Spec) -> tuple[tuple[str, ...], int]:
-    """Fields that the C does not have, and NAME_STATE_KIND.  Raises UserError if the model has nothing to save."""
+    """Return the fields that the C does not have, and NAME_STATE_KIND.  Raises UserError if the model has nothing to save."""
     if not spec.program.persistent:
         raise UserError(f"{spec.name} learns nothing on the device, so that there are no snapshots of it")
 

@@ -1,4 +1,4 @@
-"""The state that a device starts from: a saved one, or one learned from a recording."""
+"""Make the state that a device starts from: a saved state, or a state learned from a recording."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
-    """The state of a model that has learned a recording, as ``simulate`` does without delay.
+    """Return the state of a model that has learned a recording, as ``simulate`` does without delay.
 
-    Raises UserError, also if no row was learned.
+    Raises UserError if the recording cannot be read or if no row was learned.
     """
     if not spec.program.learns:
         raise UserError(f"{spec.name} does not learn, so that it cannot start from a recording; leave start out")
@@ -46,9 +46,9 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
 
 
 def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
-    """The memory from a saved state or from a recording, whichever ``start`` is.  Raises UserError."""
+    """Return the memory from a saved state or from a recording, whichever ``start`` is.  Raises UserError."""
     path = Path(start) if isinstance(start, str | Path) else None
-    # a pipe is taken for a recording: bytes that are read to look for a state could not be read again
+    # a pipe is always a recording: it cannot be read a second time, after a look for a state
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
         return learned(spec, start, watch)
     found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))
@@ -58,9 +58,9 @@ def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
 
 
 def taught(spec: Spec, data: str) -> bytes | None:
-    """The snapshot of a model that has learned a recording.
+    """Return the snapshot of a model that has learned a recording.
 
-    None if it does not learn or refuses all rows, if the rows cannot be read again, or after Ctrl-C.
+    The result is None if the model does not learn or refuses all rows, if the rows cannot be read again, or after Ctrl-C.
     """
     if not spec.program.learns or not Path(data).is_file():
         return None

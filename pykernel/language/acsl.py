@@ -1,15 +1,16 @@
-"""ACSL annotations of a function that its proof needs: comments that change no bit.
+"""ACSL annotations that the proof of a function needs.  They are comments, so they change no bit.
 
-They follow from the form of the code alone:
+They are derived from the form of the code alone:
 
-- after a comparison that a number or its absolute value passed, the number is not NaN and is within the limits (``assert``,
-  which WP proves): Eva does not know that;
-- a function of integers, such as the place of a triangle's row, is analysed for each value of its arguments; a loop that starts
-  at a field, for each value of the field;
-- a square is analysed for either sign of the number: Eva does not know that it is not negative;
-- before |x| is compared with a limit, x is analysed above, within and below it, and as NaN: Eva does not know what |x| says
-  about x;
-- an index into an array argument is within the array: for Eva, all fields of the model are one piece of memory.
+- if a number or its absolute value passed a comparison, an ``assert``, which WP proves, says that the number is not NaN and is
+within the limits, because Eva does not know that;
+- a function of integers, such as the position of a row in a triangle, is analysed for each value of its arguments, and a loop
+that starts at a field's value, for each value of the field;
+- a square is analysed separately for both signs of the number, because Eva does not know that squares are not negative;
+- before |x| is compared with a limit, x is analysed separately above, within and below ± the limit, and as NaN, because Eva
+does not know what |x| says about x;
+- an ``assert`` says that an index into an array argument is within the array, because for Eva, all fields of the model are one
+piece of memory.
 """
 
 from __future__ import annotations
@@ -43,18 +44,19 @@ from pykernel.language.ir import (
 )
 
 PASSED = "passed"
-"""Name of the assertions about comparisons that were passed."""
+"""Name of the assertions after comparisons."""
 CALL = re.compile(r"(?<![\\\w])[a-z_]\w*\(")
-"""A call of a C function; names of logic begin with a backslash, macros with a capital."""
+"""A call of a C function.  In annotations, names of logic begin with a backslash, and macros with a capital."""
 INSIDE = "inside"
 """Name of the assertions about indices."""
 Printed = Callable[[Expr], str]
 
 
 def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[object], int]) -> dict[str, dict[str, int]]:
-    """For each function and each of its array parameters: the greatest length that is passed.  extent: the value of a size.
+    """Return, for each array parameter of each function, the greatest length that is passed.  extent: returns the value of
+    a size.
 
-    roots: functions that are called from outside; their arrays have the sizes that they declare.
+    roots: functions that are called from outside, whose arrays have the declared sizes.
     """
     found: dict[str, dict[str, int]] = {name: {} for name in functions}
     for name in roots & functions.keys():
@@ -90,7 +92,7 @@ def _length(argument: Expr, known: Mapping[str, int], extent: Callable[[object],
 
 
 def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, int]) -> list[str]:
-    """Annotations before a statement.  known: lengths of the function's arrays."""
+    """Return the annotations before a statement.  known: lengths of the function's arrays."""
     values, found = _evaluated(node), list[str]()
     if not _becomes_several(node):
         if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name in _indices(f):
@@ -103,7 +105,9 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
 
 
 def after(node: Statement, following: Statement | None, printed: Printed, real: str) -> list[str]:
-    """Annotations between a statement, such as ``if (!(x >= limit)) { return }``, and the next one.  real: the C type of x."""
+    """Return the annotations between a statement, such as ``if (!(x >= limit)) { return }``, and the next one.  real: the C
+    type of x.
+    """
     merged = list[str]()
     if not (_becomes_several(node) or _becomes_several(following)):
         merged = [f"merge {text};" for text in (*_signs(node, printed), *_sides(node, printed))]
@@ -118,12 +122,15 @@ def after(node: Statement, following: Statement | None, printed: Printed, real: 
 
 
 def _without_calls(found: list[str]) -> list[str]:
-    """The annotations that call no C function: in snapshot readers some would, because a call reads the numbers."""
+    """Return the annotations that call no C function.
+
+    In snapshot readers, where a call reads each number, some annotations would.
+    """
     return [text for text in found if not CALL.search(text)]
 
 
 def _becomes_several(node: Statement | None) -> bool:
-    """Whether Frama-C turns a declaration into several statements: it accepts no ``split`` annotation there."""
+    """Return whether Frama-C turns a declaration into several statements, before which it accepts no ``split`` annotation."""
     if not (isinstance(node, Assign) and node.declares):
         return False
     value = node.value
@@ -133,7 +140,7 @@ def _becomes_several(node: Statement | None) -> bool:
 
 
 def within(node: If, printed: Printed, real: str) -> list[str]:
-    """Annotations at the head of ``if (x <= limit) { … }``."""
+    """Return the annotations at the head of ``if (x <= limit) { … }``."""
     return _passed(node.condition, printed, real)
 
 
@@ -144,7 +151,7 @@ def _parts(node: Expr, op: str) -> list[Expr]:
 
 
 def _passed(condition: Expr, printed: Printed, real: str) -> list[str]:
-    """What is known about x if a comparison of x is true: x is not NaN.  If |x| was compared, x is between ± the limit."""
+    """Return what a true comparison of x implies: x is not NaN and, if |x| was compared, x is between ± the limit."""
     numbers, limits = list[str](), list[str]()
     for part in _parts(condition, "and"):
         if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
@@ -160,7 +167,7 @@ def _passed(condition: Expr, printed: Printed, real: str) -> list[str]:
 
 
 def _of_size(side: Expr) -> Expr | None:
-    """x, for a side that is x or |x|; else None."""
+    """Return x if a side of a comparison is x or |x|, else None."""
     if isinstance(side, Call) and side.callee is absolute:
         (side,) = side.args
         return side if isinstance(side, (Local, Element)) and _calls_nothing(side) else None
@@ -168,7 +175,7 @@ def _of_size(side: Expr) -> Expr | None:
 
 
 def _evaluated(node: Statement) -> tuple[Expr, ...]:
-    """The expressions that a statement evaluates once, before the statements in it."""
+    """Return the expressions that a statement evaluates once, before the statements in it."""
     match node:
         case Assign(target=target, value=value):
             return (value, target)
@@ -184,7 +191,7 @@ def _evaluated(node: Statement) -> tuple[Expr, ...]:
 
 
 def _indices(f: Function) -> frozenset[str]:
-    """Locals in the indices of elements."""
+    """Return the locals in the indices of elements."""
     return f.made(
         "locals in indices",
         lambda: frozenset(
@@ -198,7 +205,7 @@ def _indices(f: Function) -> frozenset[str]:
 
 
 def _signs(node: Statement, printed: Printed) -> list[str]:
-    """For each number that a statement squares, the condition that it is not negative."""
+    """Return, for each number that a statement squares, the condition that the number is not negative."""
     if not isinstance(node, (Assign, Return)) or node.value is None:
         return []
     squares = [n for n in walk(node.value) if isinstance(n, Binary) and n.op == "*" and n.kind is Real]
@@ -207,7 +214,9 @@ def _signs(node: Statement, printed: Printed) -> list[str]:
 
 
 def _sides(node: Statement, printed: Printed) -> list[str]:
-    """For each x whose |x| a condition compares: the conditions that x is NaN, is above the limit, and is below minus the limit."""
+    """Return, for each x whose |x| a condition compares, the conditions that x is NaN, above the limit, and below minus the
+    limit.
+    """
     found = list[str]()
     for part in walk(node.condition) if isinstance(node, If) else ():
         if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
@@ -220,7 +229,7 @@ def _sides(node: Statement, printed: Printed) -> list[str]:
 
 
 def _places(value: Expr) -> list[Expr]:
-    """The arguments that are not constant, in calls that map integers to an integer."""
+    """Return the arguments that are not constant in calls that map integers to an integer."""
     return [
         argument
         for call in walk(value)
@@ -232,7 +241,7 @@ def _places(value: Expr) -> list[Expr]:
 
 
 def _counted(node: Assign, f: Function) -> bool:
-    """Whether a local starts with the value of a field that is a position or a count, and a loop changes it."""
+    """Return whether a local starts with the value of a field that is a position or a count, and a loop changes the local."""
     target, value = node.target, node.value
     if not (node.declares and isinstance(value, Element) and isinstance(value.array, Field)):
         return False
@@ -244,12 +253,12 @@ def _counted(node: Assign, f: Function) -> bool:
 
 
 def _calls_nothing(value: Expr) -> bool:
-    """Whether an expression calls nothing, so that it may be part of an annotation."""
+    """Return whether an expression contains no call, so that it may be part of an annotation."""
     return not any(isinstance(node, Call) for node in walk(value))
 
 
 def _inside(value: Expr, printed: Printed, known: Mapping[str, int]) -> list[str]:
-    """0 <= index < length, for elements of array arguments."""
+    """Return 0 <= index < length for elements of array arguments."""
     found = []
     for node in _certain(value):
         if isinstance(node, Element) and isinstance(node.array, Local) and node.array.name in known:
@@ -261,7 +270,7 @@ def _inside(value: Expr, printed: Printed, known: Mapping[str, int]) -> list[str
 
 
 def _certain(value: Expr) -> list[Expr]:
-    """The parts of an expression that are always evaluated."""
+    """Return the parts of an expression that are always evaluated."""
     if isinstance(value, Binary) and value.op in ("and", "or"):
         return _certain(value.left)
     if isinstance(value, Choice):

@@ -1,4 +1,4 @@
-"""C text: numbers, comments, and lines of limited length."""
+"""Print numbers and comments as C text, and limit the length of its lines."""
 
 import re
 import textwrap
@@ -12,7 +12,7 @@ from pykernel.language.calls import LONGEST
 
 
 def number(value: Any, precision: Precision) -> str:
-    """A number of the precision as a C literal: the shortest decimal that reads back to the same bits."""
+    """Return a number of the precision as a C literal, the shortest decimal that reads back to the same bits."""
     if precision.is_int16:
         return str(int(value))
     value = precision.real(value)
@@ -20,16 +20,14 @@ def number(value: Any, precision: Precision) -> str:
         raise ValueError(f"{value} has no literal")
     if precision is not FLOAT32:
         return repr(value.item())
-    # checked-in examples have this text: all NumPy versions give the same digits, but str() differs in exponents
+    # all NumPy versions give the same digits, but str() differs in exponents, and checked-in examples have this text
     if value == 0 or 1e-4 <= abs(float(value)) < 1e6:
         return np.format_float_positional(value, trim="0") + "f"
     return np.format_float_scientific(value, trim="-", exp_digits=2) + "f"
 
 
 def comment(text: str) -> str:
-    """Text that is safe within a C comment: without an end of comment, a trigraph, a line splice or invisible
-    characters.
-    """
+    """Make text safe within a C comment: without an end of comment, a trigraph, a line splice or invisible characters."""
     if not text.replace("\n", "").isprintable():
         text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
     text = re.sub(r"\?(?=\?)", "? ", text.replace("*/", "* /").replace("/*", "/ *"))
@@ -48,12 +46,12 @@ def comment_block(text: str, indent: str = "") -> list[str]:
 
 
 def annotated(texts: list[str], indent: str) -> list[str]:
-    """Annotations on lines of their own."""
+    """Return annotations, each on a separate line."""
     return [f"{indent}/*@ {text} */" for text in texts]
 
 
 def fold(text: str) -> str:
-    """Break the lines of C text that are longer than LONGEST: names that were inserted into the text may be long."""
+    """Break the lines of C text that are longer than LONGEST, because long names may have been inserted into the text."""
     lines: list[str] = []
     in_comment = spliced = False
     for line in text.removesuffix("\n").split("\n"):
@@ -77,7 +75,7 @@ TOKEN = re.compile(
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of C text, without comments.  A line end is a token only if it ends a directive."""
+    """Return the tokens of C text, without comments.  A line end is a token only if it ends a directive."""
     found, directive, first = [], False, True
     for token in TOKEN.findall(text.replace("\\\n", " ")):
         if token == "\n":
@@ -92,9 +90,9 @@ def tokens(text: str) -> list[str]:
 
 
 def _folded(line: str, in_comment: bool, directive: bool, continued: bool = False) -> list[str]:
-    """The line, broken into shorter lines.
+    """Break a line into shorter lines.
 
-    in_comment: whether the line begins within a comment; directive: whether it belongs to a directive.
+    in_comment: whether the line begins within a comment.  directive: whether the line belongs to a directive.
     """
     if len(line) <= LONGEST:
         return [line]
@@ -107,7 +105,8 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
         indent = indent if in_comment else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
         return [line[:at].rstrip(), *_folded(f"{indent}* {line[at + 1 :]}", True, False)] if at > 0 else [line]
-    # break after a comma or before an operator; else at any blank; else after a bracket; else between two extents
+    # break after a comma or before an operator, or else at any blank, or else after a bracket, or else between two
+    # extents
     for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()", r"(?<=\])(?=\[)"):
         places = [m.start() for m in re.finditer(pattern, line[: LONGEST - 1])]
         places = [at for at in places if at > len(indent) + 8 and line[:at].count('"') % 2 == 0]
@@ -115,12 +114,12 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
             at, splice = places[-1], " \\" if directive else ""
             deeper = indent if continued or len(indent) >= LONGEST // 2 else f"{indent}        "
             return [line[:at] + splice, *_folded(f"{deeper}{line[at:].lstrip()}", False, directive, True)]
-    # there is no such place; with less indentation, the line may fit
+    # the line cannot be broken; it may fit with less indentation
     return [line[min(len(line) - LONGEST, len(indent)) :]]
 
 
 def rows_of(items: list[str], width: int = 100) -> str:
-    """Items with commas, in lines of about this width that are indented by one step."""
+    """Return items with commas, in lines of about this width that are indented by one step."""
     lines, line = [], ""
     for item in items:
         if line and len(line) + len(item) + 2 > width:

@@ -11,8 +11,8 @@ LONGEST = 120  # no line of C is longer, unless it cannot be broken
 class Argument:
     """A parameter of a call.
 
-    size: "" for a number or a callback; "*" for a pointer to one; else the length of an array, as C text.
-    written: whether the call writes there.  values: how many numbers; 0 if that is not known.
+    size: "" for a number or a callback, "*" for a pointer to a single number, else the length of an array, as C text.
+    written: whether the call writes to the argument.  values: the number of values; 0 if it is not known.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Signature:
 
 
 def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
-    """The calls that all models have.  persists: whether the model learns, so that its state can be saved."""
+    """Return the calls that all models have.  persists: whether the model learns, so that its state can be saved."""
     kept, changed = (Argument("s", f"{name}_t", "*", written) for written in (False, True))
     bytes_of = (Argument("buffer", "uint8_t", f"{name.upper()}_SNAPSHOT_BYTES", written) for written in (True, False))
     write, read = Argument("write", f"{name}_write_fn"), Argument("read", f"{name}_read_fn")
@@ -56,7 +56,10 @@ def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
 
 
 def in_cpp(short: str, call: Signature, macro: str) -> str:
-    """The call as a C++ method on the model's memory_.  It takes references to arrays, and to single numbers that it writes."""
+    """Return the call as a C++ method on the model's memory_.
+
+    The method takes references to arrays, and to single numbers that it writes.
+    """
     model, *others = call.arguments
     taken, passed = list[str](), ["&memory_"]
     for each in others:

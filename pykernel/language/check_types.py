@@ -1,7 +1,8 @@
-"""From a syntax tree to the typed representation.  Code that could mean different things in Numba and in C is refused.
+"""Translate a syntax tree to the typed representation.  Code that could mean different things in Numba and in C is
+refused.
 
-Each refusal says what was found and how to write it instead.  Refusals that depend on what callees write are in
-``effects``.
+Each refusal says what was found and how to write it instead.  ``effects`` has the refusals that depend on what callees
+write.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ ONLY_RANGE = "only `for i in range(…)` exists in C"
 
 
 def check_types(kernel: Kernel) -> Function:
-    """The kernel's typed representation.  Raises DialectError with file, line and advice."""
+    """Return the kernel's typed representation.  Raises DialectError with file, line and advice."""
     return _Typer(kernel).function()
 
 
@@ -83,7 +84,7 @@ class _Typer(Expressions):
         return Function(kernel, kernel.doc, passed, pointer, self.returns, statements)
 
     def parameter(self, argument: ast.arg) -> Any:
-        """The kind of a parameter, or the struct, configuration or model that it stands for."""
+        """Return the kind of a parameter, or the struct, configuration or model that it stands for."""
         name, known = argument.arg, self.kernel.params
         self.refuse_if(name not in known, argument, f"parameter {name} has no type; annotate it, e.g. {name}: Real")
         kind = known[name]
@@ -112,7 +113,7 @@ class _Typer(Expressions):
         return kind
 
     def alternatives(self) -> tuple[Statement, ...]:
-        """The body of a kernel that only chooses which other kernel is called: one call under each condition."""
+        """Return the body of a kernel that only chooses which other kernel to call: one call under each condition."""
         line, kernel = self.node.lineno, self.kernel
         body, kinds = self.node.body, kernel.params.values()
         told = "only chooses which kernel is called; leave its docstring alone there"
@@ -267,7 +268,7 @@ class _Typer(Expressions):
         )
         self.kinds_seen[name] = Index
         self.counters.add(name)
-        # counting down, every value is above stop
+        # in a loop that counts down, every value is above stop
         known_sign = self.is_nonnegative(start) if step > 0 else isinstance(stop, Literal) and stop.value >= -1
         self.scopes.append({name: Index})
         self.running[name] = known_sign
@@ -277,7 +278,7 @@ class _Typer(Expressions):
         return For(node.lineno, name, start, stop, step, body, unrolls)
 
     def bounds(self, call: ast.Call) -> tuple[Expr, Expr, int]:
-        """Start, stop and step of a range."""
+        """Return start, stop and step of a range."""
         numbers = [self.value(argument) for argument in call.args]
         for argument, number in zip(call.args, numbers, strict=True):
             self.refuse_if(number.kind is not Index, argument, f"range takes Index, this is {number.kind}")

@@ -1,4 +1,4 @@
-"""What a function writes, itself or through its callees, and the refusals that depend on these writes."""
+"""Find what a function writes, itself or through its callees, and refuse code that these writes make ambiguous."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Effects:
 
 
 def root(array: Expr) -> Field | Local | Parameter | None:
-    """The field, the function's parameter or the configuration's table that an array expression is part of."""
+    """Return the field, the function's parameter or the configuration's table that an array expression is part of."""
     while isinstance(array, (Row, Element)):
         array = array.array
     return array if isinstance(array, (Field, Local, Parameter)) else None
 
 
 def effects(functions: Functions) -> dict[str, Effects]:
-    """Effects of every function; callees come first in ``functions``."""
+    """Return the effects of every function.  In ``functions``, callees come first."""
     found: dict[str, Effects] = {}
     for name, function in functions.items():
         called = frozenset(
@@ -65,7 +65,9 @@ def effects(functions: Functions) -> dict[str, Effects]:
 
 
 def _effects(function: Function, called: Iterable[tuple[str, Effects, tuple[bool, ...]]]) -> Effects:
-    """called: the functions that it calls, each with its effects and whether it writes each of its parameters."""
+    """Return the effects of a function.  called: its callees, each with its effects and whether it writes each of its
+    parameters.
+    """
     own = function.made("own effects", functools.partial(_own, function))
     fields, reads, targets = set(own.fields), set(own.reads), []
     written = {name: writes for name, _, writes in called}
@@ -81,10 +83,10 @@ def _effects(function: Function, called: Iterable[tuple[str, Effects, tuple[bool
 
 
 def _own(function: Function) -> Effects:
-    """The effects of a function's own statements.
+    """Return the effects of a function's own statements, without those of its callees.
 
-    A field is read wherever it occurs, except as the target of an assignment.  An augmented assignment does not count
-    as a read: it reads the element only to write it again.
+    A field is read wherever it occurs, except as the target of an assignment.  An augmented assignment is not a read,
+    because it reads the element only to write it again.
     """
     occurs: Counter[str] = Counter()
     assigned: Counter[str] = Counter()
@@ -109,7 +111,7 @@ def check_effects(functions: Functions) -> None:
     """
     known = effects(functions)
     for function in functions.values():
-        # the callees follow from the kernel, so a function that has passed once passes in every program
+        # a kernel determines its callees, so a function that has passed once passes in every program
         function.made("checked effects", functools.partial(_check, function, functions, known))
 
 
@@ -124,7 +126,7 @@ def _check(function: Function, functions: Functions, known: dict[str, Effects]) 
 
 
 def _check_order(function: Function, node: Statement, known: dict[str, Effects]) -> None:
-    alone: Expr | None = None  # the call that may write
+    alone: Expr | None = None  # the only call in the statement, which may write
     if isinstance(node, Do):
         alone = node.call
     elif isinstance(node, Return) or (isinstance(node, Assign) and isinstance(node.target, Local) and not node.op):
@@ -188,14 +190,14 @@ def _check_bound(function: Function, loop: For, functions: Functions, known: dic
 
 
 def _fields_named(names: Iterable[str], call: Call) -> Iterable[Field]:
-    """The fields of the callee's structs that have these names."""
+    """Return the fields of the callee's structs that have these names."""
     for struct in itertools.chain.from_iterable(map(parts_of, call.callee.params.values())):
         if issubclass(struct, Struct):
             yield from (Field(call.line, struct.fields[n], struct, n) for n in names if n in struct.fields)
 
 
 def _same_memory(a: Local | Field, b: Local | Field | Parameter) -> bool:
-    """Whether two arrays are, or may be, the same memory: a caller may have passed a field, or one array twice."""
+    """Return whether two arrays are, or may be, the same memory.  A caller may have passed a field, or the same array twice."""
     if type(a) is type(b) and a.name == b.name:
         return True
     arrays = isinstance(a.kind, Array) and isinstance(b.kind, Array) and a.kind.scalar is b.kind.scalar

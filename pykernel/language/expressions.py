@@ -1,4 +1,4 @@
-"""The typed representation of expressions.  ``check_types`` says what is refused, and how."""
+"""Translate expressions to the typed representation.  ``check_types`` says what is refused, and how."""
 
 import ast
 import functools
@@ -61,9 +61,10 @@ T = TypeVar("T")
 
 
 def in_expressions(kind: Any) -> Any:
-    """The type that a parameter or a result has in the function.
+    """Return the type that a parameter or a result has in the function.
 
-    Int becomes Index.  A narrow type such as Int8 exists in memory only; it stays as it is, and the caller refuses it.
+    Int becomes Index.  A narrow type such as Int8, which exists only in memory, is returned unchanged, and the caller
+    refuses it.
     """
     narrow = isinstance(kind, Scalar) and kind.stored not in ("", "<i4", "<u4")
     return kind.value if isinstance(kind, Scalar) and not narrow else kind
@@ -75,16 +76,16 @@ def _as_word(side: Expr, other: Expr) -> Expr:
 
 
 class Expressions:
-    """Types the expressions of one kernel."""
+    """Translates the expressions of one kernel and finds their types."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.node, self.comments = read(kernel)
         self.space = {**kernel.function.__globals__, **kernel.names}
-        python = self.space["__builtins__"]  # a module in scripts, its dictionary elsewhere
+        python = self.space["__builtins__"]  # in scripts this is the module, elsewhere the module's dictionary
         self.builtins = python if isinstance(python, dict) else vars(python)
         self.scopes: list[dict[str, Any]] = [{}]  # name -> its kind, or the struct or configuration that it stands for
-        self.running: dict[str, bool] = {}  # variables of the enclosing loops; whether each is never negative
+        self.running: dict[str, bool] = {}  # variable of an enclosing loop -> whether it is never negative
         self.counters: set[str] = set()  # variables of all loops
         self.kinds_seen: dict[str, Kind] = {}
 
@@ -92,7 +93,7 @@ class Expressions:
         raise DialectError(self.kernel.file, getattr(at, "lineno", self.node.lineno), message)
 
     def want(self, kind: type[T], value: object, at: ast.AST, message: str) -> T:
-        """The value, which is refused if it is not of this kind."""
+        """Return the value, or refuse it if it is not of this kind."""
         if not isinstance(value, kind):
             self.refuse(at, message)
         return value
@@ -102,7 +103,7 @@ class Expressions:
             self.refuse(at, message)
 
     def method(self, name: str, node: ast.stmt | ast.expr) -> Callable[[Any], Any]:
-        """The method that types such a node; code that the dialect does not have is refused."""
+        """Return the method that translates such a node.  Code that is not in the dialect is refused."""
         kind = type(node)
         self.refuse_if(not hasattr(self, name), node, INSTEAD.get(kind, f"{kind.__name__} is not in the dialect"))
         return getattr(self, name)
@@ -171,7 +172,7 @@ class Expressions:
         )
 
     def named(self, node: ast.Name, value: Constant) -> Expr:
-        """A module's constant: a number or a table."""
+        """Return a Constant that is defined at module level, as a number or a table."""
         name = node.id
         upper = re.fullmatch(r"[A-Z][A-Z0-9_]*", name)
         self.refuse_if(not upper, node, f"{name} becomes a macro in C; constants are upper case")
@@ -257,7 +258,7 @@ class Expressions:
         self.refuse_if(operand.kind not in (Real, Index), node, f"- of {operand.kind}")
         if isinstance(operand, Literal) and (operand.kind is Index or operand.value != 0):
             return Literal(node.lineno, operand.kind, -operand.value)
-        # -0.0 stays an operation: as a literal it would be equal to 0.0
+        # -0.0 remains an operation, because as a literal it would be equal to 0.0
         return Unary(node.lineno, operand.kind, "-", operand)
 
     def of_BinOp(self, node: ast.BinOp) -> Expr:
@@ -288,7 +289,7 @@ class Expressions:
         return Binary(node.lineno, left.kind, op, left, right)
 
     def of_words(self, node: ast.BinOp, op: str, left: Expr, right: Expr) -> Expr:
-        """A shift of a Word by an Index, or the bitwise and of two Words."""
+        """Return a shift of a Word by an Index, or the bitwise and of two Words."""
         if op == "&":
             left, right = self.same_numbers(node, left, right)
         elif right.kind is not Index or (isinstance(right, Literal) and not 0 <= right.value <= 31):
@@ -296,7 +297,7 @@ class Expressions:
         return Binary(node.lineno, Word, op, left, right)
 
     def same_numbers(self, node: ast.AST, left: Expr, right: Expr) -> tuple[Expr, Expr]:
-        """Both sides with one common type; other types are refused.  A literal next to a Word becomes a Word."""
+        """Return both sides with a common type, or refuse them if they have none.  A literal next to a Word becomes a Word."""
         for side in (left, right):
             strange = side.kind not in (Real, Index, Word)
             self.refuse_if(strange, node, f"arithmetic and order need numbers, this is {side.kind}")
@@ -318,7 +319,7 @@ class Expressions:
             case Binary(op="+" | "*" | "//" | "%", left=left, right=right):
                 return self.is_nonnegative(left) and self.is_nonnegative(right)
             case Choice(condition=Binary(op=">" | ">=", left=left, right=right), yes=yes, no=no) if left == yes:
-                # such as: a if a > 0 else 1
+                # for example: a if a > 0 else 1
                 return (self.is_nonnegative(yes) or self.is_nonnegative(right)) and self.is_nonnegative(no)
             case Choice(yes=yes, no=no):
                 return self.is_nonnegative(yes) and self.is_nonnegative(no)
@@ -326,7 +327,7 @@ class Expressions:
 
     @functools.cached_property
     def remainders(self) -> set[str]:
-        """Locals that are never negative: every assignment is a remainder or a literal that is not negative."""
+        """Locals that are never negative, because every value assigned to them is a remainder or a literal that is not negative."""
         assigned: dict[str, list[ast.AST]] = {}
         for node in ast.walk(self.node):
             if isinstance(node, (ast.For, ast.AugAssign)) and isinstance(node.target, ast.Name):
@@ -414,7 +415,7 @@ class Expressions:
             self.refuse_if(
                 whole and number > INDEX_MAX, node, f"{number} does not fit in int32; write it as real({number}.0)"
             )
-            if negative and not whole and number == 0:  # stays an operation, as in ``of_UnaryOp``
+            if negative and not whole and number == 0:  # -0.0 remains an operation, as in ``of_UnaryOp``
                 return Unary(node.lineno, Real, "-", Literal(node.lineno, Real, number))
             return Literal(node.lineno, Real, float(-number if negative else number))
         value = self.value(argument)
@@ -440,9 +441,10 @@ class Expressions:
 
 
 def _is_normal(dividend: Expr, divisor: Expr) -> bool:
-    """Whether a quotient is certainly neither subnormal nor -0.
+    """Return whether a quotient is certainly neither subnormal nor -0.
 
-    The dividend must not be small, and the divisor must not be large; if the dividend may be zero, the divisor must not be negative.
+    The dividend must not be small, and the divisor must not be large.  If the dividend may be zero, the divisor must not be
+    negative.
     """
     if isinstance(dividend, Literal) and abs(dividend.value) >= 1:
         return _is_moderate(divisor)
@@ -451,7 +453,7 @@ def _is_normal(dividend: Expr, divisor: Expr) -> bool:
 
 
 def _is_moderate(value: Expr) -> bool:
-    """Whether a number is far below the largest real: an index, a literal within int32, a root, or a sum of these."""
+    """Return whether a number is far below the largest real: an index, a literal within int32, a root, or a sum of these."""
     match value:
         case Literal(value=number):
             return bool(abs(number) <= INDEX_MAX)
@@ -474,7 +476,7 @@ def _may_be_negative(value: Expr) -> bool:
 
 
 def _is_remainder(value: ast.AST) -> bool:
-    """Whether a value is written as a remainder, or as a literal that is not negative."""
+    """Return whether a value is written as a remainder, or as a literal that is not negative."""
     if isinstance(value, ast.Constant):
         return type(value.value) is int and value.value >= 0
     return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod)

@@ -1,4 +1,4 @@
-"""From kernels to their typed representation: read, typed, checked, and specialised."""
+"""Read, type, check and specialise kernels: from source to typed representation."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _typed = functools.cache(check_types)
 
 @functools.cache
 def checked_functions(kernels: tuple[Kernel, ...]) -> Functions:
-    """The typed representation of the kernels and of everything that they call.  Raises DialectError."""
+    """Return the typed representation of the kernels and of everything that they call.  Raises DialectError."""
     functions: Functions = {}
-    for kernel in reachable((ratio, *kernels)):  # what ``/`` becomes
+    for kernel in reachable((ratio, *kernels)):  # ``/`` becomes a call of ratio
         if kernel.intrinsic is None:
             if kernel.name in functions:
                 raise TypeError(
@@ -36,8 +36,9 @@ def specialised_functions(
     precision: Precision,
     fields: tuple[str, ...] = (),
 ) -> Specialised:
-    """The functions that the roots need, for some choices: (name, value).  fields: those that may be dropped.
+    """Return the functions that the roots need, for choices given as (name, value).  fields: the fields that may be
+    dropped.
 
-    Models with the same choices share their functions; sizes and numbers may differ.
+    Models with the same choices share their functions, even if sizes and numbers differ.
     """
     return specialise(checked_functions(roots), [root.name for root in roots], dict(choices), precision, fields)

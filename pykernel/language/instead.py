@@ -1,4 +1,4 @@
-"""What the dialect does not have: syntax, functions and names, and what to write instead."""
+"""Syntax, functions and names that the dialect does not have, and what to write instead."""
 
 from __future__ import annotations
 

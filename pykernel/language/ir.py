@@ -1,4 +1,4 @@
-"""The typed representation between Python source and C: small classes, and two ways to walk them."""
+"""The typed representation between Python source and C: classes of nodes, and functions to walk and to rewrite them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ T = TypeVar("T")
 
 
 class DialectError(Exception):
-    """Source that could mean different things in Numba and in C, with its place and the way to write it instead."""
+    """Raised for source that could mean different things in Numba and in C.
+
+    The message has the place and what to write instead.
+    """
 
     def __init__(self, file: Path, line: int, message: str) -> None:
         super().__init__(f"{file}:{line}: {message}")
@@ -34,7 +37,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Expr(Node):
-    line: int = field(compare=False)  # equality does not depend on where an expression stands
+    line: int = field(compare=False)  # nodes can be equal on different lines
     kind: Any
 
 
@@ -66,7 +69,7 @@ class Parameter(Expr):
 
 @dataclass(frozen=True)
 class Named(Expr):
-    """A module's Constant: a number or a table."""
+    """A Constant that is defined at module level: a number or a table."""
 
     name: str
     constant: Constant
@@ -97,7 +100,7 @@ class Row(Expr):
 @dataclass(frozen=True)
 class Length(Expr):
     extent: Extent | int
-    table: Named | None = None  # whose length depends on the precision
+    table: Named | None = None  # for a table whose length depends on the precision
 
 
 @dataclass(frozen=True)
@@ -196,13 +199,13 @@ class Return(Statement):
 class Function:
     """A function.  It never changes, so it keeps the results that were computed from it.
 
-    Passes go through the same functions again and again, and models share functions.
+    Passes visit the same functions many times, and models share functions.
     """
 
     kernel: Kernel
     doc: str
     params: tuple[tuple[str, Kind], ...]  # parameters that are numbers or arrays
-    pointer: str  # name of the function's first struct in the source
+    pointer: str  # name of the parameter that is the function's first struct, in the source
     returns: Kind
     body: tuple[Statement, ...]
 
@@ -220,12 +223,12 @@ class Function:
 
     @functools.cached_property
     def called(self) -> frozenset[str]:
-        """Names of the functions that it calls."""
+        """Names of the functions that this function calls."""
         return frozenset(call.callee.name for call in self.calls)
 
     @functools.cached_property
     def names(self) -> dict[type, frozenset[str]]:
-        """Names of the locals, parameters of the configuration, and fields that occur in its body."""
+        """Names of the locals, parameters of the configuration, and fields that occur in the function's body."""
         found: dict[type, set[str]] = {Local: set(), Parameter: set(), Field: set()}
         for node in walk(self.body):
             if isinstance(node, (Local, Parameter, Field)):
@@ -237,7 +240,9 @@ class Function:
         return {}
 
     def made(self, key: Any, make: Callable[[], T]) -> T:
-        """The result of ``make``, computed once.  key: its name, and all that it depends on in addition to the function."""
+        """Return the result of ``make``, which is computed once.  key: the result's name, and what it depends on in
+        addition to the function.
+        """
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]  # type: ignore[no-any-return]
@@ -250,22 +255,21 @@ Functions = dict[str, Function]
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """Names of the fields that hold nodes, found from the annotations: looking into the other fields takes most of the
-    time.
+    """Return the names of the fields that hold nodes, found from the annotations.  Looking into all fields would take
+    most of the time.
     """
     nodes = {name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Node)}
     return tuple(f.name for f in fields(kind) if nodes & set(re.findall(r"\w+", str(f.type))))
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """The node and all below it; a tuple of nodes is walked in order."""
+    """Yield the node and all nodes below it.  A tuple of nodes is walked in order."""
     return itertools.chain.from_iterable(map(_all, node)) if isinstance(node, tuple) else iter(_all(node))
 
 
 def _all(node: Any) -> tuple[Any, ...]:
-    """The node and all nodes below it.
-
-    The list is kept with the node, because many passes walk through unchanged nodes.
+    """Return the node and all nodes below it.  The list is kept with the node, because many passes walk through
+    unchanged nodes.
     """
     inside = node.__dict__
     kept = inside.get("_all")
@@ -283,7 +287,7 @@ def _all(node: Any) -> tuple[Any, ...]:
 
 
 def children(node: Node) -> list[Any]:
-    """The nodes just below a node."""
+    """Yield the nodes just below a node."""
     below: list[Any] = []
     for name in _names(type(node)):  # type: ignore[arg-type]
         value = node.__dict__[name]
@@ -312,7 +316,7 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
     inside = node.__dict__
     for name in _names(type(node)):  # type: ignore[arg-type]
         value = inside[name]
-        if value:  # no node, or no nodes
+        if value:  # an empty field has no nodes
             new = rewrite(value, change)
             if new is not value:
                 updates[name] = new

@@ -1,4 +1,4 @@
-"""C that was written by hand: the files of runtime_c, with names that begin with the model's prefix."""
+"""C that was written by hand: the files of runtime_c.  In a model, their names begin with the model's prefix."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LEARNED_LOOPS = 12_000
 
 
 def written_loops(dim: int, hashed_bytes: int, ram_bytes: int, precision: Precision) -> dict[int, int]:
-    """Number of a loop's mark -> the largest number of its iterations, for the loops in the files of runtime_c."""
-    bits = precision.bits  # of the fraction
+    """Return the number of a loop's mark -> the loop's largest number of iterations, for the loops in the files of runtime_c."""
+    bits = precision.bits  # bits of the fraction
     return {
         9001: hashed_bytes,
         9002: 8,
@@ -30,14 +30,14 @@ def written_loops(dim: int, hashed_bytes: int, ram_bytes: int, precision: Precis
 
 
 def runtime_text(name: str) -> str:
-    """The unchanged text of a file of runtime_c."""
+    """Return the unchanged text of a file of runtime_c."""
     return importlib.resources.files("pykernel.runtime_c").joinpath(name).read_text(encoding="utf-8")
 
 
 def primitive(name: str, prefix: str, values: Mapping[str, str] | None = None, annotated: bool = False) -> str:
-    """The text of a file of runtime_c, with the model's prefix in its names.
+    """Return the text of a file of runtime_c, with the model's prefix in its names.
 
-    values: further text -> its replacement.  annotated: with the lines for proofs.
+    values: other text -> its replacement.  annotated: whether to keep the lines for proofs.
     """
     text = runtime_text(name)
     if not annotated:
@@ -48,11 +48,11 @@ def primitive(name: str, prefix: str, values: Mapping[str, str] | None = None, a
 
 
 def unmarked(text: str) -> str:
-    """C without the marks of its loops."""
+    """Return C text without the marks of its loops."""
     return re.sub(r"^ *\w+_(LOOP|TURN)\(\d+\)\n", "", text, flags=re.MULTILINE)
 
 
 def primitive_file(name: str, precision: Precision) -> str:
-    """The file with the C of an intrinsic.  An intrinsic for integers has one file for all precisions."""
+    """Return the name of the file with the C of an intrinsic.  Intrinsics for integers have one file for all precisions."""
     whole = importlib.resources.files("pykernel.runtime_c").joinpath(f"{name}.h").is_file()
     return f"{name}.h" if whole else f"{name}_{precision}.h"

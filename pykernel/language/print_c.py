@@ -1,4 +1,4 @@
-"""Specialised functions to C99 text."""
+"""Print specialised functions as C99."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ from pykernel.language.widths import Widths
 
 WIDTH = 110  # statements are broken at this width
 CONDITION = re.compile(r"(\s*)\[(not )?(\w+)(?: (\w+))?\] ")
-"""The beginning of a docstring's sentence that holds for one choice: ``[keeps]``, ``[not keeps]``, ``[update EKF]``."""
+"""The beginning of a sentence in a docstring that is true only for one choice: ``[keeps]``, ``[not keeps]``, ``[update EKF]``."""
 OPERATORS = {"and": "&&", "or": "||", "not": "!", "//": "/"}
 PRECEDENCE = {
     "or": 1,
@@ -102,7 +102,7 @@ INTEGER_TYPES = {
     Int8: "int8_t",
     Uint8: "uint8_t",
 }
-# names that the templates use after the prefix: in lower case for functions and types, in upper case for macros
+# names that the templates use after the prefix, lower-case for functions and types, upper-case for macros
 GENERATED = frozenset(
     """t s init reset hash selftest trial_t make_up call strike replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
     STATE_KIND STAMP GENERATOR BROKEN_BUILD FLASH UNROLL save load store restore wipe write_fn read_fn header chunk number recognise
@@ -117,7 +117,7 @@ CASTS = {"truncate": "int32_t", "index": "int32_t"}
 
 
 def _narrow(node: Expr) -> Scalar | None:
-    """The type of an element in memory, if it is narrower than the element's type in expressions; else None."""
+    """Return the type of an element in memory if it is narrower than the element's type in expressions, else None."""
     scalar = node.array.kind.scalar if isinstance(node, Element) else None
     return scalar if scalar is not None and scalar.stored not in ("", "<i4", "<u4") else None
 
@@ -134,21 +134,21 @@ class Printer:
     scalars: frozenset[str]  # fields that are scalars in C
     public: dict[str, str]
     primitives: set[str] = field(default_factory=set)  # runtime_c files that the code needs
-    dsp: bool = False  # whether there is a second implementation for CPUs with DSP instructions
+    dsp: bool = False  # whether a function has a second implementation, for CPUs with DSP instructions
     unrolls: bool = False  # whether the code asks the compiler to unroll a loop
-    inlines: bool = False  # whether some functions are inlined only where the code may be long
+    inlines: bool = False  # whether some functions are inlined only if the code may be long
     marks: bool = False  # whether loops and their iterations are marked
     annotated: bool = False  # whether comments hold the annotations that a proof needs, see ``acsl``
     loops: dict[int, int] = field(default_factory=dict)  # ``id`` of a loop's node -> the number of its marks
     known: dict[str, Effects] = field(default_factory=dict)
-    lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # of arrays, if annotated
-    in_ram: set[Any] = field(default_factory=lambda: {""})  # tables, and parameters of functions, see ``places``
+    lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # lengths of arrays, if annotated
+    in_ram: set[Any] = field(default_factory=lambda: {""})  # tables and function parameters in RAM, see ``places``
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
     choices: Mapping[str, Any] = field(
         default_factory=dict
-    )  # the configuration's choices: they decide which sentences are left out
-    statuses: tuple[type[IntEnum], ...] = ()  # members of these have macros; members of others are printed as numbers
+    )  # the configuration's choices, which decide what sentences docstrings keep
+    statuses: tuple[type[IntEnum], ...] = ()  # their members have macros; other members are printed as numbers
     widths: Widths = field(default_factory=lambda: Widths({}, None))  # decides which operations on constants are cast
 
     @property
@@ -165,11 +165,11 @@ class Printer:
         return others.get(kind) or INTEGER_TYPES[kind]
 
     def size(self, extent: Any) -> int:
-        """An extent's value."""
+        """Return an extent's value."""
         return extent.value(self.widths.capacities) if isinstance(extent, Extent) else int(extent)
 
     def extent(self, extent: Any, wide: str = "(int32_t)%s") -> str:
-        """wide: how a symbol is written in a size that may not fit into an ``int``."""
+        """Return an extent as C text.  wide: how a symbol is written in a size that may not fit into an ``int``."""
         if not isinstance(extent, Extent):
             return str(extent)
         shape = wide if self.widths.extent_needs_width(extent) else "%s"
@@ -178,7 +178,7 @@ class Printer:
     # ------------------------------------------------------------------------------------------ functions
 
     def all(self, functions: Functions) -> dict[str, list[str]]:
-        """Every function's lines."""
+        """Return the lines of every function."""
         self.functions = functions
         self.known = effects(functions)
         self.places(functions)
@@ -189,7 +189,8 @@ class Printer:
         return {name: self.function(f) for name, f in functions.items()}
 
     def places(self, functions: Functions) -> None:
-        """Find which parameters take arrays in RAM, and so which tables must lie there: some CPUs read flash with other instructions.
+        """Find which parameters take arrays in RAM, and so which tables must lie in RAM.  Some CPUs read flash with other
+        instructions.
 
         A parameter has one type, so all arrays that are passed to it lie in the same memory.  "" stands for RAM.
         """
@@ -215,23 +216,25 @@ class Printer:
         return "" if place in self.in_ram else f"{self.macro}_FLASH "
 
     def takes_struct(self, name: str) -> bool:
-        """Whether a function is given the model's memory."""
+        """Return whether a function takes a pointer to the model's memory."""
         return name in self.public or self.touches_struct(self.functions[name])
 
     def touches_struct(self, f: Function) -> bool:
-        """Whether a function uses the model's memory, itself or through its callees."""
+        """Return whether a function uses the model's memory, itself or through its callees."""
         return bool(f.names[Field]) or any(self.takes_struct(name) for name in f.called & self.functions.keys())
 
     def is_elementary(self, f: Function) -> bool:
-        """Whether a function only computes a number from its arguments, and so should be inlined into its callers'
-        loops.
+        """Return whether a function only computes a number from its arguments, and so should be inlined into its
+        callers' loops.
         """
         return f.returns is Real and not self.takes_struct(f.name) and not self.known[f.name].writes
 
     def is_shared(self, f: Function) -> bool:
-        """Whether three or more places call a function that writes nothing, returns a value, and has a condition but no loop.
+        """Return whether a function that writes nothing, returns a value, and has a condition but no loop is called from
+        three or more places.
 
-        Such functions should not be inlined in short code.  In int16 this is always false: there they replace operators.
+        Such functions should not be inlined in short code.  In int16 the result is always false, because small functions
+        replace operators there.
         """
         whole = self.precision.is_int16
         asks = not whole and self.callers[f.name] >= 3 and f.returns is not None and not self.known[f.name].writes
@@ -243,20 +246,22 @@ class Printer:
         return f"{self.prefix}_{self.public.get(kernel_name, kernel_name)}"
 
     def pointer_of(self, f: Function) -> str:
-        """The name of a function's pointer to the model: s, or the source's name if s is the name of another
-        variable.
+        """Return the name of a function's pointer to the model: s, or the name in the source if s is the name of
+        another variable.
         """
         taken = f.names[Local].union(name for name, _ in f.params)
         return "s" if "s" not in taken else f.pointer
 
     def doc(self, f: Function) -> str:
-        """A docstring, without the sentences that hold for other choices or describe parameters that are gone."""
+        """Return a docstring without the sentences that are true only for other choices, or that describe parameters
+        that were removed.
+        """
         gone = f.kernel.params.keys() - {f.pointer, *(name for name, _ in f.params)}
         about = re.compile(rf"\s*(?:{'|'.join(gone)}): |.*``(?:{'|'.join(gone)})``", re.DOTALL) if gone else None
 
         def told(sentence: str) -> str:
             found = CONDITION.match(sentence)
-            if found and found[3] in self.choices:  # a user's kernel may begin with anything
+            if found and found[3] in self.choices:  # a user's docstring may begin with any text in brackets
                 value = self.choices[found[3]]
                 holds = (value.name == found[4] if found[4] else bool(value)) != bool(found[2])
                 return found[1] + sentence[found.end() :] if holds else ""
@@ -265,7 +270,7 @@ class Printer:
         return "".join(map(told, re.split(r"(?<=\.)(?=\s)", f.doc))).strip()
 
     def said(self, text: str) -> str:
-        """The text of a comment, in which m.FIELD is replaced with the field's name in C."""
+        """Return the text of a comment, with m.FIELD replaced by the field's name in C."""
         return re.sub(r"\bm\.([a-z]\w*)", lambda found: self._in_c(found[0], found[1]), text)
 
     def _in_c(self, text: str, name: str) -> str:
@@ -286,7 +291,7 @@ class Printer:
         if not isinstance(kind, Array):
             return Argument(name, self.type(kind))
         size = "*" if kind.extents in ((1,), (...,)) else self.extent(kind.extents[0])
-        # the number of values is known only in public calls, for arrays of fixed length
+        # the number of values is known only for arrays of fixed length in public calls
         known = f.name in self.public and kind.extents[0] is not ...
         values = self.size(kind.extents[0]) if known else 0
         type_ = self.flash((f.name, name)) + self.type(kind.scalar)
@@ -371,7 +376,7 @@ class Printer:
         raise TypeError(type(node).__name__)
 
     def said_before(self, node: Statement) -> list[str]:
-        """Annotations of a statement."""
+        """Return the annotations of a statement."""
         f = self.current
         return acsl.before(node, f, self.expression, self.lengths[f.name])
 
@@ -392,7 +397,7 @@ class Printer:
         return [*ask, *self.wrap(head), *turn, *self.block(node.body, depth + 1), f"{indent}}}"]
 
     def chain(self, node: If, depth: int) -> list[str]:
-        """An if, with the ifs that are the only statement of an else as ``else if``."""
+        """Return the lines of an if.  An if that is the only statement of an else is printed as ``else if``."""
         indent, word, lines = "    " * depth, "if", list[str]()
         while True:
             lines += self.wrap(f"{indent}{word} ({self.expression(node.condition)}) {{")
@@ -466,7 +471,7 @@ class Printer:
             case Row(array=array, index=index):
                 return f"{self.expression(array)}[{self.expression(index)}]"
             case Element():
-                # widened when it is read: an int may have 16 bits
+                # a narrow element is widened when it is read, because an int may have 16 bits
                 return f"({self.type(node.kind)}){self.element(node)}" if _narrow(node) else self.element(node)
             case Unary(op=op, operand=operand):
                 return f"{OPERATORS.get(op, op)}{self.operand(operand, UNARY + 1)}"
@@ -490,7 +495,7 @@ class Printer:
 
     def binary(self, node: Binary) -> str:
         level = PRECEDENCE[node.op]
-        # brackets where a reader would have to know C's precedence; none in a chain of operators of equal precedence
+        # brackets spare readers C's rules of precedence; a chain of operators of equal precedence has none
         chained = isinstance(node.left, Binary) and self.level(node.left) == level and level not in COMPARING
         left = self.operand(node.left, level if chained else UNARY)
         if self.widths.needs_width(node):  # an int may have 16 bits
@@ -511,8 +516,8 @@ class Printer:
         return f"{self.name(callee.name)}({', '.join(args)})"
 
     def runtime(self) -> list[str]:
-        """The files of runtime_c that the printed code needs."""
-        # macros by which the code asks the compiler for something, such as unrolling
+        """The text of the files of runtime_c that the printed code needs."""
+        # macros for requests to the compiler, such as unrolling
         asked = ["dsp"] * self.dsp + ["unroll"] * self.unrolls + ["inline"] * self.inlines + ["marks"] * self.marks
         called = [primitive_file(name, self.precision) for name in sorted(self.primitives)]
         files = [*(f"{name}.h" for name in asked), *called, "crc32.h"]
@@ -547,7 +552,7 @@ class Printer:
     # -------------------------------------------------------------------------------------------------- data
 
     def data(self, functions: Functions, config: Any, docs: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
-        """The parameters, constants and tables that the functions still use, as the templates take them.
+        """Return the parameters, constants and tables that the functions still use, as the templates take them.
 
         Tables of modules come first, then those of the configuration.  docs: name of a parameter -> its comment.
         """
@@ -574,7 +579,7 @@ class Printer:
         }
 
     def number(self, kind: Any, value: Any) -> str:
-        """A number of this kind as a literal."""
+        """Return a number of this kind as a literal."""
         if kind is Real:
             return number(value, self.precision)
         return f"{int(value)}{'u' if kind is Word else ''}"
@@ -584,9 +589,9 @@ class Printer:
         return f"({text})" if text.startswith("-") else text
 
     def table(self, node: Named | Parameter, values: np.ndarray, doc: str) -> dict[str, Any]:
-        """A table of constant numbers.  text: what is between the outermost braces of the initialiser."""
+        """Return a table of constant numbers.  The entry text is what the outermost braces of the initialiser enclose."""
         scalar, width = node.kind.scalar, values.shape[-1]
-        # a constant's table may have another length in each precision
+        # a constant may have a different length in each precision
         sizes = node.kind.extents if isinstance(node, Parameter) else values.shape
         extents = "".join(f"[{self.extent(size)}]" for size in sizes)
         items = [self.number(scalar, value) for value in values.flat]
@@ -602,7 +607,7 @@ class Printer:
 
 
 def _lies(f: Function, array: Expr) -> Any:
-    """Where an array lies: a table's name, or a parameter of the function; "" in RAM."""
+    """Return where an array lies: the name of a table, a parameter of the function, or "" for RAM."""
     while isinstance(array, (Row, Element)):
         array = array.array
     if isinstance(array, Local):
@@ -612,7 +617,7 @@ def _lies(f: Function, array: Expr) -> Any:
 
 @functools.cache
 def _capacities(kernel: Kernel) -> list[str]:
-    """The capacities in the sizes of a kernel's structs and tables."""
+    """Return the capacities in the sizes of a kernel's structs and tables."""
     kinds = [part for kind in kernel.params.values() for part in parts_of(kind)]
     arrays = [array for kind in kinds for array in kind.fields.values() if isinstance(array, Array)]
     extents = [e for array in arrays for e in array.extents]

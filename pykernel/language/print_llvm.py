@@ -1,12 +1,12 @@
 """Print functions as LLVM IR, for the host.  One text serves every size and every number, and computes the same bits as the
 C.
 
-The text has no flag that lets a compiler compute other results: no fast-math flag, no contraction; integers wrap.  Each
-flag that the text does have is explained in a comment next to it.
+The text has no flag that lets a compiler compute other results: no fast-math flag and no contraction, and integers wrap.
+Each flag in the text is explained in a comment next to it.
 
 Memory, tables, numbers and sizes are reached through a table of eight-byte words.  The first parameter of every
-function is the address of this table.  ``Module.words`` says what each word holds: ("field", name) and ("table", name)
-the address of an array, ("number", name) a parameter's value, ("extent", text) a size.
+function is the address of this table.  ``Module.words`` says what each word holds: the address of an array for ("field",
+name) and ("table", name), a parameter's value for ("number", name), or a size for ("extent", text).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ REALS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 # no nsw: a sum beyond int32 wraps.  The checker allows // and % only if the left side is not negative and the right
 # side is positive
 WHOLES = {"+": "add", "-": "sub", "*": "mul", "//": "sdiv", "%": "srem", "<<": "shl", ">>": "lshr", "&": "and"}
-# a NaN is unordered: it is unequal to everything, and neither less nor greater than anything
+# these comparisons treat NaN as unequal to everything, and as neither less nor greater than anything
 COMPARE_REALS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 COMPARE_INTEGERS = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
 COMPARE_WORDS = {"==": "eq", "!=": "ne", "<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
@@ -72,7 +72,7 @@ COMPARE_WORDS = {"==": "eq", "!=": "ne", "<": "ult", "<=": "ule", ">": "ugt", ">
 INTRINSICS: dict[str, tuple[str, ...]] = {
     "sqrt": ("call {real} @llvm.sqrt.f{bits}({real} {0})",),
     "absolute": ("call {real} @llvm.fabs.f{bits}({real} {0})",),
-    # freeze: a number that does not fit gives an unspecified result (that of the processor, as in C), always the same
+    # freeze: for a number that does not fit, the result is unspecified (the processor's, as in C) but always the same
     "truncate": ("fptosi {real} {0} to i32", "freeze i32 {1}"),
     "word": (),
     "index": (),
@@ -88,7 +88,7 @@ INTRINSICS: dict[str, tuple[str, ...]] = {
         "trunc i64 {5} to i32",
     ),
 }
-"""The instructions of each intrinsic.  {0} is its argument, {1} its second argument or the first result, and so on."""
+"""The instructions of each intrinsic.  {0} is the argument, {1} the second argument or the first result, and so on."""
 POW2 = {
     32: ("add i32 {0}, {bias}", "shl i32 {1}, {fraction}", "bitcast i32 {2} to float"),
     64: ("add i32 {0}, {bias}", "sext i32 {1} to i64", "shl i64 {2}, {fraction}", "bitcast i64 {3} to double"),
@@ -128,7 +128,7 @@ ROWS_TYPES = (c_void_p,) * 5 + (c_int64,) * 3 + (c_void_p, c_int64) * 4 + (c_voi
 """Types of the loop's parameters."""
 # Fixed text.  The loop calls public functions, which all take (table, pointer, pointer).
 #   ask: a question or null; promise: a promise or null; learn: the update, a visit or null; look: a reading or null
-#   for each row t from ``first`` on: ask(x[t], answer), promise(x[t]), learn(x[t - delay], y[t - delay]), look(state)
+#   for each row t >= ``first``: ask(x[t], answer), promise(x[t]), learn(x[t - delay], y[t - delay]), look(state)
 # The status is the result of learn, or 0 if t < delay; without learn, the result of ask.
 LOOP = f"""define void @{ROWS}(ptr %t, ptr %ask, ptr %promise, ptr %learn, ptr %look, i64 %first, i64 %rows, i64 %delay, ptr %x, i64 %x_bytes, ptr %y, i64 %y_bytes, ptr %answers, i64 %answer_bytes, ptr %states, i64 %state_bytes, ptr %statuses) nounwind {{
 entry:
@@ -201,14 +201,15 @@ METADATA = "\n".join(
 
 @dataclass(frozen=True)
 class Module:
-    """LLVM IR, and the contents that it expects in the table of words."""
+    """LLVM IR, and the contents that the code expects in the table of words."""
 
     text: str
     words: tuple[TableWord, ...]
 
 
 def print_llvm(functions: Functions, roots: Iterable[Kernel], precision: Precision) -> Module:
-    """The functions (with folded choices) as LLVM IR, and one public function for each root; see ``public_name``.
+    """Return the functions (with folded choices) as LLVM IR, with one public function for each root; see
+    ``public_name``.
 
     A public function takes the table, and then one pointer for each parameter of the root that is an array or a number.
     It takes at least two pointers, so that the loop over samples can call every public function.  It returns int32 (0
@@ -233,7 +234,8 @@ class _Printer:
     def module(self, roots: Iterable[Kernel]) -> Module:
         made = [_Body(self, f).text() for f in self.functions.values()]
         made += [self.public(self.functions[root.name]) for root in roots]
-        # loads from the table are marked: every word that is read exists, and no word changes while a function runs
+        # loads from the table are marked as safe and invariant: every word that is read exists, and no word changes
+        # while a function runs
         table = f"ptr noundef nonnull align 8 dereferenceable({8 * max(len(self.words), 1)}) %t"
         intrinsics = [f"declare {self.real} @llvm.{name}.f{self.bits}({self.real})" for name in ("sqrt", "fabs")]
         constants = [self.constant(name, constant) for name, constant in self.tables.values()]
@@ -247,7 +249,7 @@ class _Printer:
         return named.get(kind) or f"i{8 * kind.dtype(self.precision).itemsize}"
 
     def number(self, value: Any) -> str:
-        """A real as text: LLVM writes the bits of a double, also for float."""
+        """Return a real as text.  LLVM writes the bits of a double, even for float."""
         return f"0x{struct.pack('>d', float(self.precision.real(value))).hex().upper()}"
 
     def literal(self, kind: Any, value: Any) -> str:
@@ -284,7 +286,7 @@ class _Printer:
 
 
 class _Body:
-    """Prints one function.  Locals are places on the stack; LLVM turns them into registers."""
+    """Prints one function.  Locals are places on the stack, which LLVM turns into registers."""
 
     def __init__(self, printer: _Printer, f: Function) -> None:
         self.printer, self.f = printer, f
@@ -319,7 +321,7 @@ class _Body:
         self.lines.append(f"  {line}")
 
     def new(self, value: str) -> str:
-        """Write an instruction; returns the name of its result."""
+        """Write an instruction, and return the name of its result."""
         self.count += 1
         self.out(f"%v{self.count} = {value}")
         return f"%v{self.count}"
@@ -415,7 +417,8 @@ class _Body:
     def loop(self, node: For) -> None:
         start, stop = self.value(node.start), self.value(node.stop)
         head, body, step, after = (self.label() for _ in range(4))
-        # a counter of 64 bits: with a step above 1, the last increment may go beyond int32.  So nsw is correct
+        # the counter has 64 bits, because with a step above 1, the last increment may go beyond int32; so nsw is
+        # correct
         first, last = (self.new(f"sext i32 {bound} to i64") for bound in (start, stop))
         before = self.label()
         self.next_block(before)
@@ -495,7 +498,7 @@ class _Body:
         return self.word("extent", extent.text, type_) if isinstance(extent, Extent) else str(int(extent))
 
     def address(self, node: Element | Row) -> str:
-        """The address of an element, or of a row's first element: C order, computed in 64 bits."""
+        """Return the address of an element, or of a row's first element, in C order, computed in 64 bits."""
         base, kind = self.value(node.array), node.array.kind
         given = [self.wide(i) for i in (node.indices if isinstance(node, Element) else (node.index,))]
         at = given[0]
@@ -527,7 +530,7 @@ class _Body:
         return self.new(f"icmp {compare[node.op]} i32 {left}, {right}")
 
     def choose(self, condition: Expr, yes: Expr, no: Expr) -> str:
-        """One of two values; the other is not computed."""
+        """Return one of two values.  The other value is not computed."""
         labels = self.label(), self.label()
         after = self.label()
         self.branch(condition, *labels)

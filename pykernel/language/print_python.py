@@ -1,7 +1,7 @@
-"""Print functions with folded choices as Python for Numba: the reference with which the generated C is compared.
+"""Print functions with folded choices as Python for Numba, the reference with which the generated C is compared.
 
-One text serves every number, and every size that is the shape of an array in memory.  Other sizes are printed as
-literals.  Each function takes the structs and configurations that it needs, and then its numbers and arrays.
+One text serves all values of numbers, and all sizes that are the shape of an array in memory.  Other sizes are printed
+as literals.  Each function takes the structs and configurations that it needs, and then its numbers and arrays.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ from pykernel.language.ir import (
 )
 
 MASK = 2**32 - 1
-"""A Word is an int64 in this code, because Numba converts a sum of uint64 and int64 to a float.  A product that
-overflows int64 still has the correct lower 32 bits."""
+"""Mask for the 32 bits of a Word.  A Word is an int64 in this code, because Numba converts a sum of uint64 and int64 to
+a float.  A product that overflows int64 still has the correct lower 32 bits."""
 
 NEGATED = {"not": "not ", "-": "-"}
 
 Part = type[Struct] | type[Config]
-"""A struct or configuration: a function takes these before its numbers and arrays."""
+"""A struct or configuration.  A function takes these before its numbers and arrays."""
 
 
 @dataclass(frozen=True)
 class Source:
     """Python functions, callees first.
 
-    texts: the text of each function.  needs: the structs and configurations that it takes first.  constants,
+    texts: the text of each function.  needs: the structs and configurations that each function takes first.  constants,
     intrinsics: the globals that the functions use.
     """
 
     texts: Mapping[str, str]
     needs: Mapping[str, tuple[Part, ...]]
-    kinds: Mapping[str, tuple[Any, ...]]  # kind of the result, then kinds of the numbers and arrays
+    kinds: Mapping[str, tuple[Any, ...]]  # the kind of the result, then the kinds of the numbers and arrays
     writes: Mapping[str, tuple[bool, ...]]  # for each number and array: whether the function writes to it
     constants: Mapping[str, Any]
     intrinsics: Mapping[str, Kernel]
@@ -75,7 +75,7 @@ def print_python(
     precision: Precision,
     capacities: Mapping[str, int],
 ) -> Source:
-    """The functions' source; ``python_name`` says what each is called."""
+    """Return the functions' source.  ``python_name`` gives their names."""
     printer = _Printer(functions, structs, configs, precision, capacities)
     known = effects(functions)
     texts = {name: printer.function(f) for name, f in functions.items()}
@@ -85,7 +85,7 @@ def print_python(
 
 
 def python_name(kernel: str) -> str:
-    """The Python function's name for a kernel.
+    """Return the Python function's name for a kernel.
 
     It has a prefix, because a local variable may have the kernel's name.
     """
@@ -209,7 +209,7 @@ class _Printer:
         return name
 
     def place(self, node: Local | Element) -> str:
-        """The target of an assignment."""
+        """Return the text of an assignment's target."""
         if isinstance(node, Local):
             return node.name
         return f"{self.of(node.array)}[{', '.join(map(self.of, node.indices))}]"

@@ -1,13 +1,15 @@
-"""Proof that no integer leaves its type: interval analysis of one model's functions, with the model's tables and sizes.
+"""Prove that no integer leaves its type, by interval analysis of one model's functions with the model's tables and
+sizes.
 
 A field's declared range (``between``) is an invariant: the range is assumed where the field is read, and proved where
 the field is written.  All iterations (turns) of a loop are analysed together: the arrays that hold the intervals get
-one more axis, with one element for each iteration.  So each iteration sees its own row of a table, and the bound of a
+one more axis, with one element for each iteration.  So each iteration uses its own row of a table, and the bound of a
 sum is the sum of its terms' bounds.  If a loop has too many iterations, a sum's bound is the number of iterations times
 the largest term.
 
 The same intervals give the largest number of iterations of each loop: ``most_turns``.  For that, a function is analysed
-separately for each value of an argument that bounds its loops: one loop may run long only if another one does not.
+separately for each value of an argument that bounds its loops: a loop may have many iterations only when another loop
+has few.
 
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """
@@ -55,19 +57,20 @@ from pykernel.language.ir import (
 from pykernel.language.widths import Widths
 
 LANES = 2**21
-"""Most iterations (the product over all nested loops) that are analysed with one element for each."""
+"""Maximum number of iterations (the product over all nested loops) that are analysed with one element for each."""
 UNKNOWN = 2**30
-"""This number of iterations, or more, means that the number is not known."""
+"""If the number of iterations is this or more, it is treated as unknown."""
 ROUNDS = 4
 """Passes over a loop's body to find the range of a variable that one iteration hands to the next.  If the range still
-grows after these passes, the variable may have any value of its type."""
+grows after these passes, it becomes the range of the variable's type."""
 PIECES = 2**11
-"""Most parts into which the ranges of a call's arguments are divided, to be analysed separately."""
+"""Maximum number of parts into which the ranges of a call's arguments are divided, to be analysed separately."""
 CASES = 2**7
-"""Most cases that are kept for the loops inside a loop.  If there are more, their numbers are rounded up until cases coincide."""
+"""Maximum number of cases that are kept for the loops inside a loop.  If there are more cases, their numbers are rounded up until
+cases coincide."""
 INT32 = (-INDEX_MAX - 1, INDEX_MAX)
 INT16 = (-(2**15), 2**15 - 1)
-"""The range of an ``int`` of 16 bits: C computes with constants in ``int``."""
+"""The range of a 16-bit ``int``, in which C may compute with constants."""
 WORD = (0, 2**32 - 1)
 OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
@@ -75,7 +78,7 @@ MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 @dataclass(frozen=True)
 class Interval:
-    """The range of a value, both ends included, for each iteration of the enclosing loops; empty where low > high."""
+    """The range of a value, both ends included, for each iteration of the enclosing loops.  It is empty if low > high."""
 
     low: np.ndarray
     high: np.ndarray
@@ -90,11 +93,13 @@ class Interval:
         return bool((self.low >= other.low).all() and (self.high <= other.high).all())
 
     def deeper(self) -> Interval:
-        """The same range, with one more axis for a further inner loop."""
+        """Return the same range, with one more axis for a further inner loop."""
         return Interval(self.low[..., None], self.high[..., None])
 
     def over(self, mask: np.ndarray) -> Interval:
-        """The union over those iterations of the innermost loop that the mask selects; empty if it selects none."""
+        """Return the union over the iterations of the innermost loop that the mask selects, or an empty range if it
+        selects none.
+        """
         low, high, mask = np.broadcast_arrays(self.low, self.high, mask)
         return Interval(
             np.where(mask, low, NONE.low).min(-1, initial=2**62),
@@ -131,7 +136,7 @@ class Place:
     kind: Array
     shape: tuple[int | None, ...]
     before: tuple[Interval, ...] = ()
-    depth: int = 0  # number of enclosing loops at the place where these indices were fixed
+    depth: int = 0  # number of enclosing loops where the indices were fixed
     table: np.ndarray | None = None
     struct: type[Struct] | None = None
     name: str = ""
@@ -152,7 +157,7 @@ class State:
         return State(self.alive, dict(self.locals), dict(self.elements))
 
     def joined(self, other: State) -> State:
-        """What is known where two control paths meet."""
+        """Return what is known where two control paths meet."""
 
         def both(a: dict[str, Interval], b: dict[str, Interval]) -> dict[str, Interval]:
             # a path that cannot be reached adds nothing to a range
@@ -196,9 +201,9 @@ def prove(
 class Turns:
     """The largest numbers of iterations of loops.  A loop is identified by the ``id`` of its node.
 
-    within: outer loop -> a loop in it, or itself -> its iterations in one complete run of the outer loop, in each of
-    several cases.  Each run stays within one of the cases: no loop has more iterations than this case allows.
-    in_all: root -> loop -> iterations in one call of the root.  A loop is missing if no bound was found.
+    within: outer loop -> a loop in it, or the outer loop itself -> the iterations of that loop in one complete run of
+    the outer loop, in each of several cases.  For each run there is a case that no loop exceeds.
+    in_all: root -> loop -> iterations in one call of the root.  Loops for which no bound was found are missing.
     """
 
     within: dict[int, dict[int, tuple[int, ...]]]
@@ -208,16 +213,16 @@ class Turns:
 def most_turns(
     functions: Functions, roots: Sequence[str], config: Any, capacities: Mapping[str, int], precision: Precision
 ) -> Turns:
-    """The largest numbers of iterations of the loops in one model's functions.
+    """Return the largest numbers of iterations of the loops in one model's functions.
 
-    Declared ranges are assumed to hold: for integers, ``prove`` has proved them.
+    Declared ranges are assumed to hold, because ``prove`` has proved them for integers.
     """
     prover = _Prover(functions, config, capacities, precision, refuses=False)
     in_all = {}
     for name in roots:
         turned = prover.public(functions[name]).turned
         in_all[name] = {loop: int(turns) for loop, turns in turned.items() if turns < UNKNOWN}
-    # a loop that is never reached, or has no iterations, may still be in the machine code: its number is 0
+    # a loop that is never reached, or has no iterations, gets the number 0, because it may still be in the machine code
     loops = [n for f in functions.values() for n in walk(f.body) if isinstance(n, For)]
     within: dict[int, dict[int, tuple[int, ...]]] = {
         id(loop): {id(n): (0,) for n in walk(loop) if isinstance(n, For)} for loop in loops
@@ -230,7 +235,7 @@ def most_turns(
 
 
 def _fewer(cases: np.ndarray) -> np.ndarray:
-    """At most CASES cases (rows), such that for each given case one of them is nowhere smaller."""
+    """Return at most CASES cases (rows), such that for each given case at least one of them is nowhere smaller."""
     most = cases.max(0)
     for parts in (UNKNOWN, 64, 16, 4):
         unit = -(-most // parts) + (most == 0)
@@ -261,7 +266,7 @@ class _Prover:
         self.cases: dict[int, tuple[list[int], np.ndarray]] = {}
 
     def declared(self, struct: type[Struct], name: str) -> tuple[int, int]:
-        """The range that a field declares, else the range of its type."""
+        """Return the range that a field declares, or else the range of its type."""
         limits = np.iinfo(struct.fields[name].scalar.dtype(self.precision))
         if name not in struct.ranges:
             return int(limits.min), int(limits.max)
@@ -274,7 +279,7 @@ class _Prover:
         return extent.value(self.capacities) if isinstance(extent, Extent) else int(extent)
 
     def public(self, f: Function) -> _Frame:
-        """Analyse a function for arguments of any value."""
+        """Analyse a function for all possible values of its arguments."""
         given: list[Any] = []
         for name, kind in f.params:
             if isinstance(kind, Array):
@@ -297,7 +302,7 @@ class _Frame:
         self.prover, self.f = prover, f
         self.places: dict[str, Place] = {}
         self.result: Interval | None = None
-        self.relative: set[str] = set()  # sums whose change in one iteration is being determined: they start at 0
+        self.relative: set[str] = set()  # sums that start at 0, to find their change in one iteration
         self.left: list[State] = []  # the states at each break, continue and return in the innermost loop
         # loop -> its largest number of iterations, for each iteration of the enclosing loops
         self.turned: dict[int, np.ndarray] = {}
@@ -313,7 +318,7 @@ class _Frame:
     # ------------------------------------------------------------------------------------------ what is refused
 
     def need(self, state: State, line: int, value: Interval, low: Any, high: Any, what: str, remedy: str) -> Interval:
-        """The value's range, cut to low ... high.  Refuses the line if the value may be outside."""
+        """Return the value's range, cut to low ... high.  Refuses the line if the value may be outside."""
         if not self.prover.refuses or self.prover.exploring:
             return value.met(interval(low, high))
         wrong = state.alive & ~value.empty & ((value.low < low) | (value.high > high))
@@ -328,7 +333,7 @@ class _Frame:
         return self.need(state, line, value, *INT32, what, "int32 does not hold that: scale or clip before")
 
     def computed(self, state: State, node: Expr, value: Interval, what: str) -> Interval:
-        """The range of a result.  Refuses the line if the result may not fit into the type in which C computes it."""
+        """Return the range of a result.  Refuses the line if the result may not fit into the type in which C computes it."""
         if self.prover.widths.in_int(node) is not None:
             return self.need(state, node.line, value, *INT16, what, "an int of 16 bits does not hold that")
         return self.int32(state, node.line, value, what)
@@ -340,7 +345,7 @@ class _Frame:
             if not state.alive.any():
                 break
             if isinstance(statement, If) and not statement.orelse and isinstance(statement.body[-1], (Return, Leave)):
-                # the rest is the other branch: a loop runs in only one of the two
+                # the remaining statements are the other branch, so that only one of the two is counted for a loop
                 return self.do_If(replace(statement, orelse=body[i + 1 :]), state)
             state = getattr(self, f"do_{type(statement).__name__}")(statement, state)
         return state
@@ -391,8 +396,8 @@ class _Frame:
         return state
 
     def forget(self, state: State, fields: set[str] | None) -> None:
-        """Forget the ranges of elements that may have been written: elements of these fields; None: of all
-        arguments.
+        """Forget the ranges of elements that may have been written: those of these fields and of all arguments; None:
+        of all fields, too.
         """
         for key in list(state.elements):
             owner = key.split("[")[0]
@@ -406,7 +411,7 @@ class _Frame:
     def do_Return(self, node: Return, state: State) -> State:
         if node.value is not None and node.value.kind is not Real:
             found = self.value(node.value, state).where(state.alive, NONE)
-            # the caller sees one result: join the results over all iterations of the loops around the return
+            # join the results over all iterations of the loops around the return, because the caller gets one result
             while found.low.ndim > self.depth:
                 found = found.over(np.array(True))
             self.result = found if self.result is None else self.result.joined(found)
@@ -439,7 +444,7 @@ class _Frame:
     def do_For(self, node: For, state: State) -> State:
         start, stop = self.value(node.start, state), self.value(node.stop, state)
         reached = np.broadcast_to(state.alive, np.broadcast_shapes(state.alive.shape, start.low.shape, stop.low.shape))
-        # the largest number of iterations: from the earliest start to the latest stop
+        # the largest number of iterations is from the earliest start to the latest stop
         far = stop.high - start.low if node.step > 0 else start.high - stop.low
         own = np.where(reached, np.maximum(-(-far // abs(node.step)), 0), 0)
         if not own.any():
@@ -541,9 +546,8 @@ class _Frame:
         self.prover.cases[id(node)] = loops, _fewer(np.concatenate([known, rows.reshape(-1, len(loops))]))
 
     def explore(self, body: tuple[Statement, ...], inner: State, sums: list[str]) -> State:
-        """The state at the end of a loop's body, without refusing anything.
-
-        Each sum's range is what one iteration adds.
+        """Return the state at the end of a loop's body, without refusing anything.  Each sum's range is what one
+        iteration adds.
         """
         state = inner.copy()
         state.locals |= {name: interval(np.zeros((1,) * inner.alive.ndim)) for name in sums}
@@ -556,14 +560,14 @@ class _Frame:
         return end
 
     def ways(self, body: tuple[Statement, ...], state: State) -> State:
-        """The state at the end of a loop's body, joined over all paths that reach it."""
+        """Return the state at the end of a loop's body, joined over all paths that reach it."""
         kept, self.left = self.left, []
         end = functools.reduce(State.joined, self.left, self.block(body, state))
         self.left = kept
         return end
 
     def written(self, body: tuple[Statement, ...]) -> set[str]:
-        """Fields that a loop's body writes, itself or through its callees."""
+        """Return the fields that a loop's body writes, itself or through its callees."""
         fields, arrays = set[str](), list[Expr]()
         for node in walk(body):
             if isinstance(node, Assign) and isinstance(node.target, Element):
@@ -578,7 +582,7 @@ class _Frame:
     # ------------------------------------------------------------------------------------------- conditions
 
     def assume(self, condition: Expr, truth: bool, state: State) -> State:
-        """The state under the assumption that a condition is true, or that it is false."""
+        """Return the state under the assumption that a condition is true, or that it is false."""
         if isinstance(condition, Unary) and condition.op == "not":
             return self.assume(condition.operand, not truth, state)
         if isinstance(condition, Binary) and condition.op in ("and", "or"):
@@ -734,14 +738,14 @@ class _Frame:
                 values.append(self.value(argument, state))
         shape = np.broadcast_shapes(state.alive.shape, *(v.low.shape for v in values if isinstance(v, Interval)))
         result, written = None, set(self.prover.known[f.name].fields)
-        if not self.prover.exploring or f.returns not in (Real, None):  # else only the fields that it writes matter
+        if not self.prover.exploring or f.returns not in (Real, None):  # else only the fields that f writes matter
             alive, parted = np.broadcast_to(state.alive, shape), False
             if not (self.prover.refuses or self.prover.exploring):
                 values, alive, parted = _parted(f, values, alive)
             frame = _Frame(self.prover, f, values, alive)
             result, turned = frame.result, frame.turned
             if parted:
-                # the call has one value of each argument: it is one of the elements of the last axis
+                # a call has one value of each argument, so it is one of the elements of the last axis
                 result = None if result is None else result.over(np.array(True))
                 turned = {loop: turns.max(-1) for loop, turns in turned.items()}
             _add(self.turned, turned)
@@ -786,7 +790,7 @@ class _Frame:
     # ---- arrays
 
     def place(self, node: Expr, state: State) -> Place:
-        """The array to which an expression refers."""
+        """Return the array to which an expression refers."""
         if isinstance(node, Local):
             return self.places[node.name]
         if isinstance(node, Field):
@@ -815,7 +819,7 @@ class _Frame:
         return (*self.before(place, state), *own)
 
     def before(self, place: Place, state: State) -> tuple[Interval, ...]:
-        """The ranges of the indices that are already fixed, with one axis for each enclosing loop."""
+        """Return the ranges of the indices that are already fixed, with one axis for each enclosing loop."""
         found = place.before
         for _ in range(state.alive.ndim - place.depth):
             found = tuple(at.deeper() for at in found)
@@ -836,7 +840,7 @@ class _Frame:
         return interval(limits.min, limits.max)
 
     def key(self, node: Element) -> str | None:
-        """Text that identifies an element, if all of its indices are literals or locals; else None."""
+        """Return text that identifies an element if all of its indices are literals or locals, else None."""
         array = node.array
         owner = f"s.{array.name}" if isinstance(array, Field) else array.name if isinstance(array, Local) else None
         if owner is None:
@@ -858,14 +862,16 @@ def _add(turned: dict[int, np.ndarray], more: Mapping[int, np.ndarray]) -> None:
 
 
 def _matters(node: Any) -> bool:
-    """Whether a node in a loop's body matters for more than what the body writes: a loop, a call, a return."""
+    """Return whether a node in a loop's body has other effects than writes: a loop, a call, or a return."""
     return isinstance(node, (For, Return)) or (isinstance(node, Call) and node.callee.intrinsic is None)
 
 
 def _parted(f: Function, values: list[Any], alive: np.ndarray) -> tuple[list[Any], np.ndarray, bool]:
-    """A call's arguments with one more axis: an element for each value of the arguments that bound the function's loops.
+    """Return a call's arguments with one more axis, which has an element for each value of the arguments that bound the
+    function's loops.
 
-    If there are too many values, an element stands for a range of them.  Only for a function with nested loops.
+    If there are too many values, an element stands for a range of them.  This is done only for functions with nested
+    loops.
     """
     loops = [n for n in walk(f.body) if isinstance(n, For)]
     ends = {n.name for loop in loops for n in walk((loop.start, loop.stop)) if isinstance(n, Local)}
@@ -898,17 +904,19 @@ def _mentions(key: str, name: str) -> bool:
 
 
 class Lanes(NamedTuple):
-    """A loop's iterations: one element for each, or one for all of them."""
+    """A loop's iterations, with one element for each iteration or one element for all of them."""
 
     variable: Interval
     may: np.ndarray  # whether the loop may have this iteration
-    must: np.ndarray  # whether it is sure to
-    in_one: int  # how many iterations an element stands for, at most
+    must: np.ndarray  # whether the loop certainly has this iteration
+    in_one: int  # the largest number of iterations that an element stands for
     apart: int  # distance between the elements that belong to one run
 
 
 def _lanes_of(node: For, start: Interval, stop: Interval, reached: np.ndarray, own: np.ndarray) -> Lanes:
-    """own: the largest number of iterations, for each iteration of the enclosing loops; reached: which of those can be reached."""
+    """Return a loop's iterations.  own: their largest number, for each iteration of the enclosing loops.  reached: which of those
+    can be reached.
+    """
     up = node.step > 0
 
     def ends(value: Interval) -> tuple[int, int]:
@@ -919,7 +927,7 @@ def _lanes_of(node: For, start: Interval, stop: Interval, reached: np.ndarray, o
     starts = np.where(reached, start.low, first)
     exact = bool((starts == np.where(reached, start.high, first)).all())
     single = exact and bool((starts == first).all())
-    # one element for each iteration; if the start is not exact, one for each value that the variable may have
+    # one element for each iteration or, if the start is not exact, one for each value that the variable may have
     step = node.step if exact else 1 if up else -1
     width = int(own.max()) if exact else abs(last - first)
     if width * max(1, reached.size) <= LANES:
@@ -932,14 +940,14 @@ def _lanes_of(node: For, start: Interval, stop: Interval, reached: np.ndarray, o
 
 
 def _taken(turn: np.ndarray, start: Interval, stop: Interval, up: bool) -> tuple[np.ndarray, np.ndarray]:
-    """For each iteration: whether the loop may execute it, and whether the loop always executes it."""
+    """Return, for each iteration, whether the loop may execute it, and whether the loop always executes it."""
     if up:
         return (turn >= start.low) & (turn < stop.high), (turn >= start.high) & (turn < stop.low)
     return (turn <= start.high) & (turn > stop.low), (turn <= start.low) & (turn > stop.high)
 
 
 def _wrapped(value: Interval, limits: Interval) -> Interval:
-    """The value's range; the range of its type where the value may have left the type."""
+    """Return the value's range, or the range of its type if the value may have left the type."""
     return limits.where((value.low < limits.low) | (value.high > limits.high), value)
 
 
@@ -951,7 +959,7 @@ def _product(a: Interval, b: Interval) -> Interval:
 
 
 def _narrowed(mine: Interval, other: Interval, op: str) -> Interval:
-    """The numbers of ``mine`` for which ``mine op other`` holds for at least one number of ``other``."""
+    """Return the numbers of ``mine`` for which ``mine op other`` holds for at least one number of ``other``."""
     if op in ("<", "<="):
         return Interval(mine.low + 0 * other.high, np.minimum(mine.high, other.high - (op == "<")))
     if op in (">", ">="):
@@ -966,7 +974,7 @@ def _narrowed(mine: Interval, other: Interval, op: str) -> Interval:
 
 
 def _looked_up(table: np.ndarray, positions: tuple[Interval, ...]) -> Interval:
-    """The range of a table's values at these positions."""
+    """Return the range of a table's values at these positions."""
     ends = [
         np.clip(end, 0, size - 1) for p, size in zip(positions, table.shape, strict=True) for end in (p.low, p.high)
     ]
@@ -980,7 +988,7 @@ def _looked_up(table: np.ndarray, positions: tuple[Interval, ...]) -> Interval:
 
 
 def _assigned(body: tuple[Statement, ...]) -> list[str]:
-    """Locals that a loop's body assigns."""
+    """Return the locals that a loop's body assigns."""
     targets = [n.target for n in walk(body) if isinstance(n, Assign)]
     return list(dict.fromkeys(t.name for t in targets if isinstance(t, Local) and t.kind is not Real))
 
@@ -994,7 +1002,7 @@ def _kind_of(name: str, body: tuple[Statement, ...]) -> Scalar:
 
 
 def _term(node: Assign) -> tuple[str, Expr]:
-    """Operator and term of ``name += term`` or ``name = name + term``."""
+    """Return operator and term of ``name += term`` or ``name = name + term``."""
     if node.op:
         return node.op, node.value
     assert isinstance(node.target, Local)
@@ -1004,7 +1012,7 @@ def _term(node: Assign) -> tuple[str, Expr]:
 
 
 def _added(value: Expr, name: str) -> tuple[str, Expr] | None:
-    """The term of a sum such as ``name + term``, ``term + name`` or ``name + a - b``."""
+    """Return the term of a sum such as ``name + term``, ``term + name`` or ``name + a - b``."""
     if not isinstance(value, Binary) or value.op not in ("+", "-"):
         return None
     if isinstance(value.left, Local) and value.left.name == name:
@@ -1020,7 +1028,7 @@ def _added(value: Expr, name: str) -> tuple[str, Expr] | None:
 
 
 def _is_sum(name: str, body: tuple[Statement, ...]) -> bool:
-    """Whether a loop's body only adds to a local, or subtracts from it."""
+    """Return whether a loop's body only adds to a local, or subtracts from it."""
     for node in walk(body):
         if isinstance(node, Assign) and isinstance(node.target, Local) and node.target.name == name:
             if node.target.kind is Bool or node.declares or node.op not in ("", "+", "-"):

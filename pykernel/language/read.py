@@ -1,4 +1,4 @@
-"""Source text: a kernel's syntax tree and the comments around its statements."""
+"""Read source text: a kernel's syntax tree and the comments around its statements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Comment:
 
 @dataclass(frozen=True)
 class _Module:
-    functions: dict[tuple[str, int], ast.FunctionDef]  # by name and by each line on which it, or a decorator, begins
+    functions: dict[tuple[str, int], ast.FunctionDef]  # by name and first line, also that of a decorator
     classes: dict[str, ast.ClassDef]
     comments: dict[int, Comment]
 
@@ -51,8 +51,8 @@ def _module(source: bytes) -> _Module:
 
 
 def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
-    """The function's syntax tree, with line numbers of its file, and its comments."""
-    module = _module(kernel.source)  # the text that Python has imported: the file may have changed since
+    """Return the function's syntax tree, with line numbers of its file, and its comments."""
+    module = _module(kernel.source)  # the text that Python has imported, because the file may have changed since
     first = kernel.function.__code__.co_firstlineno
     node = module.functions.get((kernel.function.__name__, first))
     if node is None:
@@ -63,7 +63,7 @@ def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
 
 
 def member_comments(cls: type) -> dict[str, str]:
-    """The comments next to a class's members (an enumeration's or a struct's), or on the lines above them."""
+    """Return the comments next to the members of a class (an enumeration or a struct), or on the lines above them."""
     import inspect
 
     module = _module("".join(linecache.getlines(inspect.getfile(cls))).encode())
@@ -78,7 +78,7 @@ def member_comments(cls: type) -> dict[str, str]:
 
 
 def _lines_above(comments: Mapping[int, Comment], line: int) -> range:
-    """The lines just before a line that hold only comments."""
+    """Return the lines with only comments just before a line."""
     first = line
     while first - 1 in comments and comments[first - 1].alone:
         first -= 1
@@ -86,7 +86,7 @@ def _lines_above(comments: Mapping[int, Comment], line: int) -> range:
 
 
 class Comments:
-    """Gives each comment to the statement to which it belongs.  A comment that belongs to no statement is refused."""
+    """Assigns each comment to the statement to which it belongs.  A comment that belongs to no statement is refused."""
 
     def __init__(self, file: Path, node: ast.FunctionDef, comments: dict[int, Comment]) -> None:
         self.file = file
@@ -98,11 +98,11 @@ class Comments:
         self.left = {n: c for n, c in comments.items() if first <= n <= end}
 
     def above(self, statement: ast.stmt) -> tuple[str, ...]:
-        """Comments on the lines just before a statement."""
+        """Return the comments on the lines just before a statement."""
         return tuple(self.left.pop(line).text for line in _lines_above(self.left, statement.lineno))
 
     def beside(self, line: int) -> str:
-        """The comment at the end of a line of code."""
+        """Return the comment at the end of a line of code."""
         return self.left.pop(line).text if line in self.left and not self.left[line].alone else ""
 
     def refuse_lost(self) -> None:

@@ -55,7 +55,7 @@ class Specialised:
 def specialise(
     functions: Functions, roots: Iterable[str], choices: dict[str, Any], precision: Precision, fields: Iterable[str]
 ) -> Specialised:
-    """The functions that the roots need, for one model's choices.
+    """Return the functions that the roots need, for one model's choices.
 
     choices: name -> value of the configuration's choices.  fields: all fields of the model's structs.
     """
@@ -103,7 +103,7 @@ ARITHMETIC = {
 
 
 def _folded(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
-    """The function with its choices folded; made once for all models that agree in the choices that it reads."""
+    """Return the function with its choices folded.  It is made once for all models that agree in the choices that it reads."""
     own = {name: choices[name] for name in function.names[Parameter] if name in choices}
     return function.made(("folded", precision, frozenset(own.items())), lambda: _fold(function, own, precision))
 
@@ -142,7 +142,7 @@ def _fold(function: Function, choices: dict[str, Any], precision: Precision) -> 
 
 
 def _with_body(function: Function, body: Body) -> Function:
-    """The function with this body.
+    """Return the function with this body.
 
     If the body is unchanged, the result is the same object, so that passes see that nothing changed.
     """
@@ -152,7 +152,7 @@ def _with_body(function: Function, body: Body) -> Function:
 def _table_element(node: Element, table: Named, position: int, precision: Precision) -> Expr:
     values = table.constant.value(precision)
     if not 0 <= position < len(values):
-        return node  # such code can only be in a branch that is never taken
+        return node  # an index outside of the table can only be in a branch that is never taken
     if table.constant.scalar is not Real:
         return Literal(node.line, node.kind, int(values[position]))
     value = float(values[position])
@@ -172,7 +172,7 @@ def _fold_binary(node: Binary) -> Expr:
     values = [side.value if isinstance(side, (Literal, Member)) else None for side in (left, right)]
     if node.op in COMPARE and None not in values and left.kind is Index:
         return Literal(node.line, Bool, COMPARE[node.op](*map(int, values)))  # type: ignore[arg-type]
-    if node.op in COMPARE and left.kind is Index and left == right:  # not for reals: NaN is not equal to itself
+    if node.op in COMPARE and left.kind is Index and left == right:  # not for reals, because of NaN
         return Literal(node.line, Bool, COMPARE[node.op](0, 0))
     if node.op in ARITHMETIC and isinstance(left, Literal) and isinstance(right, Literal) and left.kind is Index:
         result = ARITHMETIC[node.op](left.value, right.value)
@@ -192,7 +192,7 @@ def _fold_binary(node: Binary) -> Expr:
 
 
 def _unroll(loop: For) -> Any:
-    """Unroll a loop over a short constant table (its bound was folded to a literal)."""
+    """Unroll a loop over a short constant table, whose bound was folded to a literal."""
     indexed = {
         n.indices[0].name
         for n in walk(loop.body)
@@ -219,7 +219,7 @@ def _substitute(body: Body, name: str, value: Expr) -> Body:
 
 
 def _cut(body: Body) -> Body:
-    """Drop what follows a return, break or continue."""
+    """Drop the statements after a return, break or continue."""
     kept: list[Statement] = []
     for statement in body:
         kept.append(_inside(statement, _cut))
@@ -229,14 +229,14 @@ def _cut(body: Body) -> Body:
 
 
 def _inside(statement: Statement, change: Callable[[Body], Body]) -> Statement:
-    """The statement with ``change`` applied to its blocks; the same object if nothing changed."""
+    """Return the statement with ``change`` applied to its blocks, or the same object if nothing changed."""
     blocks = {name: block for name in ("body", "orelse") if (block := getattr(statement, name, None)) is not None}
     changed: dict[str, Any] = {name: new for name, block in blocks.items() if (new := change(block)) is not block}
     return replace(statement, **changed) if changed else statement
 
 
 def _one_of(body: Body, kept: list[Statement]) -> Body:
-    """The kept statements as a body; the same object as ``body`` if these are all of its statements."""
+    """Return the kept statements as a body, or ``body`` itself if these are all of its statements."""
     same = len(kept) == len(body) and all(a is b for a, b in zip(kept, body, strict=True))
     return body if same else tuple(kept)
 
@@ -268,7 +268,7 @@ def _leaves(statement: Statement) -> bool:
 
 
 def _changed(f: Function, concerned: Callable[[Any], bool], change: Callable[[Any], Any]) -> Function:
-    """The function with ``change`` applied to the nodes for which ``concerned`` is true."""
+    """Return the function with ``change`` applied to the nodes for which ``concerned`` is true."""
     return _with_body(f, rewrite(f.body, lambda node: change(node) if concerned(node) else node))
 
 
@@ -298,7 +298,7 @@ def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
 
 
 def _only_value(f: Function, once: bool) -> Expr | None:
-    """The only expression of a function whose body is one return or one call; None for other functions.
+    """Return the only expression of a function whose body is one return or one call, or None for other functions.
 
     The expression is a parameter, a constant, or a call with such arguments; if the function is called once, it may
     also be a condition.
@@ -310,14 +310,14 @@ def _only_value(f: Function, once: bool) -> Expr | None:
             return value
         case (Return(value=Call() as call),) | (Do(call=call),):
             simple = all(isinstance(a, (Local, Literal, Parameter, Member, Field)) for a in call.args)
-            # each parameter may occur only once: its argument may be an expression
+            # each parameter may occur only once, because its argument may be an expression
             passed = [a.name for a in call.args if isinstance(a, Local)]
             return call if simple and len(set(passed)) == len(passed) else None
     return None
 
 
 def _without_copies(function: Function) -> Function:
-    """The function without locals that only hold a constant, or only pass a value to the next statement."""
+    """Return the function without locals that only hold a constant, or only pass a value to the next statement."""
     assigned: dict[str, list[Assign]] = {}
     reads: dict[str, int] = {}
     for node in walk(function.body):
@@ -335,7 +335,7 @@ def _without_copies(function: Function) -> Function:
     def change(node: Any) -> Any:
         if isinstance(node, Local):
             return constants.get(node.name, node)
-        # the assignment of a constant: its target has just become the constant
+        # drop the assignment of a constant, whose target has just become the constant
         return () if isinstance(node, Assign) and isinstance(node.target, (Literal, Member)) else node
 
     body = rewrite(function.body, change) if constants else function.body
@@ -358,7 +358,7 @@ def _carry(body: Body, carried: frozenset[str]) -> Body:
 
 
 def _joined(before: Assign, name: str, statement: Statement, carried: frozenset[str]) -> Statement | None:
-    """Both statements as one, if the first only computes a value for the second; else None."""
+    """Return both statements as one if the first only computes a value for the second, else None."""
     match statement:
         case Return(value=Local(name=found)) if found == name:
             return replace(statement, value=before.value) if before.declares else None
@@ -392,7 +392,9 @@ def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Function
 
 
 def _passed_constants(f: Function) -> dict[tuple[str, int], set[Expr | None]]:
-    """The constants that a function passes: (callee's name, position) -> its arguments, None if not constant."""
+    """Return the constants that a function passes: (callee's name, position) -> arguments, with None for those that are
+    not constant.
+    """
     passed: dict[tuple[str, int], set[Expr | None]] = {}
     for call in f.calls:
         for i, argument in enumerate(call.args):
@@ -445,13 +447,13 @@ def _drop_unused_locals(functions: Functions) -> Functions:
 
 
 def _without_unused_locals(function: Function, writing: frozenset[str]) -> Function:
-    """writing: names of the functions that write."""
+    """Return the function without assignments to locals that nothing reads.  writing: names of the functions that write."""
 
     def writes(value: Expr) -> bool:
         return isinstance(value, Call) and value.callee.name in writing
 
     def reads(body: Body) -> set[str]:
-        """Names of the locals that some statements read."""
+        """Return the names of the locals that some statements read."""
         read: set[str] = set()
         for node in walk(body):
             if isinstance(node, Statement):
@@ -466,7 +468,7 @@ def _without_unused_locals(function: Function, writing: frozenset[str]) -> Funct
         return read
 
     def drop(body: Body, unread: frozenset[str]) -> Body:
-        later: list[set[str]] = [set()]  # names that are read after each statement, from the last one on
+        later: list[set[str]] = [set()]  # names that are read after each statement, beginning with the last statement
         for statement in body[:0:-1]:
             later.append(later[-1] | reads((statement,)))
         kept: list[Statement] = []
@@ -514,7 +516,7 @@ def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions
 def reached_from(
     functions: Functions, roots: list[str], change: Callable[[Function], Function] = lambda f: f
 ) -> Functions:
-    """Apply ``change`` to the roots and to the functions that they then call; returns only these functions."""
+    """Apply ``change`` to the roots and to the functions that they then call, and return only these functions."""
     changed, todo = {}, list(roots)
     while todo:
         name = todo.pop()

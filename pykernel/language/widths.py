@@ -1,8 +1,8 @@
 """The number of bits in which C computes integer expressions, on targets where an ``int`` has only 16 bits.
 
-A variable, an element and a function's result have types of 32 bits, so an expression with one of them has 32 bits.  An
-expression of constants alone is computed in ``int``: literals, macros of parameters and capacities, enumeration
-members.
+Variables, elements and results of functions have types of 32 bits, so an expression with one of them has 32 bits.  An
+expression that consists only of constants is computed in ``int``: literals, macros of parameters and capacities, and
+enumeration members.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ class Widths:
         self.capacities, self.config = capacities, config
 
     def in_int(self, node: Expr) -> tuple[int, int] | None:
-        """The range of an expression that C computes in ``int`` and that fits into 16 bits; None if it has 32 bits.
+        """Return the range of an expression that C computes in ``int`` and that fits into 16 bits, or None if it has 32
+        bits.
 
-        An operator has 32 bits as well if the printer writes a cast for it; see ``needs_width``.
+        An operator also has 32 bits if the printer writes a cast for it; see ``needs_width``.
         """
         found = self._range(node)
         return found if found is not None and _fits(node, found) else None
 
     def needs_width(self, node: Binary) -> bool:
-        """Whether an operator's left operand must be cast, because the result may not fit into an ``int`` of 16
-        bits.
-        """
+        """Return whether an operator's left operand must be cast because the result may not fit into a 16-bit ``int``."""
         if node.op not in COMPUTING or node.kind in (Real, Bool):
             return False
         if node.op == "<<":  # C shifts in the type of the left operand
@@ -46,12 +45,14 @@ class Widths:
         return found is not None and not _fits(node, found)
 
     def extent_needs_width(self, extent: Extent) -> bool:
-        """Whether an array's size may not fit into the ``int`` in which C computes it."""
+        """Return whether an array's size may not fit into the ``int`` in which C computes it."""
         known = all(symbol in self.capacities for symbol in extent.symbols)
         return len(extent.text) > len(extent.symbols[0]) and not (known and extent.value(self.capacities) <= INT_MAX)
 
     def _range(self, node: Expr) -> tuple[int, int] | None:
-        """As ``in_int``, but the result may need more than 16 bits; None if an operand has 32 bits."""
+        """Return the range of an expression that C computes in ``int``, even if it needs more than 16 bits, or None if
+        an operand has 32 bits.
+        """
         if node.kind in (Real, Bool):
             return None
         match node:
@@ -75,13 +76,13 @@ class Widths:
 
 
 def _fits(node: Expr, found: tuple[int, int]) -> bool:
-    """Whether a range fits into 16 bits.  C itself gives 32 bits to a literal that does not fit."""
+    """Return whether a range fits into 16 bits.  C itself gives 32 bits to a literal that does not fit."""
     least, most = (0, UNSIGNED_MAX) if node.kind is Word else (-INT_MAX, INT_MAX)
     return least <= found[0] and found[1] <= most
 
 
 def _result(node: Choice | Binary, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int] | None:
-    """The range of a choice between two ranges, or of an operation; None for a <<, which is always cast."""
+    """Return the range of a choice between two ranges or of an operation, or None for <<, which is always cast."""
     match node:
         case Choice():
             return min(left[0], right[0]), max(left[1], right[1])
@@ -94,5 +95,5 @@ def _result(node: Choice | Binary, left: tuple[int, int], right: tuple[int, int]
         case Binary(op="*"):
             ends = [a * b for a in left for b in right]
             return min(ends), max(ends)
-    # the result of //, %, >> and & is not larger than the left operand
+    # for //, %, >> and &, the result is not larger than the left operand
     return min(left[0], 0), max(left[1], 0)
