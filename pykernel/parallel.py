@@ -78,7 +78,7 @@ def checked_jobs(given: int | str | None) -> int | None:
         return int(text)
     raise UserError(
         f"{option('jobs')} is {given!r}; it must be a number of processes from 1 to {MOST_PROCESSES:,}"
-        + ("; there are no Dask clusters any more: give each machine a part of the data" if "://" in text else "")
+        + ("; Dask clusters are no longer supported, so give each machine a part of the data" if "://" in text else "")
     )
 
 

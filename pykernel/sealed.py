@@ -28,7 +28,7 @@ def write_sealed(path: Path, content: bytes) -> None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """The content of a file, exactly as it was written; None if there is no such file.
+    """Return the content of a file, exactly as it was written; None if there is no such file.
 
     A file that has changed, or is not this user's, is removed; the result is None.
     """

@@ -126,9 +126,9 @@ def rivals_told(report: Mapping[str, Any]) -> str:
     if report["gets_labels"]:
         return ""
     if report["simple_learned"] is None:
-        return "the simple predictors go on to learn from labels, which this model does not: read from a file, they learn the first half only"
+        return "the simple predictors continue to learn from labels, unlike this model; if the rows are read from a file, they learn only the first half"
     learned = f"the first {report['simple_learned']:,} {unit_of(report)}s"
-    return f"the simple predictors learned the labels of {learned}, and no others: this model gets none"
+    return f"the simple predictors learned the labels of {learned}, and no others, because this model gets no labels"
 
 
 def refused_told(report: Mapping[str, Any]) -> list[str]:
@@ -159,7 +159,7 @@ WORSE = 1.25
 SENTINEL = {
     "read": "they are read as numbers: leave them empty if no value was measured there",
     "missing": "treated as missing",
-    "gone": "convert emptied them",
+    "gone": "pykernel table emptied them",
     "emptied": "the new table has empty cells there",
 }
 """How sentinel values are read, and what the user should do."""
@@ -223,10 +223,10 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     )
     told += _some([_apart(each) for each in data["apart"]])
     if (times := data["times"]) is not None:
-        gaps = f", with {_several(times['gaps'], 'gap')} of ten times that" if times["gaps"] else ""
+        gaps = f", with {_several(times['gaps'], 'gap')} ten times as long" if times["gaps"] else ""
         told.append(
             "rows are {median:.4g}{unit} apart by {column}, nine in ten {low:.3g} to {high:.3g}{unit}".format(**times)
-            + f"{gaps}: models count rows, not time; evenly resampled there would be {times['even']:,}, for features of past values"
+            + f"{gaps}: models count rows, not time; for features of past values, even resampling would give {times['even']:,} rows"
         )
     if data["missing"]:
         told.append(skipped(**data["missing"]))
@@ -279,7 +279,7 @@ def _named(names: Sequence[str], most: int = 6) -> str:
 def _some(sentences: Sequence[str], most: int = 4) -> list[str]:
     """Return the first sentences, and one that says for how many other columns the same holds."""
     more = len(sentences) - most
-    return list(sentences) if more <= 1 else [*sentences[:most], f"the same of {more:,} other columns"]
+    return list(sentences) if more <= 1 else [*sentences[:most], f"the same holds for {more:,} other columns"]
 
 
 def _apart(found: Mapping[str, Any]) -> str:
@@ -288,11 +288,11 @@ def _apart(found: Mapping[str, Any]) -> str:
     are, where = "is" if found["cells"] == 1 else "are", f"far from all others ({low} to {high})"
     if found["cells"] > found["different"]:
         return (
-            f"{cells} of {found['column']} are {str(found['value']).removesuffix('.0')}, first in line {found['line']:,}, {where}: a code for no value? "
+            f"{cells} of {found['column']} are {str(found['value']).removesuffix('.0')}, first in line {found['line']:,}, {where}: does it stand for a missing value? "
             "it is read as a number"
         )
     such = "" if found["cells"] == 1 else "such as "
-    return f"{cells} of {found['column']} {are} {where}, {such}{_plain(found['value'])} in line {found['line']:,}: read as it is, and trained without"
+    return f"{cells} of {found['column']} {are} {where}, {such}{_plain(found['value'])} in line {found['line']:,}: read as it is, but left out of the training"
 
 
 def _example(column: Mapping[str, Any]) -> str:
@@ -402,7 +402,7 @@ def devices_told(report: Mapping[str, Any]) -> list[str]:
 
     lines = [*refused, told(what, report["error"], shown)]
     if report["ratio"] is not None:
-        lines.append(told("of the best simple predictor's error", report["ratio"], "{:.2f}".format))
+        lines.append(told("error, divided by the best simple predictor's", report["ratio"], "{:.2f}".format))
     if report["judged"]:
         lines.append(
             f"{rate(report['beat_simple'])} of {_several(report['judged'], 'device')} beat the best simple predictor"
@@ -441,18 +441,18 @@ def judged_told(report: Mapping[str, Any]) -> list[str]:
     errors, shown, told = report["errors"], rate if report["classes"] else number, list[str]()
     if refused := errors.get("held_out_refused"):
         told.append(
-            f"{refused:,} of {report['held_out_rows']:,} rows held out are too far from those that train: the device refuses them, and they are "
+            f"{refused:,} of {report['held_out_rows']:,} held-out rows are too far from the training rows: the device refuses them, and they are "
             "not judged"
         )
     before, after = errors.get("cross_validated"), errors.get("held_out")
     if report["in_time"] and before and after and after > WORSE * before:
         told.append(
-            f"the last rows err {after / before:.1f} times as much as blocks between others: expect {shown(after)} of rows to come, "
+            f"the error on the last rows is {after / before:.1f} times that on blocks between other rows: expect {shown(after)} on future rows, "
             f"not {shown(before)}; train anew with later rows, or let the device go on learning"
         )
     if grows := errors.get("held_out_grows"):
         told.append(
-            f"errors grow along the rows held out, from {shown(grows[0])} to {shown(grows[1])}: later rows may err more"
+            f"errors grow along the held-out rows, from {shown(grows[0])} to {shown(grows[1])}: expect larger errors on later rows"
         )
     return told
 
@@ -520,7 +520,7 @@ def against_monitors(found: Mapping[str, Any]) -> str:
     """Compare a monitor with the best simple monitor."""
     if found["winner"] is None:
         return f"{found['simple']}, {byte_count(found['bytes'])}, sees as many: a few lines of C do"
-    misses = f"{found['simple']} misses {rate(found['error'])} at equally many false rows"
+    misses = f"{found['simple']} misses {rate(found['error'])} with as many rows falsely in alarm"
     if found["winner"] == "model":
         return misses
     return (
@@ -541,7 +541,7 @@ def told_of(row: Mapping[str, Any], measure: str = "", own: float | None = None)
     calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
     error = error_and_deviation(row["promise"])
     if own is not None and not _alike(own, row["promise"]["error"]):
-        error = f"{number(own)} on the rows that chose it, {error} on others"
+        error = f"{number(own)} on the rows by which it was chosen, {error} on others"
     return f"{row['model']}, {measure}{error}, {byte_count(row['bytes'])}{calls}"
 
 
@@ -554,13 +554,13 @@ def where_simple_is_better(row: Mapping[str, Any]) -> str:
     found = row["beside"]
     if found is None or not found["error"] < found["model"]:
         return ""
-    return f"; {found['simple']} errs {number(found['error'])}"
+    return f"; the error of {found['simple']} is {number(found['error'])}"
 
 
 CHOICE = {
     "near": "the errors are nearly equal",
     "test": "a paired test does not tell the two apart",
-    "chance": "chance makes such a difference",
+    "chance": "the difference can be chance",
 }
 """Reasons why the planned model is not the model with the smallest error."""
 
@@ -577,7 +577,9 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
         sizes = f"{byte_count(winner['bytes'])} in place of {byte_count(found['bytes'])}"
         parts.append(f"{found['model']} has {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}")
     if "other_rows" in winner["promise"] and not _alike(found["own"], winner["promise"]["error"]):
-        parts.append(f"it misses {shown(found['own'])} of the rows and faults that chose it, as the table shows")
+        parts.append(
+            f"on the rows and faults by which it was chosen, it misses {shown(found['own'])}, as the table shows"
+        )
     return "; ".join(parts)
 
 
@@ -586,7 +588,7 @@ def growth(promise: Mapping[str, Any]) -> str:
     if "last" not in promise:
         return ""
     ends = f"{number(promise['first'])} where the judged rows begin, {number(promise['last'])} where they end"
-    return f"errors grow along the table, {ends}: on later rows expect worse"
+    return f"errors grow along the table, {ends}: expect larger errors on later rows"
 
 
 def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
@@ -594,7 +596,7 @@ def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = numbe
     errors = (
         f"{shown(found['here'])} over all rows, where {shown(found['error'])} ± {shown(found['within'])} was promised"
     )
-    return errors if found["kept"] else f"{errors}: these rows are unlike those of the training"
+    return errors if found["kept"] else f"{errors}: these rows are unlike the training rows"
 
 
 FOLLOW = 0.5
@@ -617,7 +619,7 @@ def gapped(errors: Mapping[str, float]) -> str | None:
     ways = [f'{number(error)} with [input] missing = "{way}"' for way, error in errors.items() if way != "refuse"]
     if not ways or "refuse" not in errors:
         return None
-    return f"on all rows, also those that lack an input, the error is {number(errors['refuse'])} if the answer before them stands, {', '.join(ways)}"
+    return f"on all rows, including those that lack an input, the error is {number(errors['refuse'])} if the previous answer is kept, {', '.join(ways)}"
 
 
 def question(report: Mapping[str, Any]) -> str:
@@ -627,7 +629,7 @@ def question(report: Mapping[str, Any]) -> str:
     if report["undecided"]:
         return (
             f"does the device get the true value after its answers? yes: {report['spec']} learns from it; no: "
-            f"{report['frozen_spec']}; --labels always or never says so"
+            f"{report['frozen_spec']}; set --labels to always or never"
         )
     if report["winner"]["learning"]:
         return "the device must get the true value after its answers: no frozen model was found"
@@ -646,7 +648,7 @@ def against_simple(found: Mapping[str, Any]) -> str:
     if found["winner"] is None:
         told += "; a paired test does not tell the two apart"
     if found["simple"] == "last label":
-        return f"{told}; add a column with the latest known label to the table, or let a model that learns have it: [mixture] last"
+        return f"{told}; add a column with the latest known label to the table, or give it to a model that learns, by [mixture] last"
     if found.get("linear"):
-        return f"{told}; the planned model is linear, too: more than that needs other inputs"
+        return f"{told}; the planned model is linear, too; a smaller error needs other inputs"
     return f"{told}; take the simple one, or record other inputs"

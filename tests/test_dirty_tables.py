@@ -394,7 +394,7 @@ def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made
         asked = Asked(Plan(f"{name}.csv", jobs=1, output="out"))
         planned_data(asked, None, None, "y")
         codes[name], said = sentinels(asked.read), " ".join(data_told(asked.read))
-        assert ("4 cells of heat were -9999" in said and "convert emptied them" in said) == (name == "ready")
+        assert ("4 cells of heat were -9999" in said and "pykernel table emptied them" in said) == (name == "ready")
     assert codes == {"ready": [-9999], "bare": []}
     # notes may be damaged: then there are none
     whole = Path("ready.inputs.json").read_text()
@@ -473,7 +473,7 @@ def test_a_later_table_gets_the_columns_of_the_first_whatever_it_holds(tmp_path,
     assert run("table", "bare.csv", "--like", "ready.csv", "--output", "bare-ready.csv")[0] == 0
     assert Path("bare-ready.csv").read_text().splitlines()[2] == again[2].rpartition(",")[0]
     for words, said in (
-        (["table", "later.csv", "--like", "river.csv"], "has no notes beside it, river.inputs.json"),
+        (["table", "later.csv", "--like", "river.csv"], "its notes, river.inputs.json, are missing"),
         (["table", "later.csv", "--like", "ready.csv", "--label", "y"], "leave --inputs and --label out"),
         (["table", "less.csv", "--like", "ready.csv"], "has no column 'valve', of which ready.csv was made"),
     ):
@@ -764,7 +764,7 @@ def test_a_first_line_of_numbers_is_no_header(command, tmp_path, monkeypatch, ru
     names = Path("bare.csv").read_text().splitlines()[0].split(",")
     how = {"plan": ("--trials", "1", "-o", "p"), "fit": ("-o", "f.toml"), "table": ("-o", "t2.csv")}[command]
     code, _, err = run(command, "bare.csv", "--label", names[2], *how)
-    assert code == 2 and "bare.csv, line 1: holds numbers, " in err and "where the columns' names are due" in err
+    assert code == 2 and "bare.csv, line 1: holds numbers, " in err and "where the columns' names should be" in err
     assert [path.name for path in tmp_path.iterdir()] == ["bare.csv"]
     # 0, 1, 2 are the names that pandas gives
     Path("bare.csv").write_text("0,1,2\n" + Path("bare.csv").read_text())
@@ -794,7 +794,7 @@ def test_how_uneven_rows_are_in_time_is_told(text):
         assert found["even"] == pytest.approx(steps.sum() / found["median"], abs=12)
         assert (
             f"rows are {found['median']:.4g}{' s' * text} apart by when, nine in ten " in said
-            and "with 1 gap of ten times that" in said
+            and "with 1 gap ten times as long" in said
         )
 
 

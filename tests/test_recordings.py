@@ -127,14 +127,14 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
             recordings_of(data)
         assert str(told.value).startswith(says)
     for words, says in (
-        ("plan logs/n0.csv logs/n0.csv --label y", "has 1 device; 2 or more are needed, so that one judges"),
+        ("plan logs/n0.csv logs/n0.csv --label y", "has 1 device; 2 or more are needed, so that models can be tested"),
         (
             "plan logs --label y --delay 226",
             "delay is 226; it must be from 0 to 225 rows, half of the shortest recording",
         ),
-        ("simulate spec.toml logs -o out.csv", "--output is of one device, and these are many"),
-        ("state replay spec.toml logs --end end.bin", "--end is of one device, and these are many"),
-        ("state replay spec.toml logs/n0.csv --jobs 2", "--jobs is of many devices"),
+        ("simulate spec.toml logs -o out.csv", "--output is for one device, but several were given"),
+        ("state replay spec.toml logs --end end.bin", "--end is for one device, but several were given"),
+        ("state replay spec.toml logs/n0.csv --jobs 2", "--jobs is for many devices"),
         (
             "fit logs --label y --set training.cv=kept --output m.toml",
             "--set training.cv is kept, but whole devices are left out",
@@ -486,7 +486,11 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
     assert "900 rows of 3 devices, judged on each of 3 devices, by models of others" in out
     monkeypatch.setattr("pykernel.workflows.search.ENOUGH_DEVICES", 3)
     code, out, err = run(*"plan logs --label y --only knlms --trials 2 --jobs 1 -o o2".split())
-    assert code == 0 and "judged on 1 of 3 devices, by models of others" in out and "devices  1 of 3 judge" in err
+    assert (
+        code == 0
+        and "judged on 1 of 3 devices, by models of others" in out
+        and "devices  1 of 3 are used to test the models" in err
+    )
     monkeypatch.undo()
     monkeypatch.chdir(logs.parent)
     with pytest.raises(UserError, match=r"warm-up of 500 rows, and the longest recording has 450: record"):
@@ -503,7 +507,7 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
         f'precision = "int16"\n{signal}'.replace("window", "max_abs = 8\nwindow") + "max_abs = 8\n"
     )
     code, _out, err = run(*"plan logs --spec signal.toml -o o3".split())
-    assert code == 2 and "the scales of [signal] in int16 are of one recording; give one file" in err
+    assert code == 2 and "the scales of [signal] in int16 come from one recording; give one file" in err
     assert not Path("o3").exists()
 
 

@@ -259,7 +259,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     twice = pa.table([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
     assert "names the column 'a' 2 times" in refused(twice)
     assert "a pyarrow DoubleScalar cannot be read by rows" in refused(pa.scalar(1.0))
-    assert "of rows that are read already" in refused(as_rows(X), [1])
+    assert "from rows that are already read" in refused(as_rows(X), [1])
 
 
 def test_a_file_that_shrinks_is_told(tmp_path):

@@ -98,7 +98,7 @@ class ExpansionConfig(Config):
 
 
 class ExpansionWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     trained: Real[OUTPUTS]  # values of the trained functions
 

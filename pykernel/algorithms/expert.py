@@ -107,7 +107,9 @@ class Expert(Struct):
     model_power: between(
         Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
     )  # running mean of the model's squared errors
-    expert_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # running mean of the expert's squared errors
+    expert_power: between(
+        Real[OUTPUTS], 0, LARGEST_POWER, after="compared"
+    )  # running mean of the expert's squared errors
     expert_shock: between(
         Real, 0, LOUD, after="compared"
     )  # 0, or 1, 3, 7 ... after consecutive labels far from the expert's answer
@@ -129,7 +131,7 @@ class Expert(Struct):
 
 
 class ExpertWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     expert_answer: Real[OUTPUTS]  # what the expert answered before it learned the sample
     polled: Real[OUTPUTS]  # probabilities of classes

@@ -8,8 +8,7 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, p
 
 
 class Status(IntEnum):
-    """What a call returns: 0 if it was done, above 0 if it was done with a remark, below 0 if it was refused.  A refused call does not
-    change the model, and writes no answer."""
+    """The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no answer written."""
 
     DONE = 0
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit

@@ -58,7 +58,7 @@ class Interval(Struct):
 
 
 class IntervalWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     answered: Real[OUTPUTS]  # the complete answer before the sample was learned, or when its label was expected
     asked_slot: between(Index, -1, ASKED - 1)  # which of the waiting answers the label judges; -1: none
@@ -68,7 +68,7 @@ class IntervalConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
     covers: bool  # whether there is an interval around each answer
-    hears_other: bool  # whether the rule learns from another answer than it returns, so this is computed before it learns
+    hears_other: bool  # whether the rule learns from another answer than it returns; both must then be computed
     coverage: Real  # fraction of the labels that the interval should cover
     normal_width: Real  # half width of the interval for normal errors of variance 1
     pace: Real  # factor of the steps of s, once the mean of the errors has reached its horizon

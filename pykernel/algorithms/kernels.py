@@ -67,7 +67,7 @@ def polynomial(gamma: Real, coef0: Real, degree: Index, product: Real) -> Real:
 
 @kernel
 def sigmoid(gamma: Real, coef0: Real, product: Real) -> Real:
-    """k = tanh(gamma a'b + coef0), where product = a'b.  Not positive definite for all parameters."""
+    """k = tanh(gamma a'b + coef0), where product = a'b.  This kernel is not positive definite for all parameters."""
     return hyperbolic_tangent(gamma * product + coef0)
 
 

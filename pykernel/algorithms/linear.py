@@ -71,7 +71,7 @@ class Linear(Struct):
 
 
 class LinearWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     phi: Real[FEATURES]  # the sample's features
     f: Real[FEATURES]  # L'phi

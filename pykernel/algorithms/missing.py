@@ -38,7 +38,7 @@ Truth = Variable("Truth")
 
 
 class Completed(Struct):
-    """The sample without gaps.  Every call computes it anew; zeros are always valid."""
+    """The sample without gaps.  Every call recomputes it; it may start as zeros."""
 
     full: Real[DIM]  # the sample, with stand-ins for its missing inputs
 
@@ -151,7 +151,7 @@ LEARNED = "{} A sample without any input is refused with REFUSED_INPUT."
 
 @functools.cache
 def with_stand_ins(inner: Program, what: str) -> Program:
-    """Build the program around the inner program, once for each.  what: the words in the documentation for what replaces an input."""
+    """Build the program around an inner program; the result is cached.  what: the words in the documentation for what replaces an input."""
     told = ASKED.format(what)
     structs = (*inner.structs, Completed)
     around: Any = type("CompletedModel", (Model,), {"parts": (*structs, *inner.configs)})

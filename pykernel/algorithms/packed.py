@@ -237,7 +237,7 @@ def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: In
     if start < 0:
         out[0] = l[0] * z[0]
         start = 1
-    # this never happens, but because of this limit GCC needs no loop counters
+    # never true, but this test saves GCC the loop counters
     if n > MOST or start > MOST:
         return
     row = row_of(start)

@@ -2,7 +2,7 @@
 
 A model that keeps learning is better when a late label comes than it was when it gave the answer.  So a firmware whose labels
 come late calls ``expect`` when it asks for an answer.  The model keeps the answers of its parts, and judges them by the label of
-this sample.  Only one answer waits at a time; meanwhile, the labels of other samples judge nothing.
+the same sample.  Only one answer waits at a time; meanwhile, the labels of other samples judge nothing.
 
 An expected label is recognised by its sample's mark, and by the number of calls since the answer, which must be at least half of
 the last delay: otherwise the label of a repeated input, such as the hour of the day, could be mistaken for it.  The first
@@ -40,7 +40,7 @@ class Pending(Struct):
 
 
 class PendingWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     verdict: between(Index, NOW, FIRST)  # what the label judges
 

@@ -1,8 +1,9 @@
 """Removing a vector from triangles and covariances, in packed storage.
 
 A square root T of an inverse, T'T = K^-1, has a row for each vector; the rows are coordinates in which K is I.
-A removed vector r takes one coordinate with it, along its column w in T.  Each later row is rotated against the rows before it, so
-that w loses its element there: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i, row i becomes
+A removed vector r takes one coordinate with it, the direction of its column w in T.  Each later row is rotated against the rows
+before it, so that it has no part in this direction: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i,
+row i becomes
 
     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
 
@@ -60,7 +61,7 @@ def release_vector(
         inverse = shorter
     gathered[r] = square
     row = row + r + 1
-    # this never happens, but because of this limit GCC needs no loop counters
+    # never true, but this test saves GCC the loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     first = r + 1
@@ -221,7 +222,7 @@ def release_coordinate_of(
     both = first * gathered[r]
     to = row
     row = row + r + 1
-    # this never happens, but because of this limit GCC needs no loop counters
+    # never true, but this test saves GCC the loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     for i in range(r + 1, n, 2):

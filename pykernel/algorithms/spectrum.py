@@ -97,12 +97,12 @@ class Spectrum(Struct):
     # P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each input
     covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit", after="counted")
     unit: between(Real[OUTPUTS], 0, UNIT_MOST, after="counted")  # u, in 2^-40 of the label's limit
-    power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")  # running mean of squared labels, in squares of this unit
+    power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")  # running mean of squared labels, in the same unit
     counted: between(Index, 0, "power_horizon")  # number of labels in that mean, at most its horizon
 
 
 class SpectrumWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     # derivatives of f / u for each block: for each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
     h: Real[GROUPS, GROUP_SIZE]
@@ -214,7 +214,7 @@ def begin(m: SpectrumModel) -> None:
 
 @kernel
 def suits(m: SpectrumModel, o: Index, part: Real) -> Bool:
-    """Whether an output's weights may be multiplied by this part: weights that grow must stay below SUITED.  O(N)."""
+    """Whether an output's weights may be multiplied by a factor: weights that grow must not exceed SUITED.  O(N)."""
     if part > real(1):
         for i in range(len(m.frequencies)):
             if absolute(part * m.a[o, i]) > SUITED or absolute(part * m.b[o, i]) > SUITED:

@@ -55,7 +55,7 @@ class Plane(Struct):
 
 
 class SoftmaxWork(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid."""
+    """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     surplus: Real[OUTPUTS]  # probabilities of the classes; then their excess over the targets
 

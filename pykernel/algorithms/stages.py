@@ -88,7 +88,7 @@ class Stages(Struct):
 
 
 class Sample(Struct):
-    """The sample that is learned.  Every call computes it anew; zeros are always valid."""
+    """The sample that is learned.  Every call recomputes it; it may start as zeros."""
 
     x: Real[DIM]  # the input as the rule sees it
     other: Real[DIM]  # the input with the other choice for outlying values

@@ -1,4 +1,4 @@
-"""Checks of the arguments for choosing a basis and for training: a wrong one raises UserError, one sentence."""
+"""Checks of the arguments for choosing a basis and for training.  A wrong argument raises UserError, one sentence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def checked_positive(value: Any, name: str) -> float:
 
 
 def checked_numbers(given: Any, what: str) -> np.ndarray:
-    """Finite numbers, in float64."""
+    """Return finite numbers, in float64."""
     try:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -62,9 +62,9 @@ def checked_table(
     shape: tuple[int | None, int | None] = (None, None),
     least: int = 0,
 ) -> np.ndarray:
-    """Finite numbers in rows and columns, in float64.
+    """Return finite numbers in rows and columns, in float64.
 
-    told: words for the shape.  shape: how many rows and columns; None: any number from ``least``.
+    told: words for the shape.  shape: numbers of rows and columns; None: any number of at least ``least``.
     """
     values = checked_numbers(given, what)
     fits = values.ndim == 2 and all(
@@ -76,9 +76,10 @@ def checked_table(
 
 
 def checked_gram(given: Any, tolerance: float = 1e-6) -> np.ndarray:
-    """A Gram matrix of samples, (l, l).
+    """Return a Gram matrix of samples, (l, l).
 
-    tolerance: the largest difference to its transpose, as a fraction of its largest value; it may be float32.
+    tolerance: the largest difference between the matrix, which may be float32, and its transpose, as a fraction of its
+    largest value.
     """
     gram = checked_table(given, "the Gram matrix", "(samples, samples), square", least=1)
     if gram.shape[0] != gram.shape[1]:
@@ -96,7 +97,7 @@ def need_choice(value: Any, name: str, choices: Collection[Any]) -> None:
 
 
 def need_memory(size: int, memory: int, what: str, instead: str) -> None:
-    """Raises UserError if ``what`` takes more bytes than it may."""
+    """Raise UserError if ``what`` takes more bytes than ``memory`` allows."""
     if size > memory:
         raise UserError(f"{what} takes {size / 2**20:,.0f} MB, and memory is {memory / 2**20:,.0f} MB; {instead}")
 
@@ -108,7 +109,7 @@ def physical_memory() -> int | None:
 
 
 def need_machine(size: int, what: str, instead: str) -> None:
-    """Raises UserError if ``what`` takes more bytes than this machine has."""
+    """Raise UserError if ``what`` takes more bytes than this machine has."""
     there = physical_memory()
     if there is not None and size > there:
         raise UserError(

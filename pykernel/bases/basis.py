@@ -1,8 +1,9 @@
 """A basis in a kernel's feature space, chosen from the data on the host, in float64.
 
-Symbols: l rows, S the n chosen ones, K_SS = L L', features z(x) = L^-1 k_S(x), the coordinates of phi(x)'s projection on
-span{phi(s), s in S}.  They are nested: another vector appends a coordinate.  The residual R_ij = k_ij - z_i'z_j is the
-Schur complement of K_SS; delta(x) = 1 - |z|^2 / k(x, x) is the part of phi(x) that the projection leaves out.
+Symbols: l rows, the set S of the n chosen rows, K_SS = L L', features z(x) = L^-1 k_S(x), which are the coordinates of
+phi(x)'s projection on span{phi(s), s in S}.  Features are nested: each further vector appends a coordinate.  The
+residual R_ij = k_ij - z_i'z_j is the Schur complement of K_SS; delta(x) = 1 - |z|^2 / k(x, x) is the part of phi(x) that
+the projection leaves out.
 
 ``pykernel.bases.candidates.Selector`` is the interface of a method; ``pykernel.bases.select`` has the methods.
 """
@@ -28,9 +29,9 @@ from pykernel.rows import Rows, as_rows, each_row
 Path = str | os.PathLike[str]
 Stop = Literal["n_max", "tau", "spanned", "exhausted"]
 
-LEAST_EPSILON = 1e-14  # below this, rounding decides what is new
-MOST = 32_768  # vectors: L is 8.6 GB
-NUMBERS = 2**22  # in a block of kernel values: 32 MB
+LEAST_EPSILON = 1e-14  # smallest epsilon; below it, rounding errors decide which rows are spanned
+MOST = 32_768  # maximum number of vectors; L then takes 8.6 GB
+NUMBERS = 2**22  # size of a block of kernel values: 32 MB
 
 
 # ------------------------------------------------------------------------------------------------------- the basis
@@ -49,16 +50,17 @@ class Basis:
     factor : (n, n) float64
         L, lower triangular, K_SS = L L'.
     trace : (n + 1,) float64
-        The part left out, tr R / tr K, after 0, ..., n vectors. It begins with 1. If exact, it never rises, and it is
-        never below the sum of K's eigenvalues from number n + 1 on, divided by tr K: no basis can leave out less.
+        The part left out, tr R / tr K, after 0, ..., n vectors.  It begins with 1.  If exact, it never rises, and after
+        n vectors it is at least the sum of all but the n largest eigenvalues of K, divided by tr K, because no basis
+        can leave out less.
     exact : bool
-        Whether ``trace`` is over all rows, or an estimate from some of them.
+        Whether ``trace`` is over all rows.  If not, it is an estimate from some of them.
     evaluations : int
         Number of kernel values that were computed to select all vectors and to measure ``trace``.
     method : str
     stopped : "n_max", "tau", "spanned" (each remaining row has delta < epsilon) or "exhausted" (no row remains)
     reason : str
-        Why "auto" chose this method; empty if the method was given.
+        Why "auto" chose this method, or empty if the method was given.
     bound : float or None
         An upper bound of the part left out over all rows, which holds with the requested ``confidence``.  None if no
         confidence was requested.
@@ -88,7 +90,8 @@ class Basis:
         return basis_chosen(self.method, self.reason, self.trace, self.exact, self.evaluations)._repr_html_()
 
     def features(self, x: Any) -> np.ndarray:
-        """z(x) = L^-1 k_S(x), (rows, n), of x (rows, D): an array, or what ``as_rows`` takes.  O(n D + n^2) a row.
+        """Return z(x) = L^-1 k_S(x), (rows, n), for x (rows, D), an array or what ``as_rows`` takes.  O(n D + n^2) per
+        row.
 
         z(x)'z(y) = k_S(x)' K_SS^-1 k_S(y), the Nystroem kernel.  The first k columns are the features of ``head(k)``.
         """
@@ -96,17 +99,18 @@ class Basis:
         return each_row(rows, block_rows(len(self), rows.dim), self._projected, len(self))
 
     def directions(self) -> np.ndarray:
-        """A, (n, n), lower triangular: row i has the coefficients of a direction v_i = sum_j A_ij phi(s_j), |A_i|_1 = 1.
+        """Return A, (n, n), lower triangular, whose row i has the coefficients of a direction v_i = sum_j A_ij phi(s_j),
+        |A_i|_1 = 1.
 
-        v_i is the residual of phi(s_i) after the vectors before s_i, scaled; so the directions are orthogonal.  Their values
-        <v_i, phi(x)> = A k_S(x) are ``features``, each times a number, and none exceeds the largest |k(s, x)|.  The first i
-        values take i kernel values.  O(n^3).
+        v_i is the scaled residual of phi(s_i) after the vectors before s_i, so the directions are orthogonal.  Their values
+        <v_i, phi(x)> = A k_S(x) are ``features``, each times a number, and no value exceeds the largest |k(s, x)|.  The
+        first i values take i kernel values.  O(n^3).
         """
         inverse = solve_triangular(self.factor, np.eye(len(self)), lower=True, check_finite=False)
         return np.asarray(inverse / np.abs(inverse).sum(axis=1, keepdims=True))
 
     def residual(self, x: Any) -> np.ndarray:
-        """delta(x) = 1 - |z(x)|^2 / k(x, x) in [0, 1], (rows,); 0 where k(x, x) = 0.  O(n D + n^2) a row."""
+        """Return delta(x) = 1 - |z(x)|^2 / k(x, x) in [0, 1], (rows,), or 0 if k(x, x) = 0.  O(n D + n^2) per row."""
         rows = self._rows(x)
 
         def delta(block: np.ndarray) -> np.ndarray:
@@ -116,7 +120,7 @@ class Basis:
         return each_row(rows, block_rows(len(self), rows.dim), delta)
 
     def head(self, n: int) -> Basis:
-        """The basis of the first n vectors, 1 <= n <= len(self); ``evaluations`` stays that of the whole selection."""
+        """Return the basis of the first n vectors, 1 <= n <= len(self).  ``evaluations`` stays that of the whole selection."""
         count = checked_count(n, "n", 1, len(self))
         if count == len(self):
             return self
@@ -147,7 +151,10 @@ class Basis:
 
     @classmethod
     def load(cls, path: Path, kernel: MercerKernel | None = None) -> Basis:
-        """Read what ``save`` wrote.  ``kernel``: needed for a custom kernel; it must be the one that the basis was made with."""
+        """Read a file that ``save`` wrote.
+
+        ``kernel``: needed for a custom kernel, and must be the kernel with which the basis was made.
+        """
         about, arrays = read_npz(path, "pykernel basis 2", "Basis.save")
         try:
             basis = cls(
@@ -169,7 +176,7 @@ class Basis:
         return basis
 
     def _check(self, path: Any) -> None:
-        """Raises UserError unless shapes fit, numbers are finite, and L is a factor of the vectors' Gram matrix.
+        """Raise UserError unless shapes fit, numbers are finite, and L is a factor of the vectors' Gram matrix.
 
         A file is untrusted input.
         """
@@ -203,16 +210,15 @@ class Basis:
 
 
 def project(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """z = L^-1 k for each row k of ``values`` (rows, n), by forward substitution.  O(n^2) a row."""
+    """Return z = L^-1 k for each row k of ``values`` (rows, n), by forward substitution.  O(n^2) per row."""
     if not len(factor):
         return np.zeros((len(values), 0))
     return solve_triangular(factor, values.T, lower=True, check_finite=False).T
 
 
 def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
-    """(n + 1,): the sum of k(x, x) over the rows, and the sums of the residuals after 1, ..., n vectors.
-
-    O(l n (D + n)).
+    """Return the sum of k(x, x) over the rows, and the sums of the residuals after 1, ..., n vectors, (n + 1,).  O(l n
+    (D + n)).
     """
     n = len(basis)
     sums = np.zeros(n + 1)
@@ -225,24 +231,24 @@ def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
 
 
 def measured(basis: Basis, rows: Rows, exact: bool) -> Basis:
-    """The basis with its trace measured on these rows.  exact: whether they are all rows.  O(l n (D + n))."""
+    """Return the basis with its trace measured on these rows.  exact: whether these are all rows.  O(l n (D + n))."""
     sums = residual_sums(rows, basis)
     trace = np.minimum.accumulate(sums / sums[0]) if sums[0] > 0 else np.zeros(len(sums))
     return replace(basis, trace=trace, exact=exact)
 
 
 def left_out(diagonal: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """R_ii = k_ii - |z_i|^2, clipped to [0, k_ii]."""
+    """Return R_ii = k_ii - |z_i|^2, clipped to [0, k_ii]."""
     return np.clip(diagonal - np.einsum("ij,ij->i", z, z), 0.0, diagonal)
 
 
 def share(part: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """Each number as a fraction of k_ii; 0 where k_ii is 0."""
+    """Return each number as a fraction of k_ii, or 0 if k_ii is 0."""
     return np.divide(part, diagonal, out=np.zeros_like(part), where=diagonal > 0)
 
 
 def block_rows(n: int, dim: int) -> int:
-    """The number of rows in a block: its kernel values with n vectors, and its inputs, take at most 32 MB each."""
+    """Return the number of rows in a block, whose kernel values with n vectors, and whose inputs, take at most 32 MB each."""
     return max(1, NUMBERS // max(n, dim, 1))
 
 
@@ -250,7 +256,7 @@ def block_rows(n: int, dim: int) -> int:
 
 
 class Growing:
-    """What a selector has chosen so far: vectors, indices, L, the trace, and the count of kernel values."""
+    """The vectors that a selector has chosen so far, with indices, L, the trace, and the count of kernel values."""
 
     def __init__(self, kernel: MercerKernel, dim: int, capacity: int) -> None:
         if capacity > MOST:
@@ -264,18 +270,18 @@ class Growing:
         self.trace = np.ones(capacity + 1)
 
     def values(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """k(a_i, b_j), counted."""
+        """Return k(a_i, b_j), and count these kernel values."""
         self.evaluations += len(a) * len(b)
         return self.kernel.gram(a, b)
 
     def diagonal(self, a: np.ndarray) -> np.ndarray:
-        """k(a_i, a_i), counted unless it is 1 for every row."""
+        """Return k(a_i, a_i), and count these kernel values unless they are 1 for every row."""
         if not self.kernel.unit:
             self.evaluations += len(a)
         return self.kernel.self_values(a)
 
     def features(self, a: np.ndarray) -> np.ndarray:
-        """z of rows, by the vectors so far: (rows, n)."""
+        """Return the features z of rows for the vectors so far, (rows, n)."""
         return project(self.factor[: self.n, : self.n], self.values(a, self.vectors[: self.n]))
 
     def append(self, vector: np.ndarray, index: int, z: np.ndarray, square: float, trace: float = 0.0) -> None:
@@ -306,7 +312,7 @@ class Growing:
 
 
 def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
-    """The kernel of a file, from the result of ``MercerKernel.described``; or the given one, if it is the same."""
+    """Return the kernel of a file from the result of ``MercerKernel.described``, or the given kernel if it is the same."""
     if given is not None:
         if given.described() != stored:
             raise UserError(f"{path} was made with another kernel than the one given; give that one")
@@ -317,14 +323,14 @@ def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any)
 
 
 def write_npz(path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write arrays and a description, JSON, as an .npz file without pickles, completely or not at all."""
+    """Write arrays and a description (JSON) as an .npz file without pickles, completely or not at all."""
     text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
     with whole_file(path) as file:
         np.savez(file, allow_pickle=False, about=text, **arrays)
 
 
 def read_npz(path: Path, kind: str, writer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what ``write_npz`` wrote.  Raises UserError if there is no such file, or if it is of another kind."""
+    """Read a file that ``write_npz`` wrote.  Raises UserError if there is no such file, or if it is of another kind."""
     try:
         with open_plain(path) as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -1,9 +1,9 @@
-"""A stopping rule with a confidence: rows that are drawn separately measure how much a growing basis leaves out.
+"""A stopping rule with a confidence.  Rows that are drawn separately measure how much a growing basis leaves out.
 
-t_n = tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection, row i with
-probability k_ii / tr K.  Then each delta_i = R_ii / k_ii is in [0, 1], and its expectation is t_n.  s_n is its mean over
-the m rows. U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) / (1 - p))) <= log(1 / (1 - c)):
-Hoeffding's inequality in its relative form (1963, Theorem 1).
+t_n = tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection, where row i has
+the probability k_ii / tr K.  Then each delta_i = R_ii / k_ii is in [0, 1], and its expectation is t_n.  s_n is its mean
+over the m rows. U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) / (1 - p))) <= log(1 / (1 - c)),
+which is Hoeffding's inequality in its relative form (1963, Theorem 1).
 
 If the selection stops at the first U_n <= tau, then at most tau is left out with probability c (proof in
 docs/bases.md).  The test may be repeated after each vector without any correction, because delta_i never rises and U_n
@@ -24,14 +24,13 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.rows import ArrayRows, Rows, each_row
 
 SLACK, LEAST = 0.9, 0.5
-"""The number of drawn rows is chosen so that a mean of this fraction of tau proves tau.  If memory is scarce, fewer
-rows are drawn, down to the number for the second fraction."""
+"""The number of drawn rows is chosen so that a mean of SLACK times tau proves tau.  If memory is scarce, fewer rows are
+drawn, down to the number with which a mean of LEAST times tau proves tau."""
 
 
 def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
-    """How many rows are needed to prove that at most tau is left out, if their mean is ``part`` times tau.
-
-    About 600 / tau for a confidence of 95 %.
+    """Return how many rows are needed to prove that at most tau is left out, if their mean is ``part`` times tau.  It
+    is about 600 / tau for a confidence of 95 %.
     """
     return math.ceil(-math.log1p(-confidence) / relative_entropy(part * tau, tau))
 
@@ -45,8 +44,8 @@ def relative_entropy(q: float, p: float) -> float:
 
 
 def part_bound(mean: float, drawn: int, confidence: float) -> float:
-    """An upper bound of the part left out, with this confidence, if ``drawn`` rows leave out ``mean`` on average; it is exact, and rounded
-    upwards.
+    """Return an upper bound of the part left out, with this confidence, if ``drawn`` rows leave out ``mean`` on average.  The bound is
+    solved exactly and rounded up.
     """
     limit, low, high = -math.log1p(-confidence) / drawn, min(max(mean, 0.0), 1.0), 1.0
     while (middle := (low + high) / 2) not in (low, high):
@@ -55,12 +54,12 @@ def part_bound(mean: float, drawn: int, confidence: float) -> float:
 
 
 class Watch:
-    """Measures how much a growing basis leaves out: exactly if the method knows it, else on rows that are drawn
+    """Measures how much a growing basis leaves out: exactly if the method computes it, else on rows that are drawn
     separately.
 
-    m = ``rows_needed`` rows are drawn, or fewer if 1 GB does not hold them.  If there are not more than m rows, all
-    rows are used, and nothing is estimated.  Each vector takes m kernel values and O(m (n + D)) time; memory: 8 m
-    (n_max + D) bytes. If k(x, x) is not 1, a pass over all rows is needed at the beginning.
+    m = ``rows_needed`` rows are drawn, or fewer if they do not fit in 1 GB.  If there are at most m rows, all rows are
+    used, and nothing is estimated.  Each vector takes m kernel values and O(m (n + D)) time; memory: 8 m (n_max + D)
+    bytes. If k(x, x) is not 1, a pass over all rows is needed at the beginning.
 
     Attributes
     ----------
@@ -69,7 +68,7 @@ class Watch:
     trace : list of float
         The part left out after 0, 1, ... vectors.
 
-    ``follow`` raises UserError if 1 GB does not hold enough rows to prove tau.
+    ``follow`` raises UserError if too few rows fit in 1 GB to prove tau.
     """
 
     def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, tau: float, confidence: float, seed: int) -> None:
@@ -104,21 +103,19 @@ class Watch:
         return x
 
     def _in_proportion(self, m: int, generator: np.random.Generator) -> np.ndarray:
-        """Rows drawn with probability k_ii / tr K."""
+        """Draw rows with probability k_ii / tr K."""
         rows = self.rows
         diagonal = each_row(rows, block_rows(0, rows.dim), self.kernel.self_values)
         self.evaluations += len(rows)
         summed = np.cumsum(diagonal / (diagonal.max() or 1.0))
         if not summed[-1] > 0:
             return generator.integers(len(rows), size=m)
-        # the first cumulative sum above the random number: this is never a row with k_ii = 0
+        # take the first cumulative sum above the random number, which never belongs to a row with k_ii = 0
         at = np.searchsorted(summed, generator.random(m) * summed[-1], side="right")
         return np.minimum(at, np.searchsorted(summed, summed[-1], side="left"))
 
     def follow(self, basis: Basis) -> None:
-        """Process the vectors that are new since the last call, one by one, so that a restored run has the same
-        bits.
-        """
+        """Process the vectors added since the last call one by one, so that a restored run has the same bits."""
         if basis.exact:
             self.exact, self.trace = True, basis.trace.tolist()
             return
@@ -135,10 +132,8 @@ class Watch:
             self.trace.append(self._part())
 
     def _part(self) -> float:
-        """tr R / tr K on the measured rows.
-
-        Drawn rows count equally, because they were drawn with probability k(x, x); if all rows are used, k(x, x) is the
-        weight.
+        """Return tr R / tr K on the measured rows.  Drawn rows have equal weights, because they were drawn with
+        probabilities in proportion to k(x, x).  If all rows are used, k(x, x) is the weight.
         """
         if self.exact:
             total = float(self.diagonal.sum())
@@ -147,7 +142,7 @@ class Watch:
 
     @property
     def bound(self) -> float:
-        """U_n: an upper bound of tr R / tr K over all rows, which holds with the probability ``confidence``."""
+        """U_n, an upper bound of tr R / tr K over all rows, which holds with the probability ``confidence``."""
         if self.exact:
             return self.trace[-1]
         return part_bound(self.trace[-1], self.needed, self.confidence)
@@ -158,9 +153,9 @@ class Watch:
         return len(self.trace) > 1 and self.bound <= self.tau
 
     def told(self, basis: Basis) -> Basis:
-        """The basis with its measured trace and bound.
+        """Return the basis with its measured trace and bound.
 
-        The bound holds with the confidence, wherever the selection stopped.
+        The bound holds with the confidence, no matter where the selection stopped.
         """
         return replace(
             basis,

@@ -1,7 +1,8 @@
-"""Parts that all selectors share: rows that may still be chosen, parts of the Gram matrix, ties, stopping.
+"""Parts that all selectors share: rows that may still be chosen, parts of the Gram matrix, ties, and stopping.
 
-Symbols as in ``pykernel.bases.basis``: l rows, S the n chosen ones, R the residual, C with C_i = z_i' (l, n), so that
-R = K - C C'.  Adding row r: c = R_:r / sqrt(R_rr), R <- R - c c', d_i = R_ii <- d_i - c_i^2.
+Symbols are as in ``pykernel.bases.basis``: l rows, the set S of the n chosen rows, the residual R, and C with rows C_i
+= z_i' (l, n), so that R = K - C C'.  Adding row r means c = R_:r / sqrt(R_rr), R <- R - c c', d_i = R_ii <- d_i -
+c_i^2.
 """
 
 from __future__ import annotations
@@ -17,22 +18,25 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.rows import Rows, as_rows, each_row
 
 TIE = 1e-9
-"""Scores that differ from the largest score by less than this fraction are ties; the first row of them is chosen.  So
-equal rows are ties in spite of rounding, and two formulas for the same score choose the same rows."""
+"""Scores that differ from the largest score by less than this fraction are ties, of which the first row is chosen.  So
+equal rows are ties in spite of rounding errors, and two formulas for the same score choose the same rows."""
 MEMORY = 2**30
-"""Bytes that a selector's largest arrays may take together, by default."""
+"""Default limit of the size, in bytes, of a selector's largest arrays together."""
 BLOCK = 2**20
-"""Most kernel values that are computed at once: 8 MB."""
+"""Maximum number of kernel values that are computed at once: 8 MB."""
 
 
 def first_of_largest(scores: np.ndarray) -> int:
-    """Position of the first score that is the largest, or a tie with it; scores >= 0, -inf where there is no candidate."""
+    """Return the position of the first score that is the largest or a tie with the largest.
+
+    Scores are >= 0, or -inf without a candidate.
+    """
     best = scores.max()
     return int(np.argmax(scores >= best - TIE * abs(best)))
 
 
 def drawn(generator: np.random.Generator, rows: np.ndarray, size: int | None) -> np.ndarray:
-    """``size`` different rows of these, in random order; all in their order if there are no more, or if size is None."""
+    """Return ``size`` different rows of these in random order, or all in their order if there are no more, or if size is None."""
     return rows if size is None or size >= len(rows) else generator.choice(rows, size, replace=False)
 
 
@@ -45,8 +49,8 @@ class Live:
     def __init__(self, count: int) -> None:
         self.count = count
         self.deaths = 0
-        self._few: set[int] = set()  # the dead, while they are few
-        self._mask: np.ndarray | None = None  # True: dead
+        self._few: set[int] = set()  # dead rows, while they are few
+        self._mask: np.ndarray | None = None  # True for dead rows
 
     def __len__(self) -> int:
         return self.count - self.deaths
@@ -65,7 +69,7 @@ class Live:
             self._mask[rows] = True
 
     def all(self) -> np.ndarray:
-        """The live rows, ascending.  O(l)."""
+        """Return the live rows, ascending.  O(l)."""
         if self._mask is not None:
             return np.flatnonzero(~self._mask)
         return np.delete(np.arange(self.count), np.fromiter(self._few, np.int64, self.deaths))
@@ -73,16 +77,17 @@ class Live:
     def draw(
         self, generator: np.random.Generator, size: int | None, without: Collection[int] | np.ndarray = ()
     ) -> np.ndarray:
-        """``size`` different live rows in random order; all in ascending order if there are no more, or if size is None.
+        """Return ``size`` different live rows in random order, or all in ascending order if there are no more, or if
+        size is None.
 
-        without: live rows that must not be drawn.  O(size) time and memory, but O(l) where most rows are dead or wanted.
+        without: live rows that must not be drawn.  O(size) time and memory, but O(l) if most rows are dead or requested.
         """
         excluded = set(without.tolist()) if isinstance(without, np.ndarray) else set(without)
         left = len(self) - len(excluded)
         if size is None or size >= left or 4 * (self.count - left + size) > 3 * self.count:
             rows = self.all()
             return drawn(generator, rows[~np.isin(rows, list(excluded))] if excluded else rows, size)
-        # at least a quarter of all tries succeed: on average, a row takes at most four
+        # at least a quarter of all tries succeed, so a row takes at most four tries on average
         found: dict[int, None] = {}
         mask, few = self._mask, self._few
         while len(found) < size:
@@ -96,7 +101,7 @@ class Drawn:
     """Rows that were drawn: positions, x (k, D), z (k, n), k_ii, and their residuals R_ii and delta."""
 
     def __init__(self, rows: np.ndarray, x: np.ndarray, z: np.ndarray, diagonal: np.ndarray) -> None:
-        # one layout, since the order of a sum depends on it
+        # always use the same layout, because the order of a sum depends on it
         self.rows, self.x, self.z, self.diagonal = rows, x, np.ascontiguousarray(z), diagonal
         self.left = left_out(diagonal, z)
         self.delta = share(self.left, diagonal)
@@ -130,7 +135,7 @@ class Parts:
 
     @property
     def gram(self) -> np.ndarray:
-        """All of K, (l, l)."""
+        """The whole K, (l, l)."""
         if self._gram is None:
             x = self.rows.take(np.arange(len(self.rows)))
             size = max(1, BLOCK // len(x))
@@ -139,13 +144,13 @@ class Parts:
         return self._gram
 
     def diagonal(self) -> np.ndarray:
-        """(l,); rows are not read where k(x, x) is 1 for every x."""
+        """Return K's diagonal, (l,).  Rows are not read if k(x, x) is 1 for every x."""
         if self.grown.kernel.unit:
             return np.ones(len(self.rows))
         return each_row(self.rows, max(1, BLOCK // self.rows.dim), self.grown.diagonal)
 
     def columns(self, a: np.ndarray) -> np.ndarray:
-        """K_:a by rows, (len(a), l), in blocks; a copy."""
+        """Return the columns K_:a as rows, (len(a), l), computed in blocks; a copy."""
         if self.whole:
             return self.gram[a]
         x, out = self.rows.take(a), np.empty((len(a), len(self.rows)))
@@ -154,7 +159,7 @@ class Parts:
         return out
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """K v, v (l,) or (l, k): O(l^2 k), and l^2 kernel values where K is not kept, 8 MB of them at once."""
+        """Return K v for v (l,) or (l, k).  O(l^2 k), and l^2 kernel values if K is not kept, 8 MB of them at once."""
         if self.whole:
             return self.gram @ v
         out = np.zeros(v.shape)
@@ -192,7 +197,7 @@ class Selector:
 
     @property
     def n(self) -> int:
-        """How many vectors were added."""
+        """The number of vectors that were added."""
         return self.grown.n
 
     @property
@@ -204,7 +209,7 @@ class Selector:
         return self.grown.evaluations
 
     def step(self) -> bool:
-        """Add a vector.  Returns False if none was added; ``stopped`` then says why."""
+        """Add a vector.  Returns False if none was added, and ``stopped`` then says why."""
         if self.stopped is None:
             if self.tau > 0 and self.error <= self.tau:
                 self.stopped = "tau"
@@ -217,7 +222,7 @@ class Selector:
         return self.stopped is None
 
     def basis(self) -> Basis:
-        """The basis of the vectors so far."""
+        """Return the basis of the vectors so far."""
         return self.grown.basis(self.method, self.stopped, self.exact)
 
     def _add(self) -> bool:
@@ -228,13 +233,13 @@ class Selector:
         return Residual(self.parts.diagonal(), self.capacity, self.epsilon)
 
     def _drawn(self, rows: np.ndarray) -> Drawn:
-        """These rows with their features and residuals."""
+        """Return these rows with their features and residuals."""
         x = self.rows.take(rows)
         return Drawn(rows, x, self.grown.features(x), self.grown.diagonal(x))
 
 
 class Residual:
-    """C and d of all rows: ``projected`` is C' (capacity, l), ``left`` d.  O(l n) a vector; 8 l (capacity + 4) bytes."""
+    """C and d of all rows.  ``projected`` is C' (capacity, l), and ``left`` is d.  O(l n) per vector; 8 l (capacity + 4) bytes."""
 
     def __init__(self, diagonal: np.ndarray, capacity: int, epsilon: float) -> None:
         self.diagonal, self.epsilon = diagonal, epsilon
@@ -256,7 +261,7 @@ class Residual:
         return float(self.left @ self.weights) / len(self.left)
 
     def candidates(self, without: np.ndarray | None = None) -> np.ndarray:
-        """Rows that are neither chosen nor spanned, ascending, except the rows ``without``."""
+        """Return rows that are neither chosen nor spanned, ascending, except the rows ``without``."""
         if without is None:
             return np.flatnonzero(self.live)
         live = self.live.copy()
@@ -264,18 +269,18 @@ class Residual:
         return np.flatnonzero(live)
 
     def part(self, values: np.ndarray, a: np.ndarray, b: np.ndarray | slice) -> np.ndarray:
-        """R_ab from K_ab."""
+        """Return R_ab for K_ab."""
         c = self.projected[: self.n]
         product = c[:, a].T @ c[:, b]
         return np.subtract(values, product, out=product)
 
     def column(self, values: np.ndarray, r: int) -> np.ndarray:
-        """R_:r from K_:r, (l,)."""
+        """Return R_:r for K_:r, (l,)."""
         c = self.projected[: self.n]
         return values - c[:, r] @ c
 
     def take_in(self, r: int, column: np.ndarray) -> tuple[np.ndarray, float]:
-        """Add the chosen row r; column: R_:r.  Returns its z (n,) and R_rr, for ``Growing.append``."""
+        """Add the chosen row r.  column: R_:r.  Returns the row's z (n,) and R_rr, for ``Growing.append``."""
         z, square = self.projected[: self.n, r].copy(), float(column[r])
         c = column / math.sqrt(square)
         self.projected[self.n] = c
@@ -283,18 +288,18 @@ class Residual:
         self.left = np.clip(self.left - c * c, 0.0, None)
         self.left[r] = 0.0
         self.live &= self.left >= self.epsilon * self.diagonal
-        self.live[r] = False  # not by delta < epsilon: rounding may leave more than epsilon
+        self.live[r] = False  # set explicitly, because rounding may leave delta above epsilon
         return z, square
 
 
 def best_columns(
     between: np.ndarray, inner: np.ndarray, weights: np.ndarray, epsilon: float
 ) -> Iterator[tuple[int, float, np.ndarray, np.ndarray]]:
-    """Candidates U in greedy order: each one lowers the weighted trace of R on points T the most.
+    """Yield candidates U in greedy order: each candidate lowers the weighted trace of R on points T the most.
 
-    between: K_TU, (t, u).  inner: K_UU, (u, u).  weights: of the points, (t,).  Yields the candidate's position r, R_rr,
-    and the new columns of C for U and for T, until all candidates are spanned.  ``between`` and ``inner`` become R_TU and
-    R_UU.  O(u (t + u)) for each.
+    between: K_TU, (t, u).  inner: K_UU, (u, u).  weights: weights of the points, (t,).  Yields the candidate's position
+    r, R_rr, and the new columns of C for U and for T, until all candidates are spanned.  ``between`` and ``inner`` become
+    R_TU and R_UU.  O(u (t + u)) per candidate.
     """
     own = inner.diagonal().copy()
     alive = own > 0

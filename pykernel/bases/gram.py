@@ -1,4 +1,4 @@
-"""Gram matrices on the host, in float64: the kernels of ``pykernel.algorithms.kernel_choice``."""
+"""Gram matrices on the host, in float64, for the kernels of ``pykernel.algorithms.kernel_choice``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from pykernel.spec.model import Spec
 
 KERNELS = ("gaussian", "laplacian", "polynomial", "linear", "sigmoid", *MATERN)
-"""Kernels that are completely given by their name, gamma, coef0 and degree."""
+"""Kernels that are determined by their name, gamma, coef0 and degree."""
 METRICS = dict.fromkeys(MATERN, "euclidean") | {
     "gaussian": "sqeuclidean",
     "rational-quadratic": "sqeuclidean",
     "laplacian": "cityblock",
 }
-"""Kernels that are functions of a distance -> the distance."""
+"""Kernel that is a function of a distance -> the distance."""
 DEGREES = range(1, 10)
 NORM_LEAST = 2.0**-500
-"""A k(a, a) that is not larger than this is treated as a norm of zero, as on the device in float64."""
+"""If k(a, a) is at most this number, the norm of a is treated as zero, as on the device in float64."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class MercerKernel:
     "matern52" (1 + r + r^2 / 3) e^-r with r = gamma |a - b|, "rational-quadratic" (1 + gamma |a - b|^2)^-alpha,
     "fourier" cos(2 pi a'b), an activation of a'b ("relu", "tanh", "logistic", "identity"), or "custom".  Parameters
     that the kernel does not have are ignored.  Distances are computed as sums over differences, not as differences of
-    products: so K_ij is exactly 1 for equal rows, and rows that are close lose no digits.
+    products, so that K_ij is exactly 1 for equal rows, and close rows lose no digits.
 
     custom: a dialect kernel with the parameters (q: KernelConfig, a: Real[DIM], b: Real[DIM]); it may use q.gamma,
     q.coef0 and q.degree. normalise: whether to use k(a, b) / sqrt(k(a, a) k(b, b)), or zero if k(a, a) or k(b, b) is
@@ -84,7 +84,7 @@ class MercerKernel:
 
     @property
     def unit(self) -> bool:
-        """Whether k(x, x) is 1 for every x, rows of zeros included."""
+        """Whether k(x, x) is 1 for every x, including rows of zeros."""
         return self.function in UNIT
 
     @property
@@ -93,13 +93,13 @@ class MercerKernel:
         return math.sqrt(0.5 / self.gamma) if self.function == "gaussian" else self.gamma
 
     def with_width(self, width: float) -> Self:
-        """The kernel with another sigma (gaussian) or gamma."""
-        if width == self.width:  # also if the conversion to sigma and back rounds
+        """Return the kernel with another sigma (gaussian) or gamma."""
+        if width == self.width:  # the conversion to sigma and back would round
             return self
         return replace(self, gamma=0.5 / width / width if self.function == "gaussian" else width)
 
     def gram(self, a: Any, b: Any) -> np.ndarray:
-        """K with K_ij = k(a_i, b_j), (len(a), len(b)), in O(len(a) len(b) D); a: (rows, D), b: (rows, D).
+        """Return K with K_ij = k(a_i, b_j), (len(a), len(b)), in O(len(a) len(b) D).  a: (rows, D), b: (rows, D).
 
         Raises UserError for wrong shapes, numbers that are not finite, or values that overflow.
         """
@@ -107,16 +107,16 @@ class MercerKernel:
         if not self.normalise:
             return values
         first, second = self._plain_diagonal(a), self._plain_diagonal(b)
-        # a norm of zero: divided by infinity
+        # for a norm of zero, divide by infinity
         roots = [np.where(d > NORM_LEAST, np.sqrt(np.maximum(d, 0)), np.inf) for d in (first, second)]
         return np.clip(values / roots[0][:, None] / roots[1], -1, 1)
 
     def diagonal(self, a: Any) -> np.ndarray:
-        """k(a_i, a_i), (len(a),).  A normalised kernel gives 1, also for rows with a norm of zero."""
+        """Return k(a_i, a_i), (len(a),).  A normalised kernel gives 1, even for rows with a norm of zero."""
         return np.ones(len(checked_table(a, "a"))) if self.normalise else self._plain_diagonal(a)
 
     def self_values(self, a: Any) -> np.ndarray:
-        """k(a_i, a_i), (len(a),), as ``gram`` has it: 0, not 1, where a normalised kernel divides by a norm of zero."""
+        """Return k(a_i, a_i), (len(a),), as in ``gram``: for rows with a norm of zero, a normalised kernel gives 0, not 1."""
         values = self._plain_diagonal(a)
         return (values > NORM_LEAST).astype(np.float64) if self.normalise else values
 
@@ -129,13 +129,13 @@ class MercerKernel:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if self.function not in METRICS:
                 return self._of_products(a @ b.T)
-            # a distance that overflows is a value of zero
+            # if a distance overflows, the kernel value is zero
             far = self.gamma * cdist(a, b, METRICS[self.function])
             if self.function == "rational-quadratic":
                 return np.exp(-self.alpha * np.log1p(far))
             decay = np.exp(-far)
             if self.function in ("matern32", "matern52"):
-                far[decay == 0] = 0  # infinity times zero
+                far[decay == 0] = 0  # avoid infinity times zero
                 decay *= 1 + far if self.function == "matern32" else 1 + far * (1 + far / 3)
             return np.asarray(decay)
 
@@ -149,7 +149,7 @@ class MercerKernel:
             return self._of_products(np.einsum("ij,ij->i", a, a))
 
     def _of_products(self, values: np.ndarray) -> np.ndarray:
-        """Kernel values of inner products."""
+        """Return the kernel values for inner products."""
         # check for overflow before tanh hides it: whether inf - inf is NaN or infinite depends on the order of operations
         finite = np.isfinite(values).all()
         if self.function == "polynomial":
@@ -165,7 +165,7 @@ class MercerKernel:
         return values
 
     def _of_custom(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A custom kernel's k(a_i, b_j), (len(a), len(b)), and k(a_i, a_i), (len(a), 1)."""
+        """Return a custom kernel's k(a_i, b_j), (len(a), len(b)), and k(a_i, a_i), (len(a), 1)."""
         assert self.custom is not None
         config = self._config(a.shape[1])
         return custom_gram(self.custom, config, FLOAT64, np.ascontiguousarray(a), np.ascontiguousarray(b))
@@ -184,14 +184,14 @@ class MercerKernel:
         return values
 
     def _config(self, dim: int) -> Any:
-        """The argument q of a custom dialect kernel."""
+        """Return the argument q of a custom dialect kernel."""
         none = dict.fromkeys(("normalises", "unit", "rescales", "rate", "exponent"), 0)
         own = {name: getattr(self, name) for name in ("gamma", "coef0", "degree", "max_value")}
         inputs = {"input_center": np.zeros(dim), "input_scale": np.ones(dim), "input_max_abs": 1e300}
         return KernelConfig.of(FLOAT64, none | {"function": KernelFunction.CUSTOM} | own | inputs)
 
     def section(self) -> dict[str, Any]:
-        """``[kernel]`` of a spec; a custom kernel is named by its file, which must be in the folder of the spec."""
+        """Return ``[kernel]`` of a spec.  A custom kernel is named by its file, which must be in the folder of the spec."""
         found: dict[str, Any] = {"function": self.function}
         for key in ("gamma", "alpha", "coef0", "degree"):
             if key in KERNEL_RULES[self.function].keys:
@@ -203,7 +203,7 @@ class MercerKernel:
         return found
 
     def described(self) -> dict[str, Any]:
-        """The kernel as JSON; a custom one by its name and its file's hash."""
+        """Return the kernel as JSON, which for a custom kernel has its name and its file's hash."""
         names = ["function", "gamma", "coef0", "degree", "normalise", "max_value"]
         if self.function == "rational-quadratic":
             names.append("alpha")
@@ -216,7 +216,7 @@ class MercerKernel:
 
     @classmethod
     def of(cls, spec: Spec) -> MercerKernel:
-        """The kernel of a spec."""
+        """Return the kernel of a spec."""
         kernel = spec.kernel
         if kernel is None:
             raise UserError(f"{spec.name} has no [kernel]; {spec.learning.rule} is linear")

@@ -28,7 +28,7 @@ from pykernel.bases.candidates import (
 from pykernel.bases.gram import MercerKernel
 from pykernel.rows import as_rows
 
-_MOST = 8192  # limit of the rows that are drawn at once when most of them are spanned
+_MOST = 8192  # maximum number of rows that are drawn at once if most rows are spanned
 
 
 # ----------------------------------------------------------------------------------------------------------- EFVS
@@ -37,23 +37,23 @@ _MOST = 8192  # limit of the rows that are drawn at once when most of them are s
 class Efvs(Selector):
     """Efficient feature vector selection: paper 000, Algorithm 1.
 
-    For each vector ``candidates`` rows (rho) and ``points`` rows (v) are drawn from those that are alive; the candidate
-    with the largest J, measured on the points, is chosen.  Rows with delta < epsilon die, and so do chosen rows.
+    For each vector, ``candidates`` rows (rho) and ``points`` rows (v) are drawn from the live rows, and the candidate with the
+    largest J, measured on the points, is chosen.  Chosen rows and rows with delta < epsilon are no longer alive.
 
     lazy: only kernel values of drawn rows are computed.  A vector takes n (rho + v) + rho v kernel values and O(n^2 (rho + v) +
-    n rho v) time; memory does not grow with l.  If false, C and delta of all rows are kept: a vector takes l + rho v
-    kernel values and O(n (l + rho v)) time; 8 l n bytes; the error is exact.  Not given: the form that needs fewer
+    n rho v) time; memory does not grow with l.  If false, C and delta of all rows are kept in 8 l n bytes, a vector takes l +
+    rho v kernel values and O(n (l + rho v)) time, and the error is exact.  If not given, the form is used that needs fewer
     kernel values and fits into ``memory``.
-    disjoint: points are drawn first, and no point becomes a candidate (if enough rows are alive).  Then a candidate's
-    error is counted once, in addition to the estimate for all other rows.  The error of a candidate that is also a
-    point would be counted too often.
+    disjoint: points are drawn first, and no point becomes a candidate (if enough rows are alive).  A candidate's error is then
+    counted once, in addition to the estimate for all other rows.  If the candidate were also a point, its error would be
+    counted too often.
 
     In the lazy form, the error 1 - J is estimated on points that are drawn after the basis was chosen and before the
     next vector is chosen: (alive / l) mean delta.  The estimate is unbiased, except for the errors of dead rows, which
     are below epsilon.  ``Basis.trace`` is then an estimate.  The selection stops at the first estimate that is at most
-    tau. Few points contain few badly represented rows: for a small tau take more points, or ``select_basis(...,
-    confidence=)``.  The paper's estimate (mean over the points of the best candidate's score) has two errors: it is too
-    low because the points also made the choice, and too high because it leaves out the dead rows.
+    tau. Few points contain few badly represented rows, so for a small tau take more points, or use ``select_basis(...,
+    confidence=)``.  The paper's estimate (mean over the points of the best candidate's score) has two errors: it is too low
+    because the points also made the choice, and too high because it leaves out the dead rows.
 
     Raises UserError if lazy=False and C of all rows takes more than ``memory`` bytes.
     """
@@ -86,7 +86,7 @@ class Efvs(Selector):
             need_memory(size, memory, f"C of {l:,} rows", "leave lazy=False out")
         self.exact = not lazy
         self.errors = [1.0]
-        """1 - J after 0, 1, ..., n vectors: exact, or estimated."""
+        """1 - J after 0, 1, ..., n vectors, exact or estimated."""
         self.seen = np.zeros(3)  # sum of k(x, x) over all points, number of points, sum of k(x, x) over dead rows
         self.drawn: Drawn | None = None
         if lazy:
@@ -122,7 +122,7 @@ class Efvs(Selector):
         return True
 
     def _judges(self, alive: np.ndarray) -> np.ndarray:
-        """The rows from which points are drawn: those that are not spanned, section 1.3."""
+        """Return the rows from which points are drawn: the rows that are not spanned, section 1.3."""
         return alive
 
     def _known(self, residual: Residual, rows: np.ndarray) -> Drawn:
@@ -149,11 +149,11 @@ class Efvs(Selector):
                 self.seen[2] += tried.diagonal[j]
                 self._estimate()
                 return True
-            times *= 2  # nearly all drawn rows are spanned: draw more rows at once
+            times *= 2  # nearly all drawn rows are spanned, so draw more rows at once
         return False
 
     def _look(self, rows: np.ndarray) -> Drawn:
-        """These rows without the spanned ones, which die."""
+        """Return these rows without the spanned rows, which are marked as dead."""
         return self._without_spanned(self._drawn(rows))
 
     def _without_spanned(self, found: Drawn) -> Drawn:
@@ -172,7 +172,7 @@ class Efvs(Selector):
         if alive:
             self.seen[:2] += found.diagonal.sum(), len(found)
             error = alive / l * float(found.delta.mean())
-            # tr K: exact for the dead rows; for the others, estimated by the mean over all points so far
+            # tr K is exact for the dead rows, and for live rows estimated by the mean over all points so far
             mean = found.diagonal.mean() if len(found) == alive else self.seen[0] / self.seen[1]
             total = float(self.seen[2] + alive * mean)
             trace = alive * float(found.left.mean()) / total if total else 0.0
@@ -184,7 +184,7 @@ class Efvs(Selector):
     # ------------------------------------------------------------------------------------------------- both
 
     def _gains(self, tried: Drawn, points: Drawn) -> np.ndarray:
-        """Each candidate's increase of J on the points, times the number of points."""
+        """Return each candidate's increase of J on the points, times the number of points."""
         gains, weights = np.empty(len(tried)), share(np.ones(len(points)), points.diagonal)
         size = max(1, BLOCK // len(points))
         for some in (slice(start, start + size) for start in range(0, len(tried), size)):
@@ -193,7 +193,9 @@ class Efvs(Selector):
         return gains
 
     def _choose(self, tried: Drawn, points: Drawn, apart: int | None) -> int:
-        """Append the best candidate, and return its number.  apart: how many rows are alive, if no candidate is a point."""
+        """Append the best candidate, and return its number.  apart: the number of live rows if no candidate is a point,
+        else None.
+        """
         gains = self._gains(tried, points)
         if apart is not None:
             gains = with_own(gains, apart, len(points), tried.delta)
@@ -202,20 +204,20 @@ class Efvs(Selector):
         return j
 
     def _between(self, points: Drawn, tried: Drawn, some: slice) -> np.ndarray:
-        """Kernel values of the points and some candidates."""
+        """Return kernel values of the points and some candidates."""
         if self.parts.whole:
             return self.parts.gram[np.ix_(points.rows, tried.rows[some])]
         return self.grown.values(points.x, tried.x[some])
 
 
 class Fvs(Efvs):
-    """Feature vector selection as in its definition: each vector is the best of all rows, judged on all rows.
+    """Feature vector selection by its definition: each vector is the best of all rows, judged on all rows.
 
-    Computing what each row adds to J takes O(l^2 n) for a vector.  The l^2 values of K are computed once; K and C are kept.
-    ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
+    Computing what each row adds to J takes O(l^2 n) for a vector.  The l^2 values of K are computed once, and K and C are
+    kept. ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
 
-    A row is skipped if K_SS with this row would not be invertible: delta < epsilon.  tau is compared with 1 - J.  Paper
-    000, eq. 1.
+    A row is skipped if K_SS with this row would not be invertible, which is the case for delta < epsilon.  tau is
+    compared with 1 - J.  Paper 000, eq. 1.
     Raises UserError if K and C take more than ``memory`` bytes.
     """
 
@@ -241,7 +243,7 @@ class Fvs(Efvs):
 
 
 def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.ndarray:
-    """Estimates of the candidates' gains over all alive rows, from sums over points that contain no candidate.
+    """Estimate the candidates' gains over all live rows from sums over points, none of which is a candidate.
 
     own: each candidate's gain on itself, which is added.  When R is nearly diagonal, this is most of the gain.
     """
@@ -249,5 +251,5 @@ def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.
 
 
 def _grown(size: int | None, times: int) -> int | None:
-    """The number of rows to draw: ``times`` as many if most drawn rows are spanned, up to a limit."""
+    """Return the number of rows to draw: ``times`` as many if most drawn rows are spanned, up to a limit."""
     return None if size is None else max(size, min(size * times, _MOST))

@@ -1,7 +1,7 @@
-"""Selection of a basis by pivoted Cholesky: the row with the largest R_rr, or one that is drawn.
+"""Select a basis by pivoted Cholesky: the row with the largest R_rr, or a row that is drawn at random.
 
-Randomly pivoted Cholesky: Chen, Epperly, Tropp, Webber 2025; with blocks: Epperly, Tropp, Webber 2024.  l rows, D inputs, n
-vectors; symbols as in ``pykernel.bases.basis``.
+Randomly pivoted Cholesky is by Chen, Epperly, Tropp, Webber 2025, and its form with blocks by Epperly, Tropp, Webber 2024.
+l rows, D inputs, n vectors; symbols as in ``pykernel.bases.basis``.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.rows import Rows
 
-MOST_PROPOSED = 2**16  # most rows proposed at once; further ones are hardly ever accepted, and each costs time
+MOST_PROPOSED = 2**16  # maximum of rows proposed at once; further rows cost time and are hardly ever accepted
 
 
 class _Sweep(Selector):
     """Selectors that choose pivots in rounds.  After each round, a pass over all rows updates the diagonal of R.
 
-    The Nystroem matrix is C C' with C (l, n).  If C takes at most ``memory`` bytes, it is kept: O(l (D + n)) and l
-    kernel values for each vector.  Otherwise each pass computes C again in blocks: O(l n (D + n)) and l n kernel values
-    for each round; memory is O(l) and a few blocks of 32 MB.
+    The Nystroem matrix is C C' with C (l, n).  If C takes at most ``memory`` bytes, it is kept, and each vector costs
+    O(l (D + n)) and l kernel values.  Otherwise each pass computes C again in blocks, and each round costs O(l n (D +
+    n)) and l n kernel values, with memory of O(l) and a few blocks of 32 MB.
     """
 
     def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, *, memory: int = MEMORY, **common: Any) -> None:
         super().__init__(rows, kernel, n_max, **common)
         kept = 8 * len(rows) * self.capacity <= checked_count(memory, "memory, in bytes,", 0)
         self.columns = np.zeros((len(rows), self.capacity)) if kept else None
-        self.shown = 0  # vectors that were chosen in a round, and then added by a step
+        self.shown = 0  # number of vectors that a step has added after a round chose them
         self.left = self.parts.diagonal()  # R_ii
         self.least = np.broadcast_to(self.epsilon, len(rows)) if kernel.unit else self.epsilon * self.left
         self.total = sum_of(self.left)
@@ -51,10 +51,10 @@ class _Sweep(Selector):
         return True
 
     def _round(self) -> bool:
-        """Append vectors, at least one unless all rows are spanned."""
+        """Append at least one vector, unless all rows are spanned."""
         before = self.grown.n
         while self.grown.n == before:
-            weights = np.where(self.left > self.least, self.left, 0.0)  # R_ii, 0 for rows that are spanned
+            weights = np.where(self.left > self.least, self.left, 0.0)  # R_ii, or 0 for rows that are spanned
             if not weights.any():
                 return False
             self._accept(*self._propose(weights))
@@ -62,7 +62,7 @@ class _Sweep(Selector):
         return True
 
     def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and random numbers: a row is accepted if its number is below (present R_ii) / (R_ii before the round)."""
+        """Return rows and random numbers.  A row is accepted if its number is below (present R_ii) / (R_ii before the round)."""
         raise NotImplementedError
 
     def _accept(self, drawn: np.ndarray, chance: np.ndarray) -> None:
@@ -72,11 +72,11 @@ class _Sweep(Selector):
         z = chosen.features(x) if self.columns is None else self.columns[drawn, :before]
         own = chosen.values(x, x) if len(x) > 1 else chosen.diagonal(x)[:, None]
         residual = own - z @ z.T
-        fresh = np.zeros((len(drawn), len(drawn)))  # coordinates of the drawn rows for the rows accepted in this round
+        fresh = np.zeros((len(drawn), len(drawn)))  # the drawn rows' coordinates for vectors accepted in this round
         for j, row in enumerate(drawn.tolist()):
             square, added = float(residual[j, j]), chosen.n - before
             if square <= self.least[row]:
-                if not added:  # the row is spanned by earlier rounds; rounding errors had hidden this
+                if not added:  # the row is spanned by vectors of earlier rounds, which rounding errors had hidden
                     self.left[row] = 0.0
             elif chance[j] * self.left[row] < square:
                 column = residual[:, j] / np.sqrt(square)
@@ -87,7 +87,7 @@ class _Sweep(Selector):
                     return
 
     def _sweep(self, before: int) -> None:
-        """Update R's diagonal, and append the trace after each vector, for the vectors from number ``before`` on."""
+        """Update R's diagonal, and append the trace after each vector, for the vectors after the first ``before``."""
         chosen, n = self.grown, self.grown.n
         traces = np.zeros(n - before)
         for start, fresh in self._fresh_columns(before, n):
@@ -100,7 +100,7 @@ class _Sweep(Selector):
         chosen.trace[before + 1 : n + 1] = traces / self.total
 
     def _fresh_columns(self, before: int, n: int) -> Iterator[tuple[int, np.ndarray]]:
-        """C's columns from number ``before`` to n, in blocks of rows; written to C if it is kept."""
+        """Yield the columns ``before`` to n of C, in blocks of rows, and write them to C if it is kept."""
         chosen = self.grown
         factor, vectors = chosen.factor[:n, :n], chosen.vectors[:n]
         for start, block in self.rows.blocks(block_rows(n, self.rows.dim)):
@@ -121,15 +121,15 @@ class _Sweep(Selector):
 
 
 class RandomlyPivotedCholesky(_Sweep):
-    """Draws pivot r with probability R_rr / tr R.  O(l n (D + n)), l n kernel values; exact trace.
+    """Draws pivot r with probability R_rr / tr R.  O(l n (D + n)), l n kernel values.  The trace is exact.
 
     block : int
-        Rows that are proposed at once, all drawn with the R at the beginning of the round.  Each is accepted with
-        probability (present R_rr) / (R_rr at the beginning), which gives the same distribution as single draws.  One
-        pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated RPCholesky).  1: one
-        draw for each pass.  At most 65,536.
+        Number of rows that are proposed at once, all drawn with the R at the beginning of the round.  Each is accepted
+        with probability (present R_rr) / (R_rr at the beginning), which gives the same distribution as single draws.
+        One pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated RPCholesky).
+        With 1, each pass has one draw.  At most 65,536.
     memory : int
-        Bytes for C; if C is larger, it is computed again in each pass.
+        Maximum size of C in bytes.  If C is larger, it is computed again in each pass.
     """
 
     method = "rpcholesky"
@@ -156,7 +156,7 @@ class RandomlyPivotedCholesky(_Sweep):
 
 
 class PivotedCholesky(_Sweep):
-    """Takes the first row with the largest R_rr.  O(l n (D + n)), l n kernel values; exact trace.
+    """Takes the first row with the largest R_rr.  O(l n (D + n)), l n kernel values.  The trace is exact.
 
     R_rr is a lower bound of the gain of a vector.  The method takes outliers first.  memory: as in
     RandomlyPivotedCholesky.

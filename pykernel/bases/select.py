@@ -1,4 +1,4 @@
-"""Choosing a basis: the methods by name, and the display of progress.
+"""Choose a basis by a named method, and display the progress.
 
 A method is a class (``pykernel.bases.candidates.Selector``) that adds one vector at a time, and a line in ``SELECTORS``.
 """
@@ -26,7 +26,7 @@ from pykernel.parallel import one_thread
 from pykernel.progress import working
 from pykernel.rows import Rows, as_rows
 
-# a new method needs a class, and a line here
+# a new method needs a class and a line here
 SELECTORS: dict[str, type[Selector]] = {
     "fvs": Fvs,
     "efvs": Efvs,
@@ -43,12 +43,12 @@ NOTHING = "no row can be chosen: k(x, x) is zero for each; leave out rows of zer
 
 
 def choose_method(rows: int, n_max: int, candidates: int | None = 59, *, memory: int = MEMORY) -> tuple[str, str]:
-    """The method that "auto" chooses for l rows, and the reason, one sentence.
+    """Return the method that "auto" chooses for l rows, and the reason, one sentence.
 
-    "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and n_max > l / candidates, because it then needs fewer
-    kernel values and operations than ``candidates`` columns for each vector; else "sgma" if its n_max + 2 candidates
-    columns fit, 8 l (n_max + 2 candidates) <= memory; else "efvs", whose cost does not depend on l.
-    candidates=None means all rows; the formulas above then use 59, unless K fits.
+    The method is "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and n_max > l / candidates, because it
+    then needs fewer kernel values and operations than ``candidates`` columns for each vector.  Otherwise it is "sgma" if
+    n_max + 2 candidates columns fit, 8 l (n_max + 2 candidates) <= memory.  Otherwise it is "efvs", whose cost does not
+    depend on l.  candidates=None means all rows; these formulas then use 59, unless K fits.
     """
     memory = checked_count(memory, "memory, in bytes,", 1)
     n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
@@ -86,26 +86,26 @@ def select_basis(
     x : (l, D) array, memmap, path of an .npy or Parquet file, pyarrow Table, or Rows
     kernel : MercerKernel
     n_max : int
-        Largest number of vectors.
+        Maximum number of vectors.
     method : one of METHODS, or your own subclass of ``pykernel.bases.candidates.Selector``
         "auto" chooses by size, as ``choose_method`` describes. Its option is ``memory`` (bytes).
     seed : int
         Seed of the random numbers.
     candidates, points : int or None
-        For "efvs", "sgma" and "skfa". candidates: number of rows that are tried for each vector (rho, kappa). points: number
-        of rows where a candidate is scored (v). None: all rows.
+        For "efvs", "sgma" and "skfa". candidates: number of rows that are tried for each vector (rho, kappa).  points:
+        number of rows on which a candidate is scored (v).  None: all rows.
     tau : float
-        Stop when tr R / tr K is at most this; 0: never.
+        Stop when tr R / tr K is at most this number; 0: never.
     confidence : float, optional
-        Where tr R / tr K is estimated: stop when it is at most tau with this probability, measured on separately drawn
-        rows, about 600 / tau of them for 0.95 (``pykernel.bases.bound``).  Not given: stop when the estimate is at most tau.
+        If tr R / tr K is estimated, stop when it is at most tau with this probability, measured on separately drawn rows,
+        about 600 / tau of them for 0.95 (``pykernel.bases.bound``).  If not given, stop when the estimate is at most tau.
     epsilon : float
         Rows with delta < epsilon are treated as spanned, and are not chosen.
     swaps : int
-        After the choice, the largest number of rounds in which each vector is exchanged for a better row
+        After the choice, maximum number of rounds in which each vector may be exchanged for a better row
         (``pykernel.bases.swaps``).
     progress : str or function, optional
-        The title of a progress bar; or a function of n and tr R / tr K.
+        The title of a progress bar, or a function of n and tr R / tr K.
     **options
         Options of the method: parameters of its class.
 
@@ -141,7 +141,7 @@ def select_basis(
         method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], memory=memory)
     if not (progress is None or isinstance(progress, str) or callable(progress)):
         raise UserError(f"progress is {progress!r}; it must be a title, or a function of n and tr R / tr K")
-    with one_thread:  # so that the choice does not depend on the number of threads
+    with one_thread:  # with one thread, the choice does not depend on the number of threads
         watch = None
         if confidence is not None:
             watch = Watch(rows, kernel, arguments["n_max"], arguments["tau"], confidence, arguments["seed"])
@@ -171,7 +171,7 @@ def _checked_confidence(confidence: Any, tau: float, swaps: int) -> float:
 def make_selector(
     method: str | type[Selector], rows: Rows, kernel: MercerKernel, n_max: int, **arguments: Any
 ) -> Selector:
-    """The selector of a method, at its start.  Raises UserError for options that it does not have."""
+    """Return a new selector of a method.  Raises UserError for options that the method does not have."""
     in_passes = method == "sgma" and beyond_memory(rows, n_max, arguments)
     kind = SgmaInPasses if in_passes else SELECTORS[method] if isinstance(method, str) else method
     taken, common = keywords(kind), (*keywords(Selector), *OF_SOME)
@@ -184,7 +184,7 @@ def make_selector(
 
 
 def keywords(kind: type[Selector]) -> dict[str, str]:
-    """The keyword parameters of a method with their annotations: first those of every method, then its options."""
+    """Return the keyword parameters of a method with their annotations: first those of every method, then the method's options."""
     parameters = [each for made in (Selector, kind) for each in inspect.signature(made).parameters.values()]
     return {each.name: str(each.annotation) for each in parameters if each.kind == each.KEYWORD_ONLY}
 
@@ -203,7 +203,7 @@ def _proven(watch: Watch, selector: Selector) -> bool:
 
 @contextlib.contextmanager
 def _display(progress: str | Callable[[int, float], None] | None, n_max: int) -> Iterator[Callable[[Selector], None]]:
-    """A function that shows the progress after a step."""
+    """Yield a function that shows the progress after a step."""
     if callable(progress):
 
         def tell(selector: Selector) -> None:

@@ -1,6 +1,6 @@
 """Sparse greedy approximation of a Gram matrix (SGMA, paper 002), and greedy selection that tries all rows.
 
-There are three views of the problem, each with its own Gram matrix G.  The residual is that of a projection on the
+There are three views of the problem, each with a different Gram matrix G.  The residual is that of a projection on the
 chosen items:
 
 | view | items | G | what shrinks |
@@ -9,8 +9,9 @@ chosen items:
 | column (3.1) | columns of K | K^2 | the squared Frobenius norm of K - K~, K~ = Q Q'K, Q an orthonormal basis of K_:S |
 | Kronecker (3.3) | unit vectors | I | only the chosen columns: all candidates tie |
 
-``SgmaInPasses`` is for data whose kernel matrix and columns do not fit into memory: one pass over the rows for each vector.
-In each view, ``Basis.trace`` is the exact tr R / tr K of the function view, and rows that the basis spans are no candidates.
+``SgmaInPasses`` is for data whose kernel matrix and columns do not fit into memory.  It takes one pass over the rows for
+each vector. In each view, ``Basis.trace`` is the exact tr R / tr K of the function view, and rows that the basis spans are
+no candidates.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from pykernel.errors import UserError
 from pykernel.rows import Rows
 
 COLUMNS = 4096
-"""Most columns in a block of rows."""
+"""Maximum number of columns in a block of rows."""
 RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.2", "4.3")}
-"""Selection rules of each view, the default first."""
+"""View -> its selection rules, the default first."""
 DROP = 1e-8
-"""f_i = |R_:i|^2 is computed again from its column when it has dropped by this factor, because it has lost as many digits."""
+"""f_i = |R_:i|^2 is computed again from its column when it has dropped by this factor, because it has then lost 8 digits."""
 INFLATED = 1e-6
 """A score is rejected as a rounding error if it exceeds the score computed from its column by more than this
 fraction.
@@ -56,15 +57,15 @@ class Sgma(Selector):
     rule 4.1: the largest decrease of the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), with e_r the residual column.
     rule 4.2: the largest decrease of the trace, |R_:r|^2 / R_rr (eq. 31).
     rule 4.3: the largest residual column, |R_:r|^2 in the function view, |e_r|^2 in the column view (eq. 32).
-    In the Kronecker view all gains are 1: the first drawn row is chosen; 4.3 chooses the largest column of K.
+    In the Kronecker view all gains are 1, so the first drawn row is chosen, but 4.3 chooses the largest column of K.
 
     A vector costs kappa l kernel values and O(kappa l n).  If keeping the whole K takes fewer kernel values and fits
     into ``memory``, K is kept.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  Memory: 8 l (n + 2 kappa)
     bytes, and twice as much in the column view.
 
-    pool: this many of the best candidates that were not chosen stay candidates for the next vector, with their
-    columns.  So only kappa - pool new columns are computed.
-    tau: compared with tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, under rule 4.1.
+    pool: number of the best candidates not chosen that stay candidates for the next vector, with their columns, so that only
+    kappa - pool new columns are computed.
+    tau: compared with tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, with rule 4.1.
 
     Raises UserError for a rule that the view does not have, or arrays beyond ``memory`` bytes.
     """
@@ -148,12 +149,12 @@ class Sgma(Selector):
         return int(tried[j]), columns[j].copy()
 
     def _scores(self, columns: np.ndarray, tried: np.ndarray) -> np.ndarray:
-        """How good each candidate is, by its residual column."""
+        """Return the score of each candidate, from its residual column."""
         scores = np.einsum("ij,ij->i", columns, columns)
         return scores / self.residual.left[tried] if self.rule == "4.2" else scores
 
     def _among(self, residual: Residual, tried: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray]:
-        """The number of the best tried row, by its column of K, and its R_:r."""
+        """Return the number of the best row among those tried, judged by its column of K, and its R_:r."""
         columns = _orthogonal(values, self.orthonormal[: residual.n]) if self.view == "column" else values
         scores = squares = np.einsum("ij,ij->i", columns, columns)
         if self.rule == "4.1":
@@ -175,8 +176,8 @@ class SgmaInPasses(Selector):
 
     For each block of rows, the residual columns of all kappa candidates are computed, R_bc = K_bc - z_b z_c', and their
     squares are summed: l (n + kappa) kernel values and O(l (n^2 + n kappa)) for each vector.  The trace falls by the
-    score of the chosen candidate; so it is exact without another pass.  Spanned candidates are replaced by other rows.
-    ``Sgma`` keeps C and all columns; it is faster if they fit.
+    score of the chosen candidate, so the trace is exact without another pass.  Spanned candidates are replaced by other
+    rows. ``Sgma`` keeps C and all columns, and is faster if these fit into memory.
 
     Raises UserError if all rows are to be candidates and there are more than COLUMNS rows.
     """
@@ -224,7 +225,7 @@ class SgmaInPasses(Selector):
         return True
 
     def _fresh(self) -> Drawn:
-        """New candidates that are not spanned.  Fewer than wanted if there are no more rows."""
+        """Return new candidates that are not spanned, or fewer than requested if there are no more rows."""
         found = self._drawn(np.zeros(0, np.int64))
         while missing := self.candidates - len(found):
             rows = self.live.draw(self.generator, missing, found.rows)
@@ -238,7 +239,7 @@ class SgmaInPasses(Selector):
 
 
 def beyond_memory(rows: Rows, n_max: int, arguments: Mapping[str, Any]) -> bool:
-    """Whether ``Sgma`` needs more memory than allowed, and ``SgmaInPasses`` supports the arguments."""
+    """Return whether ``Sgma`` needs more memory than allowed, and ``SgmaInPasses`` supports the arguments."""
     l, memory = len(rows), arguments.get("memory", 4 * MEMORY)
     kappa = min(l, arguments.get("candidates") or l)
     other = {"view", "rule", "pool"} & set(arguments)
@@ -246,22 +247,23 @@ def beyond_memory(rows: Rows, n_max: int, arguments: Mapping[str, Any]) -> bool:
 
 
 MOST_ROWS = 100_000
-"""Most rows.  More would take over 1e10 kernel values for each vector, which is probably a mistake."""
+"""Maximum number of rows.  More rows would take over 1e10 kernel values for each vector, which is probably a mistake."""
 
 
 class Exhaustive(Selector):
-    """The best of all rows for each vector, scored all at once: O(l^2 + l n) for a vector.
+    """Chooses the best of all rows for each vector, with scores of all rows at once in O(l^2 + l n) per vector.
 
     The score of row i is f_i / g_i, with f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii.  Both are updated for all rows after
-    each vector: with c the new column of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c. view: "function",
-    G = K: rule 4.2 of paper 002; with unit diagonal the same rows as FVS.  "column", G = K^2: rule 4.1.
+    each vector: with c the new column of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c. view: "function"
+    is rule 4.2 of paper 002, with G = K, and chooses the same rows as FVS if the diagonal is 1.  "column" is rule 4.1,
+    with G = K^2.
 
-    If K fits into ``memory`` (8 l^2 bytes, besides C), it is kept: l^2 kernel values.  Otherwise l^2 kernel values are
-    computed for each vector (3 l^2 in the column view), 8 MB at once.  The column view needs O(l^3) once.
+    If K fits into ``memory`` (8 l^2 bytes, in addition to C), its l^2 kernel values are kept.  Otherwise l^2 kernel
+    values are computed for each vector (3 l^2 in the column view), 8 MB at once.  The column view needs O(l^3) once.
 
     f loses digits when it drops.  If f_i has dropped by 1e8, it is computed again from its column, O(l n) (column view:
-    O(l^2)).  The score of the chosen row is compared with its column; if the score was too large, the next best row is
-    taken. tau is compared with tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n
+    O(l^2)).  The score of the chosen row is checked with its column.  If the score was too large, the next best row is
+    taken.  tau is compared with tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n
     vectors, in the column view.
 
     Raises UserError for other views, more than 100,000 rows, or if C takes more than ``memory`` bytes.
@@ -309,7 +311,7 @@ class Exhaustive(Selector):
         self.reference = self.f.copy()
 
     def _exact(self, rows: np.ndarray) -> np.ndarray:
-        """f of these rows from their columns, in blocks."""
+        """Return f of these rows, computed from their columns in blocks."""
         n, found = self.residual.n, np.empty(len(rows))
         size = max(1, 2**22 // len(self.rows))
         for start in range(0, len(rows), size):
@@ -356,14 +358,15 @@ class Exhaustive(Selector):
         if self.view == "function":
             self.g = residual.left
         else:
-            # K^2 loses twice as many digits: the rounding errors left of a spanned column must not become a candidate
+            # K^2 loses twice as many digits, so make sure that the rounding errors of a spanned column become no
+            # candidate
             squares = self.g - c * c
             self.g = np.where(squares > 1e-14 * self.energies, squares, 0.0)
             self.frobenius.append(float(squares.clip(0).sum() / self.energies.sum()))
         return True
 
     def _winner(self, residual: Residual, alive: np.ndarray) -> tuple[int, np.ndarray, np.ndarray | None]:
-        """The best row, its column of K, and K q if it was computed to check the row's score."""
+        """Return the best row, its column of K, and K q if K q was computed to check the row's score."""
         scores = np.divide(self.f, self.g, out=np.full(len(self.f), -np.inf), where=alive)
         while True:
             r = first_of_largest(scores)
@@ -382,20 +385,23 @@ class Exhaustive(Selector):
 
 
 def _orthogonal(columns: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Rows of ``columns`` (k, l) minus their projections on the orthonormal rows of ``basis`` (n, l), twice: O(k l n)."""
+    """Subtract from the rows of ``columns`` (k, l) their projections on the orthonormal rows of ``basis`` (n, l), twice.
+
+    O(k l n).
+    """
     for _ in range(2 if len(basis) else 0):
         columns = columns - (columns @ basis.T) @ basis
     return columns
 
 
 def _normalised(column: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """The column's residual against the basis, scaled to a unit vector."""
+    """Return the column's residual against the basis, scaled to a unit vector."""
     column = _orthogonal((column / np.linalg.norm(column))[None], basis)[0]
     return column / np.linalg.norm(column)
 
 
 def _row_squares(parts: Parts) -> np.ndarray:
-    """|K_i|^2 of all rows.  O(l^2)."""
+    """Return |K_i|^2 of all rows.  O(l^2)."""
     l = len(parts.rows)
     size = max(1, 2**22 // l)
     blocks = (parts.columns(np.arange(start, min(l, start + size))) for start in range(0, l, size))

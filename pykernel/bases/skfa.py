@@ -1,4 +1,4 @@
-"""Sparse kernel feature analysis (SKFA): directions in feature space that take few samples each.
+"""Sparse kernel feature analysis (SKFA) finds directions in feature space that are combinations of few samples each.
 
 A. J. Smola, O. L. Mangasarian, B. Schölkopf, Sparse kernel feature analysis, 1999; paper 002, section 7.1.
 
@@ -24,15 +24,16 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.bases.sgma import Sgma
 
 CONSTANT = 1e-10
-"""Values whose standard deviation is below this fraction of their largest magnitude have no kurtosis: it would be rounding error."""
+"""Values whose standard deviation is below this fraction of their largest magnitude have no kurtosis, because it would be only
+rounding error."""
 
 
 class Skfa(Sgma):
-    """Sparse kernel feature analysis: for each direction the best of ``candidates`` rows, judged on all rows.
+    """Sparse kernel feature analysis: for each direction, takes the best of ``candidates`` rows, judged on all rows.
 
     criterion: "columns", the largest sum of squares of the direction's values (section 4.3, after the l1 normalisation).
-    "kurtosis", projection pursuit: the least kurtosis of the values.  It is low for two clusters, 3 for a normal distribution, and
-    high with outliers.  It does not depend on the scale, so the l1 normalisation does not change the choice.
+    "kurtosis", projection pursuit: the smallest kurtosis of the values.  The kurtosis is low for two clusters, 3 for a normal
+    distribution, and high with outliers.  It does not depend on the scale, so the l1 normalisation does not change the choice.
 
     Costs, memory and ``tau`` are as in ``Sgma``, plus a time of O(kappa n^2).
     """
@@ -65,7 +66,7 @@ class Skfa(Sgma):
 
 
 def _evenness(values: np.ndarray) -> np.ndarray:
-    """One over the kurtosis of each row, from 0 to 1; 0 for a constant row."""
+    """Return one over the kurtosis of each row, from 0 to 1, or 0 for a constant row."""
     largest = np.abs(values).max(axis=1, keepdims=True)
     scaled = np.divide(values, largest, out=np.zeros_like(values), where=largest > 0)
     squares = np.square(scaled - scaled.mean(axis=1, keepdims=True))

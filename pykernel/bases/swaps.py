@@ -1,12 +1,13 @@
-"""Improving a chosen basis by exchanges: a vector is replaced by another row if tr R falls.
+"""Improve a chosen basis by exchanges: a vector is replaced by another row if tr R falls.
 
 A greedy selection never removes a vector.  Here each vector in turn is removed, and the row that lowers tr R most is
-added; this may be the same row.  Let K_SS = G G' and C = K_:S G'^-1, so that K - R = C C', and y = G^-1 e_s.  Without
+added, which may be the same row.  Let K_SS = G G' and C = K_:S G'^-1, so that K - R = C C', and y = G^-1 e_s.  Without
 vector s, C C' loses u u' with u = C y / |y|.  One reflection of C's columns makes u the last column, which is then
 dropped.  With the residual R without s, the best row r has the largest |R_:r|^2 / R_rr, as in ``pykernel.bases.sgma``.
 For all rows at once these scores are f / g, with f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u.
 
-At the end the vectors are sorted again, the vector that lowers tr R most first: a "rearrangement" (paper 002, 2.3).
+At the end the vectors are sorted so that the vector that lowers tr R most comes first, a "rearrangement" (paper 002,
+2.3).
 """
 
 from __future__ import annotations
@@ -24,27 +25,26 @@ from pykernel.rows import Rows, SomeRows
 GAIN = 1e-9
 """An exchange must lower tr R by more than this fraction of the removed vector's own contribution."""
 JUDGES = 4096
-"""If ``memory`` has no room for all rows, this many rows are drawn.
-
-They judge the exchanges, and are the candidates.
+"""If ``memory`` has no room for all rows, this many rows are drawn.  The exchanges are judged on these rows, which are
+also the candidates.
 """
 
 
 def refine(
     basis: Basis, rows: Rows, rounds: int, *, seed: int = 0, epsilon: float = 1e-10, memory: int = MEMORY
 ) -> Basis:
-    """The basis after at most ``rounds`` rounds of exchanges.  A round tries each vector; a round without an exchange
-    is the last.
+    """Return the basis after at most ``rounds`` rounds of exchanges.  A round tries each vector, and a round without an
+    exchange is the last.
 
     If K of the l rows and C fit into ``memory``, 8 l (l + n) bytes, the result is exact, and tr R never rises.
-    O(n l (l + n) + n^4) for a round; l^2 kernel values, and l n for each round.  Otherwise the exchanges use 4,096
-    drawn rows instead of all rows.  Then 4,096 other rows measure the basis before and after the exchanges, and the
-    better one is returned; its trace is an estimate on these rows.
+    A round costs O(n l (l + n) + n^4) and l n kernel values, in addition to l^2 kernel values once.  Otherwise the
+    exchanges use 4,096 drawn rows instead of all rows.  Then 4,096 other rows measure the basis before and after the
+    exchanges, and the better basis is returned, with its trace estimated on these rows.
     """
     l, n = len(rows), len(basis)
     if 8 * l * (l + n) <= memory:
         found = measured(_refined(basis, rows, np.arange(l), rounds, epsilon), rows, exact=True)
-        # the same sum, computed in another way, may be larger by rounding
+        # the trace of the same basis, computed in another way, may be larger by rounding errors
         better = basis if basis.exact and not found.trace[-1] < basis.trace[-1] else found
         return replace(better, evaluations=found.evaluations + l * n)
     drawn = np.random.default_rng([seed, 4]).choice(l, min(l, 2 * JUDGES), replace=False)
@@ -56,20 +56,20 @@ def refine(
 
 
 def _refined(basis: Basis, rows: Rows, indices: np.ndarray, rounds: int, epsilon: float) -> Basis:
-    """The improved basis, judged by these rows.  indices: positions of these rows in the data."""
+    """Return the improved basis, judged on these rows.  indices: positions of these rows in the data."""
     try:
         work = _Swaps(basis, rows.take(np.arange(len(rows))), indices, epsilon)
         for _ in range(rounds):
             if not work.round():
                 break
         found = work.arranged() if work.swapped else basis
-    except np.linalg.LinAlgError:  # the vectors are so similar that K_SS has no factor: keep the basis
+    except np.linalg.LinAlgError:  # keep the basis, because the vectors are so similar that K_SS has no factor
         return basis
     return replace(found, evaluations=basis.evaluations + work.values)
 
 
 class _Swaps:
-    """A basis during the exchanges: its vectors, in an order in which none depends on the ones before it, and G and
+    """A basis during the exchanges: its vectors, in an order in which no vector depends on those before it, and G and
     C.
     """
 
@@ -85,7 +85,7 @@ class _Swaps:
         """Try each vector once, and return how many were exchanged."""
         self._begin()
         before = self.swapped
-        places = list(range(len(self.vectors)))  # where the vectors are that the round began with: the order changes
+        places = list(range(len(self.vectors)))  # present places of the vectors with which the round began
         for place in range(len(places)):
             s = places[place]
             if self._try(s):
@@ -131,7 +131,7 @@ class _Swaps:
         if not column[r] > 0 or not float(column @ column) / column[r] > lost * (1 + GAIN):
             return False
         column = column / math.sqrt(column[r])
-        # R without s, times the new column
+        # R without vector s, times the new column
         image = self._residual_times(c, column)
         self.squares = np.clip(squares - 2 * column * image + float(column @ column) * column * column, 0.0, None)
         self.left = np.clip(left - column * column, 0.0, None)
@@ -149,9 +149,8 @@ class _Swaps:
         return np.asarray(self.gram @ u - c @ (u @ c))
 
     def arranged(self) -> Basis:
-        """The basis in greedy order; in the present order if a vector's residual would be only rounding errors.
-
-        O(l n^2).
+        """Return the basis in greedy order, or in the present order if a vector's residual would be only rounding
+        errors.  O(l n^2).
         """
         inner, values = self.kernel.gram(self.vectors, self.vectors), self.kernel.gram(self.x, self.vectors)
         order = [r for r, *_ in best_columns(values, inner, np.ones(len(self.x)), self.epsilon)]
@@ -163,8 +162,8 @@ class _Swaps:
 
 
 def _reflection(y: np.ndarray) -> Any:
-    """A function that reflects rows (k, n): lengths and products stay, and the last number becomes the component along
-    the unit vector y.
+    """Return a function that reflects rows (k, n).  Lengths and products stay, and the last number becomes the
+    component along the unit vector y.
     """
     v = y.copy()
     sign = -1.0 if y[-1] > 0 else 1.0

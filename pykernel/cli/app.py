@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def meant(context: Any, option: str | None, message: str) -> str:
     """Return the message about an unknown option or command.
 
-    If another command or an earlier version has it, the message says what to use instead.
+    If another command or an earlier version has this option or command, the message says what to use instead.
     """
     if option is None:
         said = next((said for old, said in GONE.items() if message.startswith(f"No such command '{old}'")), None)
@@ -126,7 +126,7 @@ def run(command: Callable[[], Any]) -> int:
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort) as error:
         if isinstance(error.__cause__, EOFError):  # typer treats EOFError as the end of typed input
-            say("error", f"a file ends too early: {error.__cause__ or 'there is less in it than it says'}")
+            say("error", f"a file ends too early: {error.__cause__ or 'it holds less than its header says'}")
             return BAD_INPUT
         say("error", f"interrupted{UNWRITTEN}")
         return INTERRUPTED

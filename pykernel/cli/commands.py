@@ -1,4 +1,4 @@
-"""What each command does: it imports and runs a workflow, and shows the result."""
+"""Run each command: import and run its workflow, and show the result."""
 
 from __future__ import annotations
 

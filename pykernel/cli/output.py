@@ -109,7 +109,7 @@ def show_table(
         return
     console.print(table)
     if gone:
-        show(f"left out, for the window is narrow: {', '.join(gone)}", "")
+        show(f"left out because the window is narrow: {', '.join(gone)}", "")
 
 
 def _text(cell: str) -> Text:

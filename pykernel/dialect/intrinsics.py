@@ -101,7 +101,7 @@ def _whole(value: int) -> int:
 
 def _plain_quotient(a: int, b: int) -> int:
     if a < 0 or b <= 0:
-        raise OverflowError(f"{a} / {b} rounds in another way elsewhere")
+        raise OverflowError(f"{a} / {b} rounds differently in C")
     return int(a) // int(b)
 
 

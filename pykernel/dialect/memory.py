@@ -87,8 +87,7 @@ class Struct:
             scalar = kind.scalar if isinstance(kind, Array) else kind
             if scalar not in (Real, *INTEGERS) or (isinstance(kind, Array) and ... in kind.extents):
                 raise TypeError(
-                    f"{cls.__name__}.{name}: a field is Real or a type of whole numbers, or an array of them with fixed "
-                    "extents"
+                    f"{cls.__name__}.{name}: a field is Real, an integer type, or an array of them with fixed extents"
                 )
         cls.scalars = frozenset(name for name, kind in annotations.items() if isinstance(kind, Scalar))
         cls.fields = {name: kind[1] if isinstance(kind, Scalar) else kind for name, kind in annotations.items()}
@@ -119,7 +118,7 @@ class Config:
             if isinstance(kind, Array):
                 if kind.scalar not in (Real, *INTEGERS) or ... in kind.extents or len(kind.extents) > 2:
                     raise TypeError(
-                        f"{cls.__name__}.{name}: a table is of Real or whole numbers, with one or two fixed extents"
+                        f"{cls.__name__}.{name}: a table holds Real or integers, with one or two fixed extents"
                     )
             elif kind not in (Real, Index) and not is_choice(kind):
                 raise TypeError(f"{cls.__name__}.{name}: a parameter is Real, Index, bool, an IntEnum or a table")

@@ -248,7 +248,7 @@ class Program:
             raise TypeError(f"{self.name} has no question (…, x: Real[DIM], an array)")
         if self.learns == (self.labels is not None):
             raise TypeError(
-                f"{self.name}: update tells the kind of its labels; without update, and only then, labels does"
+                f"{self.name}: give labels only without update, which otherwise tells the kind of its labels"
             )
         if update is not None and taken[learner] not in [
             [sample, *([] if label is None else [label])] for label in (INT16_LABELS if is_int16 else LABELS).values()
@@ -257,7 +257,7 @@ class Program:
                 f"{self.name}: update takes (…, x: Real[DIM]), then a Real, Real[OUTPUTS], Index or nothing"
             )
         if self.alarms and (update is None or self.readings.get("alarm") != Real[3]):
-            raise TypeError(f"{self.name}: alarms are of update, and need the reading alarm(…, state: Real[3])")
+            raise TypeError(f"{self.name}: alarms need update and the reading alarm(…, state: Real[3])")
         if bool(self.persistent) != (self.valid is not None):
             raise TypeError(f"{self.name}: valid is for what is persistent; give both, or neither")
         if self.persistent != self.structs[: len(self.persistent)]:

@@ -1,4 +1,4 @@
-"""The scikit-learn estimators: one module for each family, and ``base`` for what they share."""
+"""The scikit-learn estimators: one module for each family, and ``base`` for their common code."""
 
 from __future__ import annotations
 

@@ -33,17 +33,15 @@ from pykernel.spec.sections import Input
 from pykernel.training.trained import class_names
 
 FEW = 4096
-"""Up to this many numbers, inputs are checked here, which is faster.  With more numbers, scikit-learn's checks take
-little time compared with learning."""
+"""Inputs of up to this many numbers are checked by ``_as_is``, which is faster than scikit-learn's checks.  With more numbers, those
+checks take little time compared with learning."""
 LATER = {"reset": False}
-"""Options of scikit-learn's checks for inputs after the first."""
+"""Options of scikit-learn's checks for all inputs after those of ``fit``."""
 INSIDE = ("pykernel.estimators.", "pykernel.river.", "river.", "sklearn.")
 
 
 def warn(sentence: str) -> None:
-    """Give a warning for the line that called the estimator, not for a line of this package or of scikit-learn's
-    wrappers.
-    """
+    """Give a warning for the line that called the estimator, not for a line of this package, River or scikit-learn."""
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(INSIDE):
         level, frame = level + 1, frame.f_back
@@ -54,7 +52,7 @@ class KernelEstimator(Declared, BaseEstimator):
     """The base of all estimators: parameters, inputs, errors, and the parts of a spec."""
 
     def _given(self) -> dict[str, Any]:
-        """All parameters, in their order.  Raises UserError for the first one with an invalid value."""
+        """Return all parameters, in their order.  Raises UserError for the first parameter with an invalid value."""
         values = {}
         for name, parameter in self._parameters().items():
             values[name] = plain(getattr(self, name))
@@ -63,7 +61,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return values
 
     def _stated(self, *names: str) -> list[str]:
-        """The names among ``names`` whose parameters do not have their default values."""
+        """Return those of the names whose parameters do not have their default values."""
         known = self._parameters()
 
         def stated(name: str) -> bool:
@@ -73,7 +71,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return [name for name in names if stated(name)]
 
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The sections of a spec whose keys are parameters with unchanged values; without [kernel]."""
+        """Return the sections of a spec whose keys take the parameters' values unchanged; without [kernel]."""
         content: dict[str, Any] = {}
         for name, p in self._parameters().items():
             value = values[name]
@@ -88,19 +86,19 @@ class KernelEstimator(Declared, BaseEstimator):
 
     @property
     def _where(self) -> Place:
-        """The beginning of an error's sentence: the name of the estimator."""
+        """The beginning of an error message: the name of the estimator."""
         return Place(type(self).__name__)
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Errors that are raised in the block begin with this estimator's name."""
+        """Within the block, begin error messages with this estimator's name."""
         try:
             yield
         except UserError as error:
             raise self._where.error(str(error)) from None
 
     def _as_is(self, X: Any, options: Mapping[str, Any] = LATER) -> bool:
-        """Whether scikit-learn's checks would leave these later inputs unchanged; the checks themselves take 50 µs."""
+        """Return whether scikit-learn's checks, which take 50 µs, would leave these inputs unchanged."""
         mine = vars(self)
         return (
             options == LATER
@@ -120,7 +118,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return cast(np.ndarray, self._checked(X, reset=False))
 
     def _checked(self, X: Any, **options: Any) -> Any:
-        """Inputs, and labels ``y``, after scikit-learn's checks."""
+        """Return inputs, and labels if ``y`` is given, after scikit-learn's checks."""
         finite = "allow-nan" if self._completes else True
         return validate_data(self, X, dtype=np.float64, ensure_all_finite=finite, **options)
 
@@ -148,7 +146,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-        """Center and scale of a fitted scaler, or of a pipeline of scalers, and the names of its inputs that are used."""
+        """Return center and scale of a fitted scaler, or of a pipeline of scalers, and the names of those of its inputs that are used."""
         where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]
         where.need(
             isinstance(scaler, (Pipeline, *affine_types())),
@@ -158,8 +156,8 @@ class KernelEstimator(Declared, BaseEstimator):
         affine = affine_of(scaler, Place(f"{where}: scaler"))
         where.need(
             affine.matrix is None,
-            f"{affine.mixed_by}: mixes inputs, and the model's vectors have a center and a factor for each; scalers and "
-            "selections can stand before it",
+            f"{affine.mixed_by}: mixes inputs, but the model has only a center and a factor for each input; put only "
+            "scalers and selections before it",
         )
         where.need(
             affine.width == self.n_features_in_,
@@ -172,7 +170,7 @@ class KernelEstimator(Declared, BaseEstimator):
     # ---- the kernel
 
     def _alone(self, *names: str) -> None:
-        """Raises UserError if a MercerKernel is given together with other parameters of the kernel."""
+        """Raise UserError if a MercerKernel is given together with other parameters of the kernel."""
         for name in self._stated(*names):
             given = short(getattr(self, name))
             raise self._where.error(f"{name} is {given}, and kernel, a MercerKernel, has its own; leave {name} out")
@@ -181,8 +179,7 @@ class KernelEstimator(Declared, BaseEstimator):
 class Absent(UserError, AttributeError):
     """A fitted estimator does not have this attribute.
 
-    ``dir`` and scikit-learn's representation in notebooks read every attribute; AttributeError means that there is
-    none.
+    The class is derived from AttributeError, because scikit-learn reads every attribute when it shows an estimator in a notebook.
     """
 
 
@@ -190,7 +187,7 @@ class Absent(UserError, AttributeError):
 
 
 def column_names(y: Any) -> list[str]:
-    """The labels' names in a data frame or series; empty if a spec cannot contain these names."""
+    """Return the labels' names in a data frame or series; empty if a spec cannot contain these names."""
     names: list[Any] = list(y.columns) if hasattr(y, "columns") else [getattr(y, "name", None)]
     try:
         return [visible_name(name) for name in names] if len(set(names)) == len(names) else []
@@ -201,9 +198,9 @@ def column_names(y: Any) -> list[str]:
 def label_section(
     columns: Sequence[str] | None, names: list[str], outputs: int = 1, classes: Sequence[Any] | None = None
 ) -> dict[str, Any]:
-    """The spec's [label]: classes or outputs.
+    """Return the spec's [label]: classes or outputs.
 
-    Names of labels are included only if the inputs have names that differ from them.
+    The labels' names are included only if the inputs have names, too, and all of these differ from the labels' names.
     """
     label: dict[str, Any] = {} if classes is None else {"classes": class_names(classes)}
     if columns and names and not set(names) & set(columns):
@@ -212,7 +209,7 @@ def label_section(
 
 
 def _is_row(y: Any, kinds: str, X: Any) -> bool:
-    """Whether labels are an array of 8-byte numbers, one for each sample."""
+    """Return whether labels are an array of 8-byte numbers, one for each sample."""
     return (
         type(y) is np.ndarray
         and y.shape == (len(X),)
@@ -251,7 +248,7 @@ class Classifies:
         return X, y
 
     def _classes_of(self, y: np.ndarray) -> np.ndarray:
-        """The different classes, sorted.  Raises an error if there are fewer than two."""
+        """Return the different classes, sorted.  Raises an error if there are fewer than two."""
         classes, where = np.unique(y), Place(type(self).__name__)
         where.need(
             len(classes) > 1, f"y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more"
@@ -274,14 +271,14 @@ class Streaming(KernelEstimator):
 
         Call this about every 1000 updates that stored a vector, if the technique or rule keeps such a factor. For other
         models it does nothing. It is never called automatically, because it changes the state: to keep the same bytes,
-        the device must do it at the same sample.
+        the device must call NAME_refresh after the same sample.
         """
         check_is_fitted(self)
         self.model_.refresh()
         return self
 
     def to_spec(self, name: str, scaler: Any = None) -> Spec:
-        """The spec of the model, which continues learning on the device, with a name for its C symbols.
+        """Return the spec of the model, which continues learning on the device, with a name for its C symbols.
 
         ``pykernel.generate(model, out, name=…)`` includes the learned state, also for a whole pipeline with scalers.
 
@@ -328,7 +325,7 @@ class Streaming(KernelEstimator):
         return self._made({**content, "input": self._input_section(names) | inputs}, spec.custom)
 
     def __pykernel_learned__(self, name: str, scaler: Any) -> tuple[Spec, Memory]:
-        """The spec and the state for inputs before a scaler; ``pykernel.generate`` uses this for a pipeline."""
+        """Return spec and state of a model that takes unscaled inputs; ``pykernel.generate`` calls this for a pipeline."""
         spec, memory = self.to_spec(name, scaler), copy.deepcopy(self.model_.memory)
         if not self.spec_.standardises:
             return spec, memory
@@ -341,7 +338,7 @@ class Streaming(KernelEstimator):
             factor[:] = 1 / np.sqrt(np.maximum(variance, VARIANCE_LEAST.value(spec.real)))
         return spec, memory
 
-    # ---- learning: methods that a family, or a kind of labels, overrides
+    # ---- learning: methods that subclasses override for a family or a kind of labels
 
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, Any]:
         if self._as_is(X, options):
@@ -349,20 +346,18 @@ class Streaming(KernelEstimator):
         return self._checked(X, **options), None
 
     def _label(self, y: Any, names: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """The spec's [label], as far as it follows from the samples (None: without labels), and the attributes to be
-        set.
-        """
+        """Return what the samples say about the spec's [label] (None: without labels), and the attributes to be set."""
         return None, {}
 
     def _encoded(self, y: Any) -> Any:
-        """Labels as the host model takes them."""
+        """Convert labels to what the host model takes."""
         return None
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
         return False
 
     def _epochs(self) -> int:
-        """The number of passes of ``fit`` over the data, once there is a spec."""
+        """Return the number of passes of ``fit`` over the data.  ``spec_`` must exist."""
         return 1
 
     _instead_of_scaler = (
@@ -370,7 +365,7 @@ class Streaming(KernelEstimator):
     )
 
     def _remedy(self) -> str:
-        """What to do about divergence."""
+        """Say what to do if learning diverges."""
         return "lower eta"
 
     # ---- learning: shared by all families
@@ -415,7 +410,7 @@ class Streaming(KernelEstimator):
     def _counted(self, statuses: np.ndarray) -> None:
         """Count the statuses of updates.
 
-        Warns of updates that were refused or made the model begin anew: at the first one, and whenever their number has doubled.
+        Warns if updates were refused or made the model begin anew: after the first such update, and about whenever their number has doubled.
         """
         spec, status, counts = self.spec_, self.spec_.program.status, self.status_counts_
         met = {status(code): count for code, count in Counter(statuses.tolist()).items()}
@@ -440,20 +435,20 @@ class Streaming(KernelEstimator):
 
     @property
     def _limits(self) -> str:
-        """The limit of all inputs, or that of each input."""
+        """The common limit of all inputs, or the limit of each input, as text."""
         return ", ".join(f"{each:g}" for each in np.ravel(self.spec_.input.max_abs))
 
     def _finite(self, values: np.ndarray) -> np.ndarray:
-        """The device's answers as float64; gives a warning for samples that the device would refuse."""
+        """Convert the device's answers to float64, and warn about samples that the device would refuse."""
         refused = np.count_nonzero(np.isnan(values.reshape(len(values), -1)[:, 0]))
         if refused:
             warn(f"{refused} of {len(values)} samples have an input beyond the limit of {self._limits}: they give NaN")
         return values.astype(np.float64)
 
-    # ---- the kernel; some of its parameters are derived from the inputs
+    # ---- the kernel, some of whose parameters are derived from the inputs
 
     def _kernel_section(self, values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
-        """The spec's [kernel]."""
+        """Return the spec's [kernel]."""
         given = values["kernel"]
         if not isinstance(given, MercerKernel):
             return kernel_section(values, X)
@@ -501,11 +496,11 @@ default="gaussian"
     "degree": Parameter("kernel", kind=int | None),
     "normalise": Parameter("kernel", default=False, kind=bool),
 }
-"""Parameters of the kernel, for lists of families that derive its scale from the inputs."""
+"""Parameters of the kernel, for families that derive its scale from the inputs."""
 
 
 def width(sigma: Any, X: np.ndarray) -> float:
-    """The kernel's width; if it is not given as a number, it is derived from the inputs."""
+    """Return the kernel's width; if it is not given as a number, it is derived from the inputs."""
     if sigma not in (None, "scale"):
         return cast(float, sigma)
     with np.errstate(over="ignore"):
@@ -529,11 +524,11 @@ SCALES: dict[str, Callable[[float, int], float]] = {
     "matern52": lambda sigma, dim: math.sqrt(5) / sigma,
     "polynomial": lambda sigma, dim: 0.5 / sigma**2,
 }
-"""gamma of a kernel for a width and a number of inputs."""
+"""Kernel -> a function that returns its gamma for a width and a number of inputs."""
 
 
 def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
-    """The spec's [kernel] for a kernel that is given by name."""
+    """Return the spec's [kernel] for a kernel that is given by name."""
     function, gamma = values["kernel"] or "gaussian", values["gamma"]
     given = {key: values.get(key) for key in (*KERNEL, "alpha") if key != "kernel"}  # alpha: of a MercerKernel
     section = {key: value for key, value in given.items() if value is not None and value is not False}
@@ -548,10 +543,10 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
 
 
 def product_limit(section: Mapping[str, Any], dim: int, precision: str) -> dict[str, Any]:
-    """[input] max_abs for a [kernel] of dot products, if with the spec's default the product of two kernel values could overflow."""
+    """Return [input] max_abs for a [kernel] of dot products; empty if the product of two kernel values cannot overflow with the default."""
     function, usual = section.get("function"), Input.model_fields["max_abs"].default
     degree, coef0 = section.get("degree", 3 if function == "polynomial" else 1), section.get("coef0", 0.0)
-    known = type(degree) is int and degree >= 1 and type(coef0) in (int, float)  # the spec refuses others
+    known = type(degree) is int and degree >= 1 and type(coef0) in (int, float)  # the spec refuses other values
     if function not in ("polynomial", "linear") or not known:
         return {}
     largest = 1e16 if precision == "float32" else 1e140

@@ -1,7 +1,7 @@
 """Kernel machines with a closed form as scikit-learn estimators: Fisher discriminant, LS-SVM, kernel ridge regression.
 
-They train on the host in float64.  Leave-one-out cross-validation costs little in addition.  ``to_spec`` gives a frozen
-model for the device; ``device_spec`` gives a model that trains on the device.
+They train on the host in float64, with leave-one-out cross-validation at little additional cost.  ``to_spec`` returns a
+frozen model for the device; ``device_spec`` returns a model that trains on the device.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Classifier(ClassifiesByFunctions, KernelMachine):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,)
-            Classes: numbers, strings or whatever else can be sorted; two or more different ones.
+            Two or more different classes: numbers, strings or whatever else can be sorted.
 
         Returns
         -------
@@ -96,10 +96,10 @@ class _TrainsOnSamples(KernelMachine):
             Labels. For regressors, numbers; several labels share the kernel and the ridge. For classifiers, two or more
             different classes: numbers, strings or whatever else can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each sample counts, from 0: in the minimised squared error, in the leave-one-out errors and in the
+            The weight of each sample, 0 or more: in the minimised squared error, in the leave-one-out errors and in the
             calibration. A sample is left out with all of its weight. For the same width and ridge, a weight of 2 gives
             the same model as two equal rows; leave-one-out differs, because it leaves out only one of two equal rows.
-            The absolute size of the weights counts: doubling all weights is the same as halving the ridge.
+            The absolute size of the weights matters: doubling all weights is the same as halving the ridge.
 
         Returns
         -------
@@ -119,10 +119,10 @@ class _TrainsOnSamples(KernelMachine):
 class KernelFisherClassifier(_Classifier):
     """Kernel Fisher discriminant, by regularised least squares on coded classes.
 
-    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2``. The targets y make
-    this Fisher's discriminant: along alpha, the distance between classes is as large as possible, compared with their
-    spread. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
-    function, and the largest decides.
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2``. With the targets y used
+    here, this is Fisher's discriminant: along alpha, the distance between classes is as large as possible, compared with
+    their spread. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
+    function, and the class with the largest value is predicted.
 
     Parameters
     ----------
@@ -134,12 +134,12 @@ class KernelFisherClassifier(_Classifier):
 
     See Also
     --------
-    LSSVMClassifier : The penalty is on the function, not on its weights; no basis.
+    LSSVMClassifier : Penalises the function instead of its weights, and has no basis.
 
     Notes
     -----
-    With p vectors and n samples, ``fit`` takes O(n p min(n, p)) for each width and O(n p) for each ridge and function,
-    leave-one-out included, which equals retraining without each sample (docs/kernel-machines.md).
+    With p vectors and n samples, ``fit`` takes O(n p min(n, p)) for each width and O(n p) for each ridge and function.
+    This includes leave-one-out, whose result is that of retraining without each sample (docs/kernel-machines.md).
 
     References
     ----------
@@ -172,9 +172,9 @@ class KernelFisherClassifier(_Classifier):
     }
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """As in the base class.
+        """Like the method of the base class, but False for given vectors that are training samples.
 
-        Given vectors that are training samples are removed when these samples are left out, and work with any kernel.
+        Such vectors are removed when their samples are left out, and work with any kernel.
         """
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
 
@@ -184,8 +184,8 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, with w the function
     without its bias in the kernel's space: ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Two classes share
-    one function, which is positive for ``classes_[1]``. With more classes, each class has a function, and the largest
-    decides.
+    one function, which is positive for ``classes_[1]``. With more classes, each class has a function, and the class with
+    the largest value is predicted.
 
     Parameters
     ----------
@@ -197,13 +197,13 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
 
     See Also
     --------
-    KernelFisherClassifier : The penalty is on the weights; any basis.
-    KernelRidgeClassifier : The same without a bias.
+    KernelFisherClassifier : Penalises the weights, and can have any basis.
+    KernelRidgeClassifier : The same model without a bias.
 
     Notes
     -----
-    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function, leave-one-out included,
-    which equals retraining without each sample. SVM's parameter C is ``1 / ridge``.
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
+    leave-one-out, whose result is that of retraining without each sample. The parameter C of an SVM is ``1 / ridge``.
 
     References
     ----------
@@ -231,7 +231,7 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
 
     The functions ``f(x) = k(x, basis_) alpha_`` minimise ``|y - f|^2 + ridge |f|^2``, with ``|f|`` in the kernel's
     space: ``(K + ridge I) alpha = y``. Two classes share one function, which is positive for ``classes_[1]``. With
-    more classes, each class has a function, and the largest decides.
+    more classes, each class has a function, and the class with the largest value is predicted.
 
     Parameters
     ----------
@@ -243,12 +243,12 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
 
     See Also
     --------
-    LSSVMClassifier : The same with a bias, which absorbs the frequencies of the classes.
+    LSSVMClassifier : The same model with a bias, which absorbs the frequencies of the classes.
 
     Notes
     -----
-    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function, leave-one-out included,
-    which equals retraining without each sample.
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
+    leave-one-out, whose result is that of retraining without each sample.
 
     References
     ----------
@@ -287,12 +287,12 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
 
     See Also
     --------
-    KernelRidgeRegressor : The same without a bias.
+    KernelRidgeRegressor : The same model without a bias.
 
     Notes
     -----
-    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
-    included, which equals retraining without each sample.
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
+    leave-one-out, whose result is that of retraining without each sample.
 
     References
     ----------
@@ -334,12 +334,13 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
 
     See Also
     --------
-    LSSVMRegressor : The same with a bias.
+    LSSVMRegressor : The same model with a bias.
 
     Notes
     -----
-    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label, leave-one-out
-    included, which equals retraining without each sample. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)`` is the same model.
+    With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
+    leave-one-out, whose result is that of retraining without each sample. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)``
+    is the same model.
 
     References
     ----------

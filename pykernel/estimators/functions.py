@@ -1,4 +1,4 @@
-"""Predictions from the values of a model's functions: classes, probabilities, numbers."""
+"""Mixins that turn the values of a model's functions into predictions: classes, probabilities, numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pykernel.training.machine import Machine
 LARGEST_WEIGHT = 1e300
 """Largest weight of a sample; sums of larger weights could overflow."""
 EXTREME = 1e75
-"""Largest |x| and |y|, and the reciprocal of the smallest: their fourth powers must not overflow."""
+"""Largest |x| and |y|; their smallest magnitude other than 0 is 1 / EXTREME.  Fourth powers must not overflow."""
 
 
 class Expansion(KernelEstimator):
@@ -31,14 +31,14 @@ class Expansion(KernelEstimator):
 
     @property
     def spec_(self) -> Spec:
-        """``to_spec("model")``; ``pykernel.generate`` and ``pykernel.check`` use it for an estimator."""
+        """The result of ``to_spec("model")``, which ``pykernel.generate`` and ``pykernel.check`` use for an estimator."""
         try:
             return self.to_spec("model")
         except UserError as error:
             raise Absent(str(error)) from None
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """The weights of the samples that count (None without weights), and which samples count."""
+        """Return which samples have a weight above 0, after these samples' weights (None without weights)."""
         if sample_weight is None:
             return None, np.ones(len(X), bool)
         weights, where = _check_sample_weight(sample_weight, X, dtype=np.float64), self._where
@@ -56,14 +56,14 @@ class Expansion(KernelEstimator):
     def _samples(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Checked inputs and labels, the weights of the samples that count, and which samples these are."""
+        """Return checked inputs and labels, the weights above 0, and which samples have such a weight."""
         self._given()
         self._label_names = column_names(y)
         X, y = self._validated(X, y, ensure_min_samples=2)
         return X, y, *self._weights(sample_weight, X)
 
     def _near_one(self, what: str, values: np.ndarray) -> None:
-        """Raises UserError for values whose powers overflow or underflow."""
+        """Raise UserError for values whose powers overflow or underflow."""
         largest = np.abs(values).max()
         self._where.need(
             largest == 0 or 1 / EXTREME <= largest <= EXTREME,
@@ -71,31 +71,32 @@ class Expansion(KernelEstimator):
         )
 
     def __pykernel_machine__(self) -> Machine:
-        """The machine from which ``from_sklearn`` makes a spec.  A class with this method can be imported."""
+        """Return the machine from which ``from_sklearn`` makes a spec.  Any class with this method can be imported."""
         classes = getattr(self, "classes_", None)
         return replace(self._machine(), classes=None if classes is None else tuple(classes.tolist()))
 
     def _machine(self) -> Machine:
-        """The functions as a Machine, from which frozen specs are made."""
+        """Return the functions as a Machine, from which frozen specs are made."""
         raise NotImplementedError
 
     def _label(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
-        """The spec's [label].  columns: the inputs' names, from which the labels' names must differ."""
+        """Return the spec's [label].  columns: the inputs' names, from which the labels' names must differ."""
         if hasattr(self, "classes_"):
             return label_section(columns, self._label_names, classes=self.classes_.tolist())
         return label_section(columns, self._label_names, self.alpha_.shape[1])
 
 
 class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
-    """Mixin: one function for each class (two classes share one); ``_values`` computes them, (n_samples,
-    n_functions).
+    """Mixin for models with one function for each class (two classes share one).
+
+    ``_values`` returns the functions' values, (n_samples, n_functions).
     """
 
     calibration_: np.ndarray
     _values: Callable[[Any], np.ndarray]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Values of the functions.  O(n_vectors n_features) each.
+        """Return the values of the functions.  O(n_vectors n_features) for each sample.
 
         Parameters
         ----------
@@ -105,13 +106,13 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each; the largest decides,
-            and among equal ones the first.
+            Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each class. The class with the
+            largest value is predicted, and among equal values the first class.
         """
         return self._flat(self._values(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each sample.  O(n_vectors n_features) each.
+        """Predict the class of each sample.  O(n_vectors n_features) for each sample.
 
         Parameters
         ----------
@@ -121,14 +122,14 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Decided by the functions' values, not by probabilities, as ``NAME_classify`` does on the device.
+            The classes, chosen by the functions' values, not by probabilities, as ``NAME_classify`` does on the device.
         """
         values = self._values(X)
         positions = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
         return self.classes_[positions.astype(np.intp)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class, by Platt's sigmoids (``calibration_``).  O(n_vectors n_features) each.
+        """Return the probability of each class, by Platt's sigmoids (``calibration_``).  O(n_vectors n_features) for each sample.
 
         Parameters
         ----------
@@ -138,7 +139,7 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            Rows sum to 1. The most probable class may differ from that of ``predict``, which compares the functions'
+            Rows sum to 1. The most probable class may differ from the class of ``predict``, which compares the functions'
             values, not the probabilities.
         """
         return probabilities(self._values(X), self.calibration_)
@@ -148,13 +149,13 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
 
 
 class RegressesByFunctions(RegressorMixin, Regresses):  # type: ignore[misc]
-    """Mixin: one function for each label; ``_values`` computes them, (n_samples, n_outputs)."""
+    """Mixin for models with one function for each label.  ``_values`` returns the functions' values, (n_samples, n_outputs)."""
 
     _shape: tuple[int, ...]
     _values: Callable[[Any], np.ndarray]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Values of the functions.  O(n_vectors n_features) each.
+        """Return the values of the functions.  O(n_vectors n_features) for each sample.
 
         Parameters
         ----------

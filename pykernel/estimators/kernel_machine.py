@@ -1,4 +1,4 @@
-"""The common part of kernel machines with a closed form: kernel and vectors, training, leave-one-out, and specs."""
+"""The common code of kernel machines with a closed form: kernel, vectors, training, leave-one-out, and specs."""
 
 from __future__ import annotations
 
@@ -33,17 +33,16 @@ SHAPED_BY: dict[str, tuple[str, ...]] = {
     "linear": (),
     "sigmoid": ("gamma", "coef0"),
 }
-"""Kernel -> the parameters that it has."""
+"""Kernel -> its parameters."""
 SHAPE = ("sigma", "gamma", "coef0", "degree")
 BLOCK = 2**22
-"""Number of kernel values that are held at a time when predicting."""
+"""Maximum number of kernel values that are in memory at a time when predicting."""
 MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
 """Keys of ``[kernel]`` that a Machine has."""
 RESOLUTION = 1e-12
-"""Leave-one-out predictions are considered equal if they differ by less than this fraction of the targets.  A model that
-has learned nothing predicts only 0."""
+"""Leave-one-out predictions are considered equal if they differ by less than this fraction of the targets."""
 RESOLVED = 0.01
-"""Largest rounding error in float32 without a warning, as a fraction of the functions' spread."""
+"""If the rounding error in float32 is larger than this fraction of the functions' standard deviation, there is a warning."""
 
 OPEN = Must(
     "a number above 0, several to choose from, or None to derive them",
@@ -202,7 +201,7 @@ OF_CLASSIFIERS = ("classes_", "loo_press_", "calibration_")
 
 
 class KernelMachine(Expansion):
-    """Base of these kernel machines: training, leave-one-out, and conversion to a spec."""
+    """Base of kernel machines with a closed form: training, leave-one-out, and conversion to a spec."""
 
     _family, _attributes = PARAMETERS, ATTRIBUTES
     _words: ClassVar[dict[str, str]] = {
@@ -231,7 +230,7 @@ class KernelMachine(Expansion):
     def _train(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
         """Choose width and ridge, solve, and return the leave-one-out predictions, (n, o).
 
-        counts: which samples count.  The others have weight 0; their predictions are those of the model.
+        counts: which samples have a weight above 0.  For the other samples, the model's predictions are returned.
         """
         left_out = self._trained(X, targets, counts)
         if counts.all():
@@ -241,7 +240,7 @@ class KernelMachine(Expansion):
         return values
 
     def _trained(self, X: np.ndarray, targets: Targets, counts: np.ndarray) -> np.ndarray:
-        """Train on the samples that count; returns their leave-one-out predictions, (samples that count, o)."""
+        """Train on the samples with a weight above 0, and return the leave-one-out predictions for these samples, (samples, o)."""
         kernel, widths, ridges = self._choices(self._given())
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)
@@ -276,7 +275,7 @@ class KernelMachine(Expansion):
         widths: list[float] | None,
         ridges: list[float] | None,
     ) -> np.ndarray:
-        """As ``_trained``, on a basis, with ``pykernel.training.reduced``."""
+        """Do the same as ``_trained`` with ``pykernel.training.reduced``, for a model on a basis."""
         options = {"seed": self._seed(), **((self.basis_params or {}) if isinstance(given, int) else {})}
         if not self._settled(kernel, widths, ridges):
             self._choose(kernel, reduced.select_reduced, X, targets, widths, ridges, basis=given, **options)
@@ -286,11 +285,10 @@ class KernelMachine(Expansion):
             self.basis_, self.reduced_ = basis.vectors.copy(), machine.solve(self.ridge_)
             some = X[np.unique(np.linspace(0, len(X) - 1, reduced.ROWS_FOR_SCALE).astype(np.intp))]
             self._solved(machine.coefficients(self.ridge_), X, some, None)
-            # the device's recursive least squares has another bound
             return self._left_out(machine)
 
     def _left_out(self, machine: Any) -> np.ndarray:
-        """The prediction for each sample by a model trained without it, or without its group."""
+        """Return the prediction for each sample by a model trained without this sample, or without its group."""
         if isinstance(self.cv, selection.GroupFolds):
             return machine.leave_fold_out(
                 self.ridge_, selection.stratified_folds(machine.targets, self.cv, self._seed())
@@ -298,16 +296,16 @@ class KernelMachine(Expansion):
         return machine.leave_one_out(self.ridge_)
 
     def _solved(self, solution: Any, X: np.ndarray, some: np.ndarray, gram: np.ndarray | None) -> None:
-        """Keep a solution.  some: samples at which the functions' size is measured; gram: their kernel values, if known."""
+        """Keep a solution.  some: samples at which the functions' size is measured.  gram: kernel values of these samples, if known."""
         self.alpha_, self.bias_ = solution.alpha, solution.bias
         self._largest = np.abs(X).max(axis=0)
-        if self._linear:  # a linear model is frozen as weights of the inputs
+        if self._linear:  # the frozen spec of a linear model has weights of the inputs
             self._cancellation = _cancellation(some, self.basis_.T @ self.alpha_)
         else:
             self._cancellation = _cancellation(self._gram(some) if gram is None else gram, self.alpha_)
 
     def _settled(self, kernel: MercerKernel, widths: list[float] | None, ridges: list[float] | None) -> bool:
-        """If there is only one width and one ridge, take them; returns whether this is so."""
+        """If there is only one width and one ridge, take them.  Returns whether they were taken."""
         if widths is None or ridges is None or len(widths) * len(ridges) > 1:
             return False
         self._take(kernel, widths[0], ridges[0], None)
@@ -315,7 +313,7 @@ class KernelMachine(Expansion):
 
     def _choose(self, kernel: MercerKernel, select: Callable[..., Any], X: Any, targets: Any, widths: Any, ridges: Any,
                 seed: int | None = None, **basis: Any) -> None:  # fmt: skip
-        """Take the best of the candidates."""
+        """Compare the widths and ridges by cross-validation, and take the best pair."""
         found = select(
             self._model, X, targets, kernel, widths, ridges, cv=plain(self.cv), by=getattr(self, "by", None),
             jobs=plain(self.jobs), progress=self.progress, seed=self._seed() if seed is None else seed, **basis,
@@ -323,7 +321,7 @@ class KernelMachine(Expansion):
         self._take(kernel, found.width, found.ridge, found)
 
     def _take(self, kernel: MercerKernel, width: float, ridge: float, found: selection.Selection | None) -> None:
-        """Keep the width and the ridge.  found: the selection that they come from, if there was one."""
+        """Keep the width and the ridge.  found: the selection that chose them, if there was one."""
         self.selection_, self.ridge_, self.optimism_ = found, ridge, 0.0 if found is None else found.optimism
         self._take_kernel(kernel, width)
 
@@ -334,12 +332,12 @@ class KernelMachine(Expansion):
             self.kernel_ = {"function": "gaussian", "sigma": width}
 
     def _basis_of(self, X: np.ndarray) -> Any:
-        """``basis``, checked: None, a Basis, how many vectors to choose, positions of samples or vectors."""
+        """Check ``basis``, and return None, a Basis, a number of vectors to choose, positions of samples, or vectors."""
         basis, number, where = self.basis, plain(self.basis), self._where
         chosen, options = type(number) is int and number > 0, self.basis_params
         where.need(
             options is None or ((type(number) is int or (self._grows and basis is None)) and isinstance(options, dict)),
-            f"basis_params is {short(options)}; it must be a dict, beside a basis that is a number of vectors",
+            f"basis_params is {short(options)}; it must be a dict, with a basis that is a number of vectors",
         )
         where.need("seed" not in (options or ()), "basis_params holds seed; give random_state")
         if basis is None or chosen:
@@ -362,19 +360,19 @@ class KernelMachine(Expansion):
         return basis if isinstance(basis, Basis) else given.astype(np.float64)
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """Whether the model lies in the span of a basis that does not change when samples are left out."""
+        """Return whether the model lies in the span of a basis that does not change when samples are left out."""
         self._where.need(
             given is None or function not in INDEFINITE,
-            f"the {function} kernel is not positive definite; a basis must have one that is",
+            f"the {function} kernel is not positive definite; a basis needs a kernel that is",
         )
         return given is not None
 
     def _expansion(self, X: np.ndarray, given: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Expansion vectors, and the index of the sample that each one is (-1: none)."""
+        """Return the expansion vectors, and for each vector the index of its sample; -1 for a vector that is not a sample."""
         return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
 
     def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
-        """The kernel, its widths, and the ridges to choose from (None: derived from the data).
+        """Return the kernel, its widths, and the ridges to choose from (None: derived from the data).
 
         Raises UserError for parameters without an effect.
         """
@@ -384,7 +382,7 @@ class KernelMachine(Expansion):
             self._alone(*SHAPE)
             where.need(
                 not isinstance(basis, Basis) or basis.kernel == kernel,
-                "kernel is another than the one that basis was chosen with; leave kernel out",
+                "kernel differs from the one that basis was chosen with; leave kernel out",
             )
         elif isinstance(basis, Basis):
             kernel, name = self._kernel_of_basis(basis.kernel)
@@ -398,7 +396,7 @@ class KernelMachine(Expansion):
         return kernel, widths, _candidates(values.get("ridge"))
 
     def _kernel_by_name(self, values: dict[str, Any]) -> tuple[MercerKernel, str | None]:
-        """The kernel, and the name of its width (None: the width is fixed)."""
+        """Return the kernel, and the name of its width (None: the width is fixed)."""
         function, where = values["kernel"], self._where
         where.need(
             isinstance(function, str) and function in SHAPED_BY,
@@ -414,9 +412,9 @@ class KernelMachine(Expansion):
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
 
     def _kernel_of_basis(self, kernel: MercerKernel) -> tuple[MercerKernel, str | None]:
-        """The kernel of a given Basis.
+        """Return the kernel of a given Basis.
 
-        Other parameters of the kernel must agree with it or be missing; only the width may differ.
+        Parameters of the kernel that the user gives must agree with the basis; only the width may differ.
         """
         of_basis, where = {"kernel": kernel.function, "coef0": kernel.coef0, "degree": kernel.degree}, self._where
         for key in self._stated(*of_basis):
@@ -434,7 +432,7 @@ class KernelMachine(Expansion):
 
     @property
     def gamma_(self) -> float:
-        """The kernel's scale; for the Gaussian ``1 / (2 sigma_^2)``."""
+        """The kernel's scale; for the Gaussian kernel ``1 / (2 sigma_^2)``."""
         check_is_fitted(self)
         return self._mercer_kernel.gamma
 
@@ -452,15 +450,15 @@ class KernelMachine(Expansion):
         return self._mercer_kernel.function == "linear" and not self._mercer_kernel.normalise
 
     def _gram(self, X: np.ndarray) -> np.ndarray:
-        """Kernel values of samples and expansion vectors, (n, p)."""
+        """Return the kernel values of samples and expansion vectors, (n, p)."""
         return self._mercer_kernel.gram(X, self.basis_)
 
     def _values(self, X: Any) -> np.ndarray:
-        """Values of the functions at each sample, (n, o)."""
+        """Return the values of the functions at each sample, (n, o)."""
         return self._functions(self._inputs(X))
 
     def _functions(self, X: np.ndarray) -> np.ndarray:
-        """As ``_values``, for inputs that are already checked."""
+        """Like ``_values``, for inputs that are already checked."""
         if self._linear:
             return X @ (self.basis_.T @ self.alpha_) + self.bias_
         rows = max(1, BLOCK // len(self.basis_))
@@ -478,28 +476,29 @@ class KernelMachine(Expansion):
         max_abs: float | None = None,
         distance: str = "auto",
     ) -> Spec:
-        """The frozen model: expansion vectors, weights, biases and probabilities, for the device's flash.
+        """Return the spec of the frozen model: expansion vectors, weights, biases and calibration, for the device's flash.
 
-        For a pipeline that scales inputs first, ``pykernel.importers.importing.from_sklearn(pipeline, name)`` gives a
-        model that takes the unscaled inputs.
+        For a pipeline that scales inputs first, ``pykernel.importers.importing.from_sklearn(pipeline, name)`` returns the
+        spec of a model that takes unscaled inputs.
 
         Parameters
         ----------
         name : str
             Prefix of every symbol and file in C.
         precision : {"float32", "float64"}, default=None
-            None: the estimator's.
+            None: the estimator's precision.
         max_abs : float, default=None
-            Largest magnitude of an input; samples beyond are refused. None: a million times the largest in training, or
-            less where that could overflow. Required for a custom kernel, whose ``max_value`` holds for such inputs.
+            Largest magnitude of an input; samples with a larger input are refused. None: a million times the largest input in
+            training, or less where that could overflow. Required for a custom kernel, whose ``max_value`` holds for inputs
+            within this limit.
         distance : {"auto", "differences", "products"}, default="auto"
-            Gaussian kernel: how distances are computed. "products" takes fewer instructions and rounds more; "auto"
+            How distances are computed, for the Gaussian kernel. "products" takes fewer instructions and rounds more; "auto"
             uses "products" if its rounding error is small enough.
 
         Returns
         -------
         spec : Spec
-            ``HostModel(spec)`` computes what the device will; ``spec.to_toml()`` is the spec as a file.
+            ``HostModel(spec)`` computes what the device will compute; ``spec.to_toml()`` is the spec as a file.
 
         Raises
         ------
@@ -509,7 +508,8 @@ class KernelMachine(Expansion):
         Warns
         -----
         UserWarning
-            If weights of both signs nearly cancel, so that rounding errors in float32 exceed 1 % of the functions' spread.
+            If weights of both signs nearly cancel, so that rounding errors in float32 exceed 1 % of the functions' standard
+            deviation.
         """
         check_is_fitted(self)
         precision = self.precision if precision is None else precision
@@ -517,8 +517,8 @@ class KernelMachine(Expansion):
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
             warn(
-                f"{self._where}: weights nearly cancel, so that float32 resolves the functions to about {lost:.0%} of their "
-                "spread only; take a larger ridge, or precision='float64'"
+                f"{self._where}: weights nearly cancel, so that float32 resolves the functions only to about {lost:.0%} of "
+                "their spread; take a larger ridge, or precision='float64'"
             )
         return spec
 
@@ -541,7 +541,7 @@ class KernelMachine(Expansion):
 
 
 def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
-    """The sum of the magnitudes of an expansion's terms, in standard deviations of the terms' sum over samples.
+    """Return the sum of the magnitudes of an expansion's terms, divided by the standard deviation of the terms' sum over samples.
 
     O(n p o).
     """
@@ -551,17 +551,15 @@ def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
 
 
 def _array(given: Any) -> np.ndarray:
-    """The value as an array; empty if it cannot be one."""
+    """Return the value as an array; an empty array if it cannot be converted."""
     try:
         return np.asarray(given)
-    except ValueError:  # ragged
+    except ValueError:  # rows of different lengths
         return np.zeros(0)
 
 
 def _candidates(given: Any) -> list[float] | None:
-    """The candidates of a parameter: one number above 0, or several numbers to choose from; None if the value is
-    invalid.
-    """
+    """Return the candidates of a parameter, one number above 0 or several to choose from; None if the value is invalid."""
     values = _array(given)
     fits = values.dtype.kind in "iuf" and values.ndim <= 1 and bool(np.isfinite(values).all())
     return np.unique(values.astype(np.float64)).tolist() if fits and values.size and (values > 0).all() else None

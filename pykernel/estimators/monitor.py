@@ -1,4 +1,4 @@
-"""A monitor as a scikit-learn estimator: it learns what is normal for a machine, row by row, and reports what is not.
+"""A monitor as a scikit-learn estimator: it learns, row by row, what is normal for a machine, and raises alarms for other rows.
 
 It learns with the host model of rule "gmm", bit for bit as on the device.
 """
@@ -26,8 +26,8 @@ class Told(NamedTuple):
     """The device's report after each row of a stream: arrays whose first axis is the rows.
 
     level, threshold: smoothed novelty, and its limit, (n_samples,).  alarm: whether the row was in alarm, (n_samples,)
-    of bool.  since: rows since the alarm began, 0 without one, (n_samples,) of int.  blame: each sensor's share in the
-    alarm, or in the last one, (n_samples, n_features).  kind: the alarm's kind as a word, empty without one,
+    of bool.  since: rows since the alarm began, 0 without an alarm, (n_samples,) of int.  blame: each sensor's share in
+    the present or the latest alarm, (n_samples, n_features).  kind: the alarm's kind as a word, empty without an alarm,
     (n_samples,) of str.
     """
 
@@ -43,11 +43,11 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     """A monitor in fixed memory, bit for bit as on a microcontroller: it finds novel rows, the sensor to blame, and the kind.
 
     A bank of Gaussians, one for each regime of the machine, learns the distribution of the rows; a linear model predicts
-    each row from the previous one. A row is novel if neither explains it, or if a sensor keeps repeating itself. During an
-    alarm nothing is learned; a change that lasts ``relearn_after`` rows becomes normal.
+    each row from the previous row. A row is novel if neither model explains it, or if a sensor keeps repeating the same
+    value. During an alarm nothing is learned; a change that lasts ``relearn_after`` rows becomes normal.
 
-    Rows are in time order: ``monitor`` does what the device does. ``predict`` and ``score_samples`` judge each row
-    separately, as if it were the next one.
+    ``monitor`` takes rows in time order, and does what the device does. ``predict`` and ``score_samples`` evaluate each row
+    separately, as if it came next.
 
     Parameters
     ----------
@@ -60,14 +60,14 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     since_ : int
         Number of rows since the present alarm began; 0 without an alarm.
     blame_ : ndarray of shape (n_features,)
-        Each sensor's share in the present alarm, or in the last one.
+        Each sensor's share in the present alarm, or in the latest alarm if there is none now.
     kind_ : str
         What is wrong: jump, drift, stuck or noise of a sensor, a new regime, or unknown; empty without an alarm.
     regimes_ : ndarray of shape (components,)
-        Fraction of the latest rows in each regime; -1 for a rejected regime, 0 for one that is not used yet.
+        Fraction of the latest rows in each regime; -1 for a rejected regime, 0 for a regime that is not used yet.
     offset_ : float
-        Minus the present threshold, also during the warm-up, in which the device raises no alarm; minus the largest
-        possible level before a quarter of the warm-up.
+        Minus the present threshold, also during the warm-up, in which the device raises no alarm. In the first quarter of
+        the warm-up, minus the largest possible level.
     spec_ : Spec
         The model's parameters, including derived ones: the input of the code generator.
     model_ : HostModel
@@ -78,11 +78,11 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if the data had any; they become the spec's columns.
+        Names of the inputs, if the data had names; they become the spec's columns.
 
     Notes
     -----
-    For K ``components`` and D features, a row costs O(K D^2), during an alarm O(D^3), and O(K^2 D^3) when regimes merge.
+    For K ``components`` and D features, a row costs O(K D^2); during an alarm O(D^3); and O(K^2 D^3) when regimes merge.
     No scaler is needed: each regime has its own scale.
 
     Examples
@@ -159,9 +159,9 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self._stream(X, None, afresh=not hasattr(self, "model_"))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """How far each sample's novelty is below the present threshold.
+        """Return how far each sample's novelty is below the present threshold.
 
-        Samples are judged separately, without smoothing, and nothing is learned.
+        Samples are evaluated separately, without smoothing, and nothing is learned.
 
         Parameters
         ----------
@@ -176,9 +176,10 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Whether each sample is known (1) or novel (-1), by the present threshold.
+        """Predict whether each sample is known (1) or novel (-1), by the present threshold.
 
-        Samples are judged separately, as in ``decision_function``: with ``smoothing`` below 1, ``monitor`` has fewer alarms.
+        Samples are evaluated separately, as in ``decision_function``. So with ``smoothing`` below 1, ``monitor`` raises fewer
+        alarms.
 
         Parameters
         ----------
@@ -188,7 +189,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            1 or -1; also -1 for a sample beyond ``input_max_abs``, which the device would refuse.
+            1 or -1; also -1 for a sample with an input beyond ``input_max_abs``, which the device would refuse.
         """
         X = self._inputs(X)
         with np.errstate(invalid="ignore"):
@@ -196,7 +197,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return np.where(known, 1, -1)
 
     def monitor(self, X: Any) -> Told:
-        """Learn the rows in order, and return the device's report after each.
+        """Learn the rows in order, and return the device's report after each row.
 
         Parameters
         ----------
@@ -226,7 +227,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return Told(states[:, 0], states[:, 1], alarm, states[:, 2].astype(int), blame, np.array(kinds, str))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """How normal each row would be as the next one: its negated novelty.  O(components n_features^2) each.
+        """Return how normal each row would be if it came next: its negated novelty.  O(components n_features^2) for each row.
 
         Parameters
         ----------
@@ -236,8 +237,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Minus what the device's ``NAME_novelty`` writes: about 0 for usual rows, at least -64; NaN, with a warning, where
-            the device would refuse the input.
+            Minus the number that the device's ``NAME_novelty`` writes: about 0 for usual rows, at least -64; NaN, with a
+            warning, where the device would refuse the input.
         """
         X = self._inputs(X)
         return -self._finite(self.model_.novelty(X))
@@ -287,12 +288,12 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self._decided("reject")
 
     def unlearn(self) -> bool:
-        """Remove the newest regime: the one learned from the last alarm, or acknowledged or rejected last.
+        """Remove the newest regime, which was learned from the latest alarm, or acknowledged or rejected last.
 
         Returns
         -------
         changed : bool
-            False if there is none since the warm-up, or if no normal regime would be left, so that nothing changed.
+            False if no regime is newer than the warm-up, or if no normal regime would be left, so that nothing changed.
         """
         return self._decided("unlearn")
 
@@ -305,7 +306,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         return self.model_.read(reading)
 
     def _word(self, code: int) -> str:
-        """The word for a kind of alarm; empty without an alarm."""
+        """Return the word for a kind of alarm; empty without an alarm."""
         return self.spec_.program.status(code).name.lower() if code else ""
 
     @property

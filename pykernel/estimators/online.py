@@ -20,12 +20,12 @@ from pykernel.spec.family import Family
 from pykernel.spec.model import declared, rate_of, rules
 
 RATE_EPOCHS = 5
-"""Passes for rules that correct a part of each error.  The other rules are least squares, for which a second pass would count
-every sample twice."""
+"""Number of passes for rules that correct a part of each error.  The other rules are least squares, for which a second pass would
+count every sample twice."""
 SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "interval")
-"""Sections whose keys are not parameters, or are parameters with other names or descriptions."""
+"""Sections of a spec whose keys are not parameters, or are parameters with other names or descriptions."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
-"""Parameters whose place in signatures differs from the declarations, because signatures keep their order."""
+"""Parameter -> the parameter that it follows in signatures.  This keeps their order, which differs from that of the declarations."""
 OF_RULES = """{{{rules}}}
         How a sample changes the model. None: a model for raw data, with the rule "spectrum-ekf", or "spectrum-softmax" for
         classes, or "krls-t" with ``n_max`` or another kernel. It standardises the inputs, unless a width is given. It
@@ -91,7 +91,7 @@ ANSWERS = {
         the labels. Probabilities do not change. None: all weights are equal. Only for models without a rule.""",
     ),
 }
-"""Parameters of the answers: intervals for numbers, weights for classes."""
+"""Parameters that concern the answers: intervals for numbers, weights for classes."""
 
 
 class _BudgetedKernelModel(Streaming):
@@ -118,11 +118,11 @@ class _BudgetedKernelModel(Streaming):
         return moved(first | KERNEL | keys | common | ANSWERS, BEHIND)
 
     def novelty(self, X: Any) -> np.ndarray:
-        """How much of each sample is new to the model: its residual power.  O(n_max (n_max + n_features)) each.
+        """Return how novel each sample is to the model: its residual power.  O(n_max (n_max + n_features)) for each sample.
 
-        Novelty is the squared distance of ``k(x, .)`` from the span of the expansion vectors: near 0 close to them, 1
-        (and up to ``ridge`` more) far from all of them. Techniques without a matrix use only the nearest vector,
-        ``1 - k^2``. Labels are not needed, so a drifting sensor or a new operating point is noticed before it is
+        Novelty is the squared distance of ``k(x, .)`` from the span of the expansion vectors. It is near 0 close to these
+        vectors, and between 1 and ``1 + ridge`` far from all of them. Techniques without a matrix use only the nearest
+        vector, ``1 - k^2``. Labels are not needed, so a drifting sensor or a new operating point is noticed before it is
         learned.
 
         Parameters
@@ -133,37 +133,37 @@ class _BudgetedKernelModel(Streaming):
         Returns
         -------
         novelty : ndarray of shape (n_samples,)
-            From 0 to ``1 + ridge``, as the device's ``NAME_novelty`` computes it; NaN, with a warning, where it would
-            refuse the input.
+            From 0 to ``1 + ridge``, as the device's ``NAME_novelty`` computes it; NaN, with a warning, where the device
+            would refuse the input.
 
         Raises
         ------
         UserError
-            If the rule stores no vectors: a linear one, whose features span everything, or one of sinusoids.
+            If the rule stores no vectors, because it is linear or learns sinusoids.
         """
         X = self._inputs(X)
-        vague = f"rule {self.spec_.learning.rule!r} stores no vectors and knows no novelty"
-        self._where.need(self.model_.has("novelty"), f"{vague}; it takes a rule that does, such as 'klms'")
+        vague = f"rule {self.spec_.learning.rule!r} stores no vectors and measures no novelty"
+        self._where.need(self.model_.has("novelty"), f"{vague}; take a rule that does, such as 'klms'")
         return self._finite(self.model_.novelty(X))
 
     def _epochs(self) -> int:
         return self._given()["n_epochs"] or (1 if rate_of(self.spec_.learning.rule) is None else RATE_EPOCHS)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
-        """Whether the model has [kernel].  A linear rule with a kernel is refused by the spec.
+        """Return whether the model has [kernel].  The spec refuses a linear rule with a kernel.
 
         Without a rule, the spec's default rule has a kernel.
         """
         return values["rule"] in declared("kernel") or bool(self._stated(*KERNEL))
 
     def _remedy(self) -> str:
-        """What to do about divergence."""
+        """Say what to do if learning diverges."""
         spec, rate = self.spec_, rate_of(self.spec_.learning.rule)
         if spec.learning.rule in LINEAR_RULES:
             return f"scale the inputs to magnitudes near 1, or lower {rate or 'prior_variance'}"
         if rate is None:
             return "raise ridge"
-        # the rule assumes that kernel functions are orthogonal
+        # the rule treats the vectors' kernel functions as orthogonal
         crowded = isinstance(spec, KernelSpec) and projection_of(spec) == "fklms"
         return f"lower {'sigma or ' * crowded}{rate}"
 
@@ -173,13 +173,13 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is
     predicted, and ``rule`` says how its error is corrected. When the budget is exceeded, the least important vector
-    is removed. Several labels share the vectors, but each has its own multipliers. There are also rules for linear
+    is removed. Several labels share the vectors, but each label has separate multipliers. There are also rules for linear
     models of the inputs, of their products or of random features: use them as a baseline, or if they are good enough.
-    Other rules learn sums of a few sinusoids, including their frequencies. Without a rule, the model takes raw inputs and
-    raw labels, and learns such sinusoids, unless ``n_max`` is given. A kernel rule that is named has no intercept: centre
-    labels that are far from zero.
+    Other rules learn sums of a few sinusoids, including their frequencies. If ``rule`` is None, the model takes raw inputs
+    and raw labels, and learns sinusoids, or a kernel expansion if ``n_max`` is given. Models with a kernel rule given by
+    name have no intercept: centre labels that are far from zero.
 
-    Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C, so a device that
+    Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. So a device that
     starts from a fitted estimator continues with the same bytes.
 
     Parameters
@@ -200,20 +200,20 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if the data had any; they become the spec's columns, and so do those of labels.
+        Names of the inputs, if the data had names. They become the spec's columns, and so do the names of labels.
 
     See Also
     --------
-    BudgetedKernelClassifier : The same for classes.
+    BudgetedKernelClassifier : The same model for classes.
 
     Notes
     -----
-    docs/reference/spec.md describes the parameters whose default is None or is that of the spec. A parameter that has no
-    effect for the rule or the technique is refused.
+    docs/reference/spec.md describes the parameters whose default is None or is the default of the spec. A parameter that
+    has no effect for the rule or the technique is refused.
 
     An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and
-    O(n_max^2 + n_max n_features) with the others and with rules of least squares, whatever the number of samples seen;
-    a prediction costs O(n_max n_features). The state has about ``n_max * (n_features + n_outputs)`` numbers, and
+    O(n_max^2 + n_max n_features) with the other techniques and with rules of least squares, whatever the number of samples
+    seen. A prediction costs O(n_max n_features). The state has about ``n_max * (n_features + n_outputs)`` numbers, and
     ``n_max ** 2`` more for each matrix that is kept. ``pykernel plan`` chooses a model.
 
     Parameters are read when learning starts, by ``fit`` or the first ``partial_fit``; later ``partial_fit`` calls
@@ -303,7 +303,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Continue learning: the samples in order, once.
 
-        The first call fixes the number of outputs, and ``sigma="scale"``, which is derived from its data. Otherwise,
+        The first call fixes the number of outputs, and derives the value of ``sigma="scale"`` from its data. Otherwise,
         calls with parts of a stream give the same bytes as one call with the whole stream.
 
         Parameters
@@ -320,27 +320,27 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return self._stream(X, y, afresh=not hasattr(self, "model_"))
 
     def predict(self, X: Any, return_std: bool = False, return_interval: bool = False) -> Any:
-        """Values of the learned function.
+        """Return the values of the learned function.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Inputs.
         return_std : bool, default=False
-            Whether to return standard deviations too; only "krls-t" has them.
+            Whether to return standard deviations, too; only for rule "krls-t".
         return_interval : bool, default=False
-            Whether to return intervals too, which contain the fraction ``interval_level`` of the labels.
+            Whether to return intervals, too. They contain the fraction ``interval_level`` of the labels.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            The numbers that the device computes, in float64; NaN, with a warning, where it would refuse the input as
+            The numbers that the device computes, in float64; NaN, with a warning, where the device would refuse an input
             beyond ``input_max_abs``.
         std : ndarray of the same shape
-            With ``return_std``: standard deviations of the labels, in their unit, noise included. Their scale is
+            With ``return_std``: standard deviations of the labels, in the labels' unit, noise included. Their scale is
             estimated from the errors so far, and is the same for all outputs.
         lower, upper : ndarrays of the same shape
-            With ``return_interval``: the ends of the intervals, which cover all possible labels until 20 were learned.
+            With ``return_interval``: the ends of the intervals, which cover all possible labels until 20 labels were learned.
 
         Raises
         ------
@@ -350,11 +350,11 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         X = self._inputs(X)
         self._where.need(
             not return_std or self.model_.has("variance"),
-            f"rule {self.spec_.learning.rule!r} does not know how sure it is; for return_std give rule='krls-t'",
+            f"rule {self.spec_.learning.rule!r} estimates no standard deviation; for return_std give rule='krls-t'",
         )
         self._where.need(
             not return_interval or self.model_.has("interval"),
-            "return_interval is asked of a model without intervals; give interval_level=0.9 before it learns",
+            "return_interval needs a model with intervals; give interval_level=0.9 before it learns",
         )
         y = self._finite(self.model_.predict(X)).reshape(self._shape(len(X)))
         found = [y]
@@ -370,19 +370,19 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return label_section(self._columns, names, outputs or 1), {"_outputs": outputs}
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
-        """Labels in the model's shape: (n,) for one output, also if y is a column."""
+        """Return labels in the model's shape: (n,) for one output, also if y is a column."""
         outputs = 1 if y.ndim == 1 else y.shape[1]
         if outputs != self.spec_.outputs:
             raise ValueError(f"y has {outputs} outputs, but the {self._where} learns {self.spec_.outputs}")
         return y.reshape(-1) if outputs == 1 else y
 
     def _shape(self, samples: int) -> tuple[int, ...]:
-        """The shape of predictions, which is that of the first labels."""
+        """Return the shape of predictions, which is the shape that the first labels had."""
         return (samples,) if self._outputs is None else (samples, self._outputs)
 
 
 def _tells(estimator: BudgetedKernelClassifier) -> bool:
-    """Whether the model has probabilities; before it is fitted, whether it may have them."""
+    """Return whether the model has probabilities; before it is fitted, whether it may have them."""
     if hasattr(estimator, "model_"):
         return bool(estimator.model_.has("probability"))
     return estimator.rule == SOFTMAX or (estimator.rule is None and estimator.n_max is None)
@@ -392,13 +392,13 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     """Kernel classification that learns online, in fixed memory, bit for bit as on a microcontroller.
 
     For two classes, the sign of one function decides: ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max``
-    kernels. With more classes, each class has a function, and the largest decides (one-vs-rest). The functions share
-    the vectors, but each has its own multipliers. A function learns to be at least 1 for its class and at most -1 for
-    the others. Rules and techniques are those of `BudgetedKernelRegressor`, and "spectrum-softmax". Without a rule, the
-    model takes raw inputs, and a function is the sum of a linear part and a few sinusoids whose frequencies are learned,
-    unless ``n_max`` is given.
+    kernels. With more classes, each class has a function, and the class with the largest value is predicted (one-vs-rest).
+    The functions share the vectors, but each function has separate multipliers. A function learns to be at least 1 for its
+    class and at most -1 for other classes. Rules and techniques are those of `BudgetedKernelRegressor`, and
+    "spectrum-softmax". If ``rule`` is None, the model takes raw inputs, and a function is the sum of a linear part and a few
+    sinusoids whose frequencies are learned, or a kernel expansion if ``n_max`` is given.
 
-    Everything is computed in ``precision`` by the same source that ``pykernel.generate`` prints as C: a device that
+    Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. So a device that
     starts from a fitted estimator classifies as ``predict`` does, and continues with the same bytes.
 
     Parameters
@@ -408,10 +408,10 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, sorted. What the device calls class i is ``classes_[i]``.
+        The classes, sorted. Class i of the device is ``classes_[i]``.
     spec_ : Spec
-        The model's parameters, including derived ones: the input of the code generator. Its classes are those of
-        ``classes_`` as text.
+        The model's parameters, including derived ones: the input of the code generator. Its classes are ``classes_`` as
+        text.
     model_ : HostModel
         The learned state, ``model_.memory``, and the functions that work on it.
     status_counts_ : dict of str to int
@@ -421,11 +421,11 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if the data had any; they become the spec's columns, and so do those of labels.
+        Names of the inputs, if the data had names. They become the spec's columns, and so do the names of labels.
 
     See Also
     --------
-    BudgetedKernelRegressor : The same for numbers; its notes and references hold here too.
+    BudgetedKernelRegressor : The same model for numbers; its notes and references hold for classes, too.
 
     Examples
     --------
@@ -453,7 +453,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,)
-            Classes: numbers, strings or whatever else can be sorted; from 2 to 64 different ones.
+            2 to 64 different classes: numbers, strings or whatever else can be sorted.
 
         Returns
         -------
@@ -471,7 +471,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Continue learning: the samples in order, once.
 
-        The first call fixes ``sigma="scale"``, which is derived from its data. Otherwise, calls with parts of a stream
+        The first call derives the value of ``sigma="scale"`` from its data. Otherwise, calls with parts of a stream
         give the same bytes as one call with the whole stream.
 
         Parameters
@@ -481,7 +481,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         y : array-like of shape (n_samples,)
             Classes.
         classes : array-like of shape (n_classes,), default=None
-            All classes that may occur. The first call needs them; later ones may repeat them.
+            All classes that may occur. The first call needs them; later calls may repeat them.
 
         Returns
         -------
@@ -489,7 +489,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         """
         first = not hasattr(self, "model_")
         if first and classes is None:
-            raise ValueError("the first call of partial_fit needs classes, all that there will be")
+            raise ValueError("the first call of partial_fit needs classes, all that may ever occur")
         if classes is not None:
             classes = np.unique(column_or_1d(classes))
             if not first and not np.array_equal(classes, self.classes_):
@@ -497,7 +497,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         return self._stream(X, y, afresh=first, known=classes)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each sample.
+        """Predict the class of each sample.
 
         Parameters
         ----------
@@ -507,7 +507,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            The classes that the device's ``NAME_classify`` gives.
+            The classes that the device's ``NAME_classify`` returns.
 
         Raises
         ------
@@ -525,7 +525,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         return self.classes_[positions]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Values of the learned functions.
+        """Return the values of the learned functions.
 
         Parameters
         ----------
@@ -535,16 +535,16 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each; the largest decides,
-            and among equal ones the first. The numbers that the device computes, in float64; NaN, with a warning,
-            where it would refuse the input as beyond ``input_max_abs``.
+            Two classes: one value, above 0 for ``classes_[1]``. More classes: one value for each class. The class with the
+            largest value is predicted, and among equal values the first class. These are the numbers that the device
+            computes, in float64; NaN, with a warning, where the device would refuse an input beyond ``input_max_abs``.
         """
         X = self._inputs(X)
         return self._finite(self.model_.predict(X))
 
     @available_if(_tells)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class, as the device's ``NAME_probability`` writes it, in the model's ``precision``.
+        """Return the probability of each class, as the device's ``NAME_probability`` writes it, in the model's ``precision``.
 
         Only models with rule "spectrum-softmax" or with [mixture] have this method.
 
@@ -556,8 +556,8 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         Returns
         -------
         p : ndarray of shape (n_samples, n_classes)
-            Rows sum to 1, up to rounding. No class is more probable than that of ``predict``. NaN, with a warning, beyond
-            ``input_max_abs``.
+            Rows sum to 1, up to rounding. No class is more probable than the class of ``predict``. NaN, with a warning, for
+            an input beyond ``input_max_abs``.
         """
         check_is_fitted(self)
         p = self.model_.probability(self._inputs(X))
@@ -577,7 +577,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         return section, {"classes_": classes, "_positions": positions}
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
-        """The index of each sample's class in ``classes_``."""
+        """Return the index of each sample's class in ``classes_``."""
         known = self._positions
         values, inverse = np.unique(y, return_inverse=True)
         strange = [value for value in values.tolist() if value not in known]

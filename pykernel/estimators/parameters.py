@@ -1,7 +1,7 @@
-"""Parameters of estimators and of River's models, each declared once: by a key of a spec, or by a `Parameter`.
+"""Declare the parameters of estimators and River models, each once: by a key of a spec, or by a `Parameter`.
 
-Signature, checks and docstring of a class are derived from the declarations on access: the keys of a family that is
-declared later are parameters, too.
+The signature, checks and docstring of a class are derived from the declarations when they are accessed. So keys of a
+family that is declared later are parameters, too.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pykernel.spec.family import Family
 from pykernel.spec.schema import key_told
 from pykernel.spec.sections import section_of
 
-# ------------------------------------------------------------------------------------------- what a parameter must be
+# -------------------------------------------------------------------------------------------------------- requirements
 
 
 @dataclass(frozen=True)
 class Must:
-    """A requirement for a parameter: in words, and as a function that checks a value."""
+    """A requirement for a parameter, in words and as a function that checks a value."""
 
     be: str
     holds: Callable[[Any], bool]
@@ -55,11 +55,11 @@ POSITIVE = number("number above 0", lambda v: 0 < v < math.inf)
 NOT_NEGATIVE = number("number from 0", lambda v: 0 <= v < math.inf)
 FINITE = number("finite number", math.isfinite)
 LEFT_OUT = Must("", lambda v: v is None)
-"""Accepts only None; without words, because a missing parameter needs no message."""
+"""A requirement that only None meets.  It has no words, because messages need not mention a missing parameter."""
 
 
 def plain(value: Any) -> Any:
-    """A value as a Python type: parameter grids may hold NumPy's scalars."""
+    """Convert a NumPy scalar, which parameter grids may hold, to a Python number."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -78,16 +78,16 @@ class Parameter:
     section: str | None = None  # the spec's section of this parameter ("": top level); None: not in the spec
     key: str = ""  # the key in the section, if its name is not the parameter's
     default: Any = None
-    kind: Any = Any  # its type, for signatures
+    kind: Any = Any  # the parameter's type, for signatures
     must: Must | None = None  # requirement that no spec checks, or for which the spec has other words
     text: str = ""  # description for docstrings; empty: the description in the spec's declaration
 
 
 def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Parameter]:
-    """A parameter for each key that a family declares in one of the sections, in the order of the declarations.
+    """Return a parameter for each key that a family declares in one of the sections, in the order of the declarations.
 
-    A key whose name is already taken by a key of another section gets its section's name as a prefix.  Without a value, the
-    spec's default is used; a flag is off.
+    If a key of another section already has the same name, the section's name becomes a prefix.  A parameter without a value has
+    the spec's default; a flag is off.
     """
     made: dict[str, Parameter] = {}
     fields = [(section, family.spec.model_fields.get(section)) for section in sections for family in families]
@@ -103,7 +103,7 @@ def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Pa
 
 
 def _plain_type(annotation: Any) -> Any:
-    """A declaration's type without bounds; a choice of words becomes the type of the words."""
+    """Return a declaration's type without bounds.  A choice of words becomes the type of the words."""
     if get_origin(annotation) is Annotated:
         return _plain_type(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
@@ -114,7 +114,7 @@ def _plain_type(annotation: Any) -> Any:
 
 
 def moved(parameters: Mapping[str, Parameter], behind: Mapping[str, str]) -> dict[str, Parameter]:
-    """The parameters in another order.  behind: name -> the name that it follows."""
+    """Return the parameters in another order.  behind: name -> the name after which it is placed."""
     names = list(parameters)
     for name, before in behind.items():
         names.remove(name)
@@ -130,11 +130,11 @@ class Declared:
     """Base of classes whose ``__init__`` and docstring follow from the declarations of their parameters."""
 
     _family: ClassVar[Mapping[str, Parameter]] = {}
-    """The parameters of a family of estimators; a family with parameters from the spec overrides ``_declared``."""
+    """The parameters of a family of estimators.  A family with parameters from the spec overrides ``_declared`` instead."""
     _positional: ClassVar[int] = 1
-    """How many parameters may be given by position."""
+    """The number of parameters that may be given by position."""
     _without: ClassVar[Sequence[str]] = ()
-    """Parameters of the family that the class does not have."""
+    """The family's parameters that the class does not have."""
     _defaults: ClassVar[dict[str, Any]] = {}
     """Defaults of the class that differ from those of the family."""
     _attributes: ClassVar[dict[str, str]] = {}
@@ -144,17 +144,17 @@ class Declared:
 
     @classmethod
     def _families(cls) -> Sequence[Family]:
-        """The families of models whose keys are parameters."""
+        """Return the families of models whose keys are parameters."""
         return ()
 
     @classmethod
     def _declared(cls) -> Mapping[str, Parameter]:
-        """The parameters of the family of estimators, in the order of signatures."""
+        """Return the parameters of the family of estimators, in the order of signatures."""
         return cls._family
 
     @classmethod
     def _parameters(cls) -> Mapping[str, Parameter]:
-        """The parameters of the class, in the order of its signature."""
+        """Return the parameters of the class, in the order of its signature."""
         return _parameters_of(cls, model.FAMILIES)  # type: ignore[arg-type]  # mypy's opinion of classes as keys
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -166,7 +166,7 @@ class Declared:
             cls.__doc__ = Docstring(cls, template)
 
 
-# families: part of the caches' keys, so that a family that is added later is included, too
+# the families are a part of the caches' keys, so that a family that is added later is included, too
 @functools.cache
 def _parameters_of(kind: type[Declared], families: tuple[Family, ...]) -> Mapping[str, Parameter]:
     declared, own = kind._declared(), kind._defaults
@@ -184,9 +184,7 @@ def _signature_of(kind: type[Declared], families: tuple[Family, ...]) -> inspect
 
 
 class Initialiser:
-    """An ``__init__`` that keeps what is given, unchanged, under the parameters' names, as scikit-learn and River
-    require.
-    """
+    """An ``__init__`` that stores arguments unchanged under the parameters' names, as scikit-learn and River require."""
 
     __name__ = "__init__"
 
@@ -218,7 +216,8 @@ class Initialiser:
 class Docstring(str):
     """A docstring with the parameters that its class has at the time of access.
 
-    As plain text, which `help` takes from classes whose metaclass has a docstring, it has those at the class's definition.
+    As a plain string, it has the parameters at the time of the class's definition.  `help` uses the plain string if the class's
+    metaclass has a docstring.
     """
 
     _template: str
@@ -234,8 +233,10 @@ class Docstring(str):
 
 @functools.cache
 def _docstring_of(kind: type[Declared], template: str, families: tuple[Family, ...]) -> str:
-    """The docstring of a class: ``{parameters}``, in their order; ``{others}``, the names of those that the template does
-    not describe; ``{attributes}``; and the class's words.
+    """Fill in the template of a class's docstring.
+
+    ``{parameters}`` become the descriptions of all parameters, ``{others}`` the names of parameters that the template does not
+    describe, ``{attributes}`` the descriptions of attributes.  The class's ``_words`` are replaced, too.
     """
     # Python 3.13 removes the indentation of docstrings; earlier versions keep it
     text, parameters = inspect.cleandoc(template), kind._parameters()
@@ -251,7 +252,7 @@ def _docstring_of(kind: type[Declared], template: str, families: tuple[Family, .
 
 
 def _told(name: str, parameter: Parameter, rules: Sequence[str]) -> str:
-    """The entry of a parameter in a docstring."""
+    """Return the entry of a parameter in a docstring."""
     default = parameter.default
     if parameter.text:
         first, said = _parts(parameter.text)
@@ -263,7 +264,7 @@ def _told(name: str, parameter: Parameter, rules: Sequence[str]) -> str:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """The first line of a description, which is a type, and the rest without its indentation."""
+    """Split a description into its first line, which is a type, and the rest without its indentation."""
     first, _, said = inspect.cleandoc(text).partition("\n")
     return first, said
 

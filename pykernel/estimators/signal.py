@@ -33,7 +33,7 @@ PARAMETERS = {
     "resolution": NUMBERS,
     "precision": Parameter("", default="float32", kind=str),
 }
-"""The keys of a spec's [signal] that make features."""
+"""The keys of a spec's [signal] that define features."""
 
 
 class SignalFeatures(TransformerMixin, KernelEstimator):
@@ -44,25 +44,25 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     feature.
 
     Rows of X are raw samples in time order, and columns are channels. Without ``window``, each raw sample is a step.
-    With it, a step ends with every ``hop``-th raw sample, from the first whole window on.
+    With ``window``, a step ends with the first whole window, and after every ``hop`` further raw samples.
 
     Parameters
     ----------
     window : int, default=None
         How many raw samples the features describe. None: the raw samples are the features.
     hop : int, default=None
-        Raw samples from one window to the next; it divides ``window``. None: ``window``.
+        Number of raw samples from one window to the next, a divisor of ``window``. None: ``window``.
     rate : float, default=None
-        Raw samples a second, for ``bands`` and features in Hz.
+        Raw samples per second, for ``bands`` and features in Hz.
     features : sequence of str, or dict of such, default=None
         Features of each channel in a window, such as ``["mean", "rms"]``; a dict has a separate list for each channel.
     bands : sequence of (float, float), default=None
-        Pairs of frequencies in Hz: the root mean square of each channel between them. The window must be a power of
-        two.
+        Pairs of frequencies in Hz. The feature is the root mean square of each channel between the two frequencies. The
+        window must be a power of two.
     log : bool, default=False
         For ``bands``: log2(1 + power / floor) instead of the root mean square, with floor = (max_abs / 2^20)^2.
     lags : sequence of int, default=None
-        How many steps ago; 0 is now. None: ``[0]``.
+        For each number n, the value n steps ago; 0 is now. None: ``[0]``.
     differences : sequence of int, default=None
         For each number n, the difference between now and n steps ago.
     averages : sequence of int, default=None
@@ -70,8 +70,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     periods : sequence of int, default=None
         For each period, in raw samples: cosine and sine of its phase, which is 0 before the first row.
     max_abs : float, or for int16 a sequence of floats, default=None
-        Largest magnitude of a raw number, in its unit; for int16 also one for each channel. The device refuses a raw
-        sample beyond it, and so does ``transform``. None: 1e6.
+        Largest magnitude of a raw number, in its unit; for int16 also a separate limit for each channel. The device
+        refuses a raw sample beyond the limit, and so does ``transform``. None: 1e6.
     resolution : float or sequence of float, default=None
         int16: the value of one count of a raw sample, such as 1 for an ADC's readings. None: a power of two derived
         from ``max_abs``.
@@ -83,19 +83,19 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     n_features_in_ : int
         Number of channels.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, if the data had any. Else the channels are called x0, x1 and so on.
+        Names of the channels, if the data had names. Otherwise the channels are called x0, x1 and so on.
 
     See Also
     --------
-    pykernel.importers.importing.from_sklearn : A pipeline with this step as a spec.
+    pykernel.importers.importing.from_sklearn : Converts a pipeline with this step to a spec.
 
     Notes
     -----
-    Rows of ``transform`` depend on the rows before, so split by time, and do not shuffle. Consecutive rows are similar
-    where windows overlap: train on ``steps``. A model that learns on the device has ``[signal]`` in its spec.
+    Each row of ``transform`` depends on the rows before, so split by time, and do not shuffle. Most consecutive rows are
+    equal, so train on the result of ``steps``. A model that learns on the device has ``[signal]`` in its spec.
 
-    ``transform`` is O(n_samples (n_features_in_ + n_features_out)), and for each step O(measures window / hop) more;
-    spectra add O(n_features_in_ window log(window)) for each step.
+    ``transform`` takes O(n_samples (n_features_in_ + n_features_out)), and O(measures window / hop) more for each step.
+    Spectra add O(n_features_in_ window log(window)) for each step.
 
     References
     ----------
@@ -115,7 +115,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     _family, _positional = PARAMETERS, 2
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Store the names and the number of the channels; nothing else is learned.
+        """Store the number and the names of the channels.  Nothing else is learned.
 
         Parameters
         ----------
@@ -139,9 +139,10 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """After each raw sample, the newest features: what the device's ``NAME_signal`` writes then.
+        """Return the newest features after each raw sample, which the device's ``NAME_signal`` writes at that time.
 
-        Each call starts anew. Rows before the first step, where a device has no features yet, hold the first ones.
+        Each call starts anew. Rows before the first step, where a device has no features yet, hold the features of that
+        step.
 
         Parameters
         ----------
@@ -158,7 +159,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         UserError
             If there are too few rows for a step, or a row is beyond ``max_abs``.
         ValueError
-            If X does not hold finite numbers. NaN is refused: on a device, ``NAME_gap`` reports that a raw sample is
+            If X does not hold finite numbers. NaN is refused, because on a device ``NAME_gap`` reports that a raw sample is
             missing, and the stage begins anew. Transform the parts before and after a gap separately.
         """
         statuses, values = self._pushed(X)
@@ -167,7 +168,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return values
 
     def steps(self, X: Any, y: Any = None) -> Any:
-        """The features of each step, once: train on these.
+        """Return one row of features per step, without the repetitions of ``transform``. Train on these rows.
 
         Parameters
         ----------
@@ -180,12 +181,12 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         -------
         z : ndarray of shape (n_steps, n_features_out)
         y : ndarray of shape (n_steps,) or (n_steps, n_outputs)
-            The labels of the raw samples with which steps end. Only if ``y`` was given.
+            For each step, the label of its last raw sample. Only if ``y`` was given.
 
         Raises
         ------
         UserError, ValueError
-            As for ``transform``; also if X and y have different lengths.
+            As for ``transform``, and if X and y have different lengths.
         """
         check_consistent_length(X, y)
         statuses, values = self._pushed(X)
@@ -193,7 +194,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return values[ends] if y is None else (values[ends], np.asarray(y)[ends])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names that a spec gives, such as ``rms ax``.
+        """Return the features' names as in a spec, such as ``rms ax``.
 
         Parameters
         ----------
@@ -207,11 +208,11 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return np.array(self._spec().input.columns, object)
 
     def __pykernel_signal__(self) -> Spec:
-        """The spec that ``from_sklearn`` uses if this is the first step of a pipeline."""
+        """Return the spec that ``from_sklearn`` uses if this is the first step of a pipeline."""
         return self._spec()
 
     def _spec(self) -> Spec:
-        """A spec with this signal, and with a model that takes any inputs, because a spec must have a model."""
+        """Return a spec with this [signal], and with a model that takes any inputs, because a spec must have a model."""
         content = self._sections(self._given())
         channels = list(self._columns or [f"x0..x{self.n_features_in_ - 1}"])
         given = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in content.pop("signal", {}).items()}
@@ -220,7 +221,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return self._made({"name": "windows", **model, "signal": signal, **content}, None)
 
     def _pushed(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The status of each raw sample, and the newest features after it; NaN before the first features."""
+        """Return the status of each raw sample, and the newest features after it; NaN before the first features."""
         X, spec = self._inputs(X), self._spec()
         assert spec.signal is not None
         least = raw_samples_needed(spec.signal)
@@ -230,7 +231,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         statuses, values = SignalStage(spec).push(X)
         for row in np.flatnonzero(statuses == SignalStatus.REFUSED_SAMPLE):
             raise self._where.error(
-                f"row {row} of X holds a number beyond max_abs, which the device refuses; raise max_abs, or transform the parts "
-                "before and behind by themselves"
+                f"row {row} of X holds a number beyond max_abs, which the device refuses; raise max_abs, or transform the rows "
+                "before and after it separately"
             )
         return statuses, values.astype(np.float64)

@@ -1,7 +1,7 @@
 """Support vector machines on a greedy basis, and linear programming machines, as scikit-learn estimators.
 
-They train on the host in float64: the former by an interior-point method whose Gram matrix has low rank, the latter by HiGHS.
-``to_spec`` gives a frozen model: a sum over the vectors.
+They train on the host in float64: support vector machines by an interior-point method with a Gram matrix of low rank, linear
+programming machines by HiGHS.  ``to_spec`` returns a frozen model, which is a sum over the vectors.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from pykernel.training.selection import GroupFolds, default_widths, stratified_f
 from pykernel.training.targets import Targets, error_rate, press
 
 MOST = 1024
-"""Maximum number of vectors, if ``basis`` does not give one."""
+"""Maximum number of vectors, if ``basis`` gives no number."""
 COMPARED = 2000
 """Widths and C are compared on at most this many samples."""
 COMPARED_L1 = 1000
-"""The same for linear programming machines: HiGHS's time grows faster than the number of samples."""
+"""The number of samples used instead for linear programming machines, because HiGHS's time grows faster than this number."""
 ROUGH_PRICE = 1.0
-"""Tolerance of the prices when folds are left out of a linear programming machine: it begins with the vectors of all samples, and
-adds some."""
+"""Tolerance of the prices in the cross-validation of a linear programming machine.  Each fold's training begins with the vectors chosen
+for all samples, and adds vectors with a higher price."""
 ROUGHLY = 64
 """Widths and C are compared with at most this many vectors."""
 
@@ -136,7 +136,7 @@ ATTRIBUTES = {
     "feature_names_in_": OF_MACHINES["feature_names_in_"],
 }
 Duals = Callable[[float], list[svm.Dual]]
-"""A function from C to the dual problems of the samples that count."""
+"""A function from C to the dual problems of the samples with a weight above 0."""
 
 
 class _SupportVectorMachine(KernelMachine):
@@ -146,7 +146,7 @@ class _SupportVectorMachine(KernelMachine):
     _grows = True
 
     def _fit_machine(self, X: np.ndarray, targets: Targets, counts: np.ndarray, duals: Duals) -> np.ndarray:
-        """Choose width and C, train on the samples that count, and return their left-out values, (n, o)."""
+        """Choose width and C, train on the samples with a weight above 0, and return the cross-validated values, (n, o)."""
         values = self._given()
         self._near_one("inputs", X)
         self._near_one("labels", targets.values)
@@ -192,7 +192,7 @@ class _SupportVectorMachine(KernelMachine):
                 left_out = without(tell=tell)
             except KeyboardInterrupt:
                 left_out = np.full((len(X), len(taught)), np.nan)
-                self.reached_ += "; the folds were interrupted, so that the error left out is not known"
+                self.reached_ += "; the folds were interrupted, so that the cross-validation error is not known"
                 self.interrupted_ = True
             self._solved(found.model, X, some, None)
         self.dual_coef_ = np.zeros((len(counts), found.beta.shape[1]))
@@ -214,9 +214,9 @@ class _SupportVectorMachine(KernelMachine):
         options: dict[str, Any],
         tell: lp.Tell,
     ) -> tuple[float, float]:
-        """The width and C with the least error on samples left out, then the least squared error.
+        """Return the width and C with the smallest error on left-out samples; among equal errors, with the smallest squared error.
 
-        Linear programming machines are compared with the vectors that they choose: with other vectors, another C would be best.
+        Linear programming machines are compared with the vectors that they choose, because the best C depends on the vectors.
         """
         each, sparse = _candidates(self.C) or [], self.penalty == "l1"
         self.candidates_: list[dict[str, float]] = []
@@ -230,7 +230,7 @@ class _SupportVectorMachine(KernelMachine):
         x, parts = X[at], _part(targets, at)
         cv = plain(self.cv)
         folds = stratified_folds(parts, cv.among(at) if isinstance(cv, GroupFolds) else min(cv, len(at)), seed)
-        # with fewer samples, the losses weigh less against the 1-norm
+        # with fewer samples, the sum of losses is smaller compared with the 1-norm, so C is multiplied by this factor
         more = len(X) / len(at) if sparse else 1.0
         fixed = not (given is None or isinstance(given, int))
         most = len(X) if fixed else given or MOST
@@ -259,9 +259,9 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))`` over ``f(x) = k(x, basis_) alpha_ + bias_``, with y = 1
     and -1. ``penalty="l1"`` has ``sum of |alpha|`` instead of ``1/2 |f|^2``, which leaves few vectors (a linear programming
-    machine). Two classes share one function, which is positive for ``classes_[1]``. With more classes, each has a function
-    that separates it from all others, and the largest decides. The basis grows until the functions are optimal, within
-    ``tol``, among those with all samples as vectors.
+    machine). Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
+    function that separates it from all other classes, and the class with the largest value is predicted. The basis grows
+    until the functions are optimal, within ``tol``, among all functions with the samples as vectors.
 
     Parameters
     ----------
@@ -273,12 +273,12 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
 
     See Also
     --------
-    LSSVMClassifier : Squared errors; leave-one-out in closed form.
+    LSSVMClassifier : Has squared errors, and leave-one-out in closed form.
 
     Notes
     -----
-    With n samples and p vectors, a step of the interior-point method takes O(n p^2), and 10 to 40 steps are usual. Predictions
-    take O(p n_features), however many support vectors there are.
+    With n samples and p vectors, a step of the interior-point method takes O(n p^2), and 10 to 40 steps are usual. A
+    prediction takes O(p n_features), whatever the number of support vectors.
 
     References
     ----------
@@ -310,9 +310,9 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,)
-            Classes: numbers, strings or whatever else can be sorted; two or more different ones.
+            Two or more different classes: numbers, strings or whatever else can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each sample counts, from 0: its loss has the weight C times this.
+            The weight of each sample, 0 or more, by which the loss of the sample is multiplied.
 
         Returns
         -------
@@ -341,7 +341,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
         self.classes_, self.cv_predictions_ = classes, self._flat(_on_all(left_out, counts))
         self.__dict__.pop("calibration_", None)
         self.cv_error_ = math.nan
-        if not np.isnan(left_out).any():  # else Ctrl-C ended the folds
+        if not np.isnan(left_out).any():  # NaN: Ctrl-C ended the cross-validation
             self.cv_error_ = error_rate(targets, left_out)
             self.calibration_ = fit_calibration(left_out, positions, len(classes), weights=weights)
         return self
@@ -352,8 +352,8 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, |y - f| - epsilon))`` over ``f(x) = k(x, basis_) alpha_ + bias_``,
     one for each label. ``penalty="l1"`` has ``sum of |alpha|`` instead of ``1/2 |f|^2``, which leaves few vectors (a linear
-    programming machine). The basis grows until the functions are optimal, within ``tol``, among those with all samples as
-    vectors.
+    programming machine). The basis grows until the functions are optimal, within ``tol``, among all functions with the
+    samples as vectors.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
 
     See Also
     --------
-    LSSVMRegressor : Squared errors; leave-one-out in closed form.
+    LSSVMRegressor : Has squared errors, and leave-one-out in closed form.
 
     Notes
     -----
@@ -400,7 +400,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels, which share the kernel, C and epsilon.
         sample_weight : array-like of shape (n_samples,), default=None
-            How often each sample counts, from 0: its loss has the weight C times this.
+            The weight of each sample, 0 or more, by which the loss of the sample is multiplied.
 
         Returns
         -------
@@ -432,7 +432,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
 
 
 def _on_all(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The values at the samples that count, in an array for all samples; NaN for the others."""
+    """Put the values of the samples with a weight above 0 into an array for all samples; NaN for other samples."""
     found = np.full((len(counts), values.shape[1]), np.nan)
     found[counts] = values
     return found

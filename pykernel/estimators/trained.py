@@ -1,6 +1,6 @@
 """Kernel machines whose vectors are trained, as scikit-learn estimators.
 
-They train on the host in float64, and choose widths and ridge by cross-validation.  ``to_spec`` gives a frozen model.
+They train on the host in float64, and choose widths and ridge by cross-validation.  ``to_spec`` returns a frozen model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pykernel.training.targets import Targets
 from pykernel.training.trained import to_spec
 
 LINEAR_RIDGE = 1e-3
-"""Ridge of the linear model with which the machine is compared, in squares of the inputs' unit."""
+"""Ridge of the linear model with which the machine is compared, in the squared unit of the inputs."""
 USUAL = 16
 """Default number of vectors."""
 STARTS = ("k-means", "rows")
@@ -32,7 +32,7 @@ STARTS = ("k-means", "rows")
 
 
 def _is_table(value: Any) -> bool:
-    """Whether a value is rows of numbers."""
+    """Return whether a value is a table of numbers."""
     try:
         return bool(np.asarray(value, np.float64).ndim == 2)
     except (TypeError, ValueError):
@@ -40,7 +40,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _ridges(value: Any) -> list[float] | None:
-    """Ridges as a list; None if the value is not valid."""
+    """Return ridges as a list; None if the value is not valid."""
     values: Any = [value] if np.isscalar(value) else value
     try:
         found = [float(each) for each in values]
@@ -190,10 +190,10 @@ class _TrainedVectors(Expansion):
         middle: np.ndarray | float = 0.0,
         deviation: np.ndarray | float = 1.0,
     ) -> tuple[vectors.Trained, np.ndarray]:
-        """Train on numbers in standard deviations around their middle, or on classes.
+        """Train on standardised labels, with ``middle`` and ``deviation``, or on classes.
 
-        folds: targets by which the folds of the cross-validation are stratified.  The second result: cross-validated
-        predictions of a linear model for the compared samples, in the same folds, (places, O).
+        folds: targets by which the folds of the cross-validation are stratified.  Returns what training found, and the
+        predictions of a linear model for the compared samples, cross-validated with the same folds, (places, O).
         """
         self._near_one("inputs", X)
         self._where.need(
@@ -201,7 +201,7 @@ class _TrainedVectors(Expansion):
         )
         m = self._count(len(X))
         self._where.need(m <= len(X), f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        # the ranges, and for each input the value farthest from an integer: without it, an input could look like counts
+        # each input's range, and its value farthest from an integer, without which the input could be taken for counts
         broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
         start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
 
@@ -251,7 +251,7 @@ class _TrainedVectors(Expansion):
         compared[found.places] = True
         said = np.zeros_like(found.left_out)
         for name in np.unique(fold[found.places]):
-            # after an interrupted search, only one fold is known
+            # if the search was interrupted, only one fold was compared
             mine = (fold != name) & (compared | found.interrupted)
             model, asked = Ridge(LINEAR_RIDGE), fold[found.places] == name
             model.fit(X[mine], targets[mine], sample_weight=counts[mine])
@@ -289,16 +289,16 @@ class _TrainedVectors(Expansion):
     # ---- to the device
 
     def to_spec(self, name: str, *, precision: str | None = None, max_abs: Any = None, distance: str = "auto") -> Spec:
-        """The frozen model: vectors, weights, biases and probabilities, for the device's flash.
+        """Return the spec of the frozen model: vectors, weights, biases and calibration, for the device's flash.
 
         Parameters
         ----------
         name : str
             Prefix of every symbol and file in C.
         precision : {"float32", "float64", "int16"}, default=None
-            None: the estimator's.
+            None: the estimator's precision.
         max_abs, distance
-            As in ``LSSVMClassifier.to_spec``.
+            See ``LSSVMClassifier.to_spec``.
 
         Returns
         -------
@@ -331,7 +331,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
     """Kernel machine with few vectors, which are trained together with widths and weights.
 
     ``f(x) = sum_i alpha_i exp(-1/2 sum_j (scale_j (x_j - vectors_ij))^2) + bias``. Other models choose samples as vectors;
-    this one optimises the vectors: it is a sparse kernel machine with optimised centres, or a radial basis function
+    this model optimises the vectors. It is a sparse kernel machine with optimised centres, or a radial basis function
     network with all parameters trained.
 
     Parameters
@@ -344,7 +344,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
 
     See Also
     --------
-    LSSVMRegressor : Vectors are samples; leave-one-out in closed form.
+    LSSVMRegressor : Has samples as vectors, and leave-one-out in closed form.
 
     Notes
     -----
@@ -382,7 +382,7 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each sample counts, from 0, compared with the others.
+            The relative weight of each sample, 0 or more.
 
         Returns
         -------
@@ -439,7 +439,7 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
 
     See Also
     --------
-    KernelFisherClassifier : Vectors are samples; leave-one-out in closed form.
+    KernelFisherClassifier : Has samples as vectors, and leave-one-out in closed form.
 
     Notes
     -----
@@ -476,9 +476,9 @@ class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
         X : array-like of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,)
-            Classes: numbers, strings or whatever else can be sorted; two or more different ones.
+            Two or more different classes: numbers, strings or whatever else can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each sample counts, from 0, compared with the others.
+            The relative weight of each sample, 0 or more.
 
         Returns
         -------

@@ -1,1 +1,1 @@
-"""Generates C from a spec, and proves that the C computes what the host does."""
+"""Generate C from a spec, and check that the C computes the same as the host."""

@@ -1,4 +1,4 @@
-"""Generated C as a Python object: compiled to a shared library, loaded with cffi."""
+"""Use generated C as a Python object: it is compiled to a shared library, and loaded with cffi."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CModel:
     """The generated C, compiled for the host.  It has the same calls as HostModel, and separate memory.
 
     patch: changes the C text before it is compiled (for negative controls).  whole: compile the snapshots now.  Otherwise they are
-    compiled when first used: they take nearly half of the time, and most comparisons do not need them.
+    compiled when first used, because they take nearly half of the time, and most comparisons do not need them.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class CModel:
 
     @functools.cached_property
     def _whole(self) -> Any:
-        """The same code with the snapshots.  Both libraries work on this object's memory."""
+        """The library with the snapshots, too.  Both libraries work on this object's memory."""
         return self._compiled(self.library.with_name("whole.so"), self.sources)
 
     def function(self, name: str) -> Any:
@@ -75,9 +75,9 @@ class CModel:
         return self.function(name)(self.pointer(self.memory.buffer, f"{self.spec.name}_t *"), *args)
 
     def callback(self, name: str, function: Callable[..., int]) -> Any:
-        """A Python function as a C callback of the function type NAME_<name>.
+        """Return a C callback of the function type NAME_<name> that calls a Python function.
 
-        Keep a reference to it for as long as the C may call it.
+        Keep a reference to the callback for as long as the C may call it.
         """
         return self._ffi.callback(f"{self.spec.name}_{name}", function)
 
@@ -90,7 +90,7 @@ class CModel:
         """Predict each row, then learn it.  Returns (answers, statuses), like HostModel.prequential.
 
         y: (rows, 0) if there are no labels.
-        predict: whether to predict.  A model that does not learn only answers; then the statuses are those of the
+        predict: whether to predict.  A model that does not learn only answers, and the statuses are those of the
         answers.
         """
         program, real = self.spec.program, self.spec.real
@@ -104,7 +104,7 @@ class CModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
+        """Return what NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
         x = np.ascontiguousarray(x, self.spec.real.dtype)
         answers = self.spec.program.answers(question, len(x), self.memory)
         statuses = np.zeros(len(x), np.int32)
@@ -123,7 +123,7 @@ class CModel:
         return statuses
 
     def counts(self, values: np.ndarray) -> np.ndarray:
-        """The counts that NAME_counts makes of floats, (rows, numbers of a sample), if the compiler may fuse operations."""
+        """Return the counts that NAME_counts makes of floats, (rows, numbers of a sample), in a build that may fuse operations."""
         name, (rows, width), made = self.spec.name, values.shape, np.zeros(values.shape, np.int16)
         each = f"for (int32_t i = 0; i < rows; i++) {{ {name}_counts(values + (i * {width}), x + (i * {width})); }}"
         text = f'#include "{name}_counts.h"\n{COUNTED};\n{COUNTED}\n{{\n{each}\n}}\n'
@@ -138,7 +138,7 @@ class CModel:
         return made
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """What NAME_<name> writes, (values,), and its status, like HostModel.read."""
+        """Return what NAME_<name> writes, (values,), and its status, like HostModel.read."""
         values = self.spec.program.reading(name, self.memory)
         return values, int(self.call(name, self._numbers(values)))
 

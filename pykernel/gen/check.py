@@ -1,4 +1,4 @@
-"""The check: one stream on the host and through the generated C, compared byte for byte."""
+"""Run one stream through the host model and through the generated C, and compare both byte for byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pykernel.spec.model import Spec
 Progress = Callable[[float, str], None]
 Tell = Callable[[str], None]
 SAMPLES = 12_000
-"""Default number of random samples: enough to fill budgets and to replace vectors."""
+"""Default number of random samples, which is enough to fill budgets and to replace vectors."""
 Devices = Sequence[tuple[str, int]]
 """Devices whose rows follow each other in a stream: (name, number of rows)."""
 HASHED = "state's hash"
@@ -50,11 +50,9 @@ class Report:
     rows: list[dict[str, Any]]
     figures: dict[str, Any]
     statuses: dict[str, int] = field(default_factory=dict)
-    """Name of a status -> how often an update returned it; for a model that does not learn, how often a prediction
-    did.
-    """
+    """Name of a status -> how many updates returned it; for a model that does not learn, how many predictions did."""
     calls: dict[str, dict[str, int]] = field(default_factory=dict)
-    """For each action, visit and reading: name of a status -> how often the function returned it."""
+    """For each action, visit and reading: name of a status -> how many calls returned it."""
     engine: str = ""
     witnesses: list[dict[str, Any]] = field(default_factory=list)
 
@@ -72,15 +70,15 @@ def check(
     tell: Tell = lambda text: None,
     devices: Devices = (),
 ) -> Report:
-    """Run a stream through the reference and through the C of every compiler found; compare state, statuses and answers.
+    """Run a stream through the reference and through the C of every compiler found, and compare state, statuses and answers.
 
     memory: the state from which the model starts, if it has learned already.
     stream: (inputs, labels) to be used instead of ``mixed_stream``; labels: (samples, 0) or None if there are none.
     levels: the compiler flags of each build.  A default level whose flags a compiler does not know is left out.
-    progress: called with the part that is done, from 0 to 1, and with the next step.  If not given, steps that take
-    longer than two seconds are announced on standard error.
-    engine: the only engine; if not given, see ``engines_of_a_check``: the first is the reference, and after all builds
-    the others are its witnesses.
+    progress: called with the fraction of the work that is done, from 0 to 1, and with the next step.  If not given, steps
+    that take longer than two seconds are announced on standard error.
+    engine: the only engine.  If not given, the first engine of ``engines_of_a_check`` is the reference, and the other
+    engines are compared with it after all builds, as witnesses.
     tell: called with a sentence for each verdict, as soon as it is known.
     devices: see ``Reference``.
     """
@@ -90,7 +88,7 @@ def check(
     builds = [(c, level) for c in chosen for level in levels if level != LEVELS[-1] or takes(c, level)]
 
     def make(c: Compiler, level: str) -> CModel:
-        """Compile the model; each compiler compiles the snapshots only once, because samples do not use them."""
+        """Compile the model.  Each compiler compiles the snapshots only once, because the stream does not use them."""
         return CModel(project, c, tuple(level.split()), whole=level == levels[0])
 
     told = told_late() if progress is None else contextlib.nullcontext(progress)
@@ -99,7 +97,7 @@ def check(
         say(0.0, "generating C")
         project = build(spec, memory)
         say(0.1, f"simulating with {first}")
-        # at first one compiler alone, so that the first verdict does not wait for a core
+        # first, one compiler works alone, so that the first verdict does not wait for a core
         made = [compiling.start(make, *built) for built in builds[:1]]
         reference = Reference(project, memory, x, y, first, devices)
         made += [compiling.start(make, *built) for built in builds[1:]]
@@ -117,13 +115,13 @@ def check(
 
 
 def _told(row: dict[str, Any], engine: Engine) -> str:
-    """The verdict on a build."""
+    """Return a sentence with the verdict on a build."""
     found = f"the bytes of {engine}" if row["equal"] else f"NOT the bytes of {engine}: {row['first_difference']}"
     return f"{row['compiler']} {row['flags']}, {row['samples']:,} samples: {found}"
 
 
 def _sizes(project: Project, c: Compiler) -> dict[str, int]:
-    """Sizes of the C that a firmware links if it does not save the model."""
+    """Return the sizes of the C that a firmware links if it does not save the model."""
     with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
         sources = write_sources(Path(folder), project.sources)
         return section_bytes([each for each in sources if each.name != f"{project.spec.name}_snapshot.c"], c)
@@ -134,7 +132,7 @@ def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[
     equal = [row for row in rows if row["compiler"] == c.name and row["equal"]]
     try:
         found: dict[str, Any] = {**measured()}
-    except CheckFailed as error:  # rows that differ already keep their message
+    except CheckFailed as error:  # rows that already differ keep their message
         found = {"equal": False, "first_difference": str(error)}
     for row in equal:
         row |= found
@@ -152,17 +150,17 @@ class Device(Protocol):
         """Predict each row, then learn it.  Returns (answers, statuses); without learning, the statuses of the answers."""
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What NAME_<question> writes for each row, (samples, values), and the statuses."""
+        """Return what NAME_<question> writes for each row, (samples, values), and the statuses."""
 
     def visit(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Call NAME_<name> with each row and its label.  Returns the statuses."""
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """What NAME_<name> writes, (values,), and its status."""
+        """Return what NAME_<name> writes, (values,), and its status."""
 
 
 class Step(NamedTuple):
-    """Calls of one function: one for each of some rows of the stream, or one call without a sample.
+    """Calls of one function: one call for each row in ``rows``, or a single call without a sample.
 
     "learn" predicts each row and then learns it; "hash" reads the state's hash; "init" resets the model.  after: the end of a
     sentence, which says when the calls were made.
@@ -175,7 +173,7 @@ class Step(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What the calls of a step wrote and returned, and a checksum of the memory after them."""
+    """Values that the calls of a step wrote and returned, and a checksum of the memory after the calls."""
 
     name: str
     values: np.ndarray
@@ -201,25 +199,24 @@ class Host(HostModel):
 class Reference:
     """The host's results on a stream, with which every build of the C is compared.
 
-    The stream is processed in parts.  In each part, every row is asked (usually predicted) and then learned.  After
-    that the program's questions are called on some rows of the part (on all rows if nothing is learned), and then its
-    readings. ``hash`` is the ``state_hash`` after the last row was learned, before anything else has changed the model.
+    The stream is processed in parts.  In each part, every row is predicted (or the main question is asked about it) and then
+    learned.  After that the program's questions are called on some rows of the part (on all rows if nothing is learned), and
+    then its readings. ``hash`` is the ``state_hash`` after the last row was learned, before anything else changes the model.
 
-    A program with actions or visits gets a second pass with a new model.  The second pass takes only the end of each
-    part. In each part, the actions ``between`` and visits of some rows come before the questions.  After the middle
+    For a program with actions or visits there is a second pass with a new model.  The second pass takes only the end of
+    each part. In each part, the actions ``between`` and visits of some rows come before the questions.  After the middle
     part, all other actions are called, and then the actions ``between`` once more.
 
     devices: if the stream has the rows of many devices, each device is a part, for which the model is reset.
     """
 
     PARTS = 4
-    PIECE = (
-        2**24
-    )  # rows learned in one call, times bytes of the model: a fraction of a second, so that an interrupt is noticed
-    AGAIN = 250  # rows at the end of each part that the second pass takes; for a large part, a quarter of the part
-    ASKED = 16  # rows of each part on which questions are asked; they are spread over the part
-    VISITED = 64  # rows of each part that are visited
-    LATE, DELAY = 24, 3  # rows of each part whose labels come late, and by how many rows
+    # rows in one call, times bytes of the model: a call takes a fraction of a second, so that an interrupt is noticed
+    PIECE = 2**24
+    AGAIN = 250  # number of rows at the end of each part in the second pass; for a large part, a quarter of its rows
+    ASKED = 16  # number of rows of each part on which questions are asked; they are spread over the part
+    VISITED = 64  # number of rows of each part that are visited
+    LATE, DELAY = 24, 3  # number of rows of each part whose labels come late; delay of these labels in rows
 
     def __init__(
         self,
@@ -252,7 +249,7 @@ class Reference:
         self.hash = _hash_in(self.results)
 
     def report(self, rows: list[dict[str, Any]], witnesses: Sequence[dict[str, Any]] = ()) -> Report:
-        """The report: the rows of all builds, the sizes, and the counts of statuses."""
+        """Return the report: the rows of all builds, the sizes, and the counts of statuses."""
         calls = {name: self._counts(name) for name in (*self._more, *self.readings)}
         hashes = {
             "state_hash": f"{self.hash:08x}",
@@ -262,7 +259,7 @@ class Reference:
         return Report(ok, rows, figures, self._counts("update"), calls, self.engine, list(witnesses))
 
     def _counts(self, name: str) -> dict[str, int]:
-        """How often a function returned each status, in the first pass that calls it."""
+        """Return how often a function returned each status, in the first pass that calls the function."""
         told = [[result.statuses for result in results if result.name == name] for results in self.results]
         found = np.concatenate([*next(filter(None, told), []), np.zeros(0, np.int32)])
         names = {int(m): m.name.lower() for m in self.spec.program.status}
@@ -272,7 +269,7 @@ class Reference:
         return Host(self.project, self.start, engine or self.engine)
 
     def _steps(self, second: bool) -> Iterator[Step]:
-        """All steps of the first or the second pass; steps of many rows in pieces."""
+        """Yield all steps of the first or the second pass.  Steps of many rows are divided into pieces."""
         size = max(16, min(4096, self.PIECE // len(self.model.memory.bytes)))
         for step in self._whole_steps(second):
             if step.rows is ONCE or step.rows.step is not None:
@@ -309,7 +306,7 @@ class Reference:
                     after = f" after {name}{after}"
 
     def _late(self, name: str, part: slice) -> Iterator[Step]:
-        """The last rows of a part once more, with labels that come some rows late."""
+        """Yield steps that repeat the last rows of a part, with labels that come some rows late."""
         first = max(part.start, part.stop - self.LATE)
         for t in range(first, part.stop):
             yield Step("visit", name, slice(t, t + 1))
@@ -318,7 +315,7 @@ class Reference:
                 yield Step("learn", "update", slice(due, due + 1), f" with labels {self.DELAY} rows late")
 
     def _call(self, model: HostModel | Device, step: Step) -> tuple[np.ndarray, np.ndarray]:
-        """Run a step.  Returns what its calls wrote, (calls, values), and their statuses."""
+        """Run a step.  Returns the values that its calls wrote, (calls, values), and the calls' statuses."""
         x, y = self.x[step.rows], self.y[step.rows]
         match step.kind:
             case "learn":
@@ -350,11 +347,11 @@ class Reference:
         return state_hash(self.spec, model.memory) if isinstance(model, HostModel) else int(model.call("hash"))
 
     def compare(self, c: Compiler, level: str, extra: Sequence[str] = (), **how: Any) -> dict[str, Any]:
-        """The report's row for one build, without sizes; ``how``: further arguments of CModel."""
+        """Return the report's row for one build, without sizes.  how: further arguments of CModel."""
         return self.of_build(c, level, lambda: CModel(self.project, c, (*level.split(), *extra), **how))
 
     def of_build(self, c: Compiler, level: str, make: Callable[[], CModel]) -> dict[str, Any]:
-        """The report's row for the build that ``make`` returns."""
+        """Return the report's row for the build that ``make`` returns."""
         row: dict[str, Any] = {"compiler": c.name, "version": c.version, "flags": level, "samples": len(self.x)}
         try:
             device = make()
@@ -363,14 +360,14 @@ class Reference:
         return row | self.verdict(device) | (self._header(device) if self.spec.program.is_int16 else {})
 
     def _header(self, device: CModel) -> dict[str, Any]:
-        """Whether the header that converts a user's floats to counts agrees with the host, even for floats halfway between two counts."""
+        """Compare the header that converts a user's floats to counts with the host, also for floats halfway between two counts."""
         values = near_halves(self.spec)
         different = self.spec.raw_inputs(values) != device.counts(values)
-        told = f"{self.spec.name}_counts.h: other counts than on the host for {values[different][:3].tolist()}"
+        told = f"{self.spec.name}_counts.h: gives other counts than the host for {values[different][:3].tolist()}"
         return {"equal": False, "first_difference": told} if different.any() else {}
 
     def witness(self, engine: Engine, say: Progress, tell: Tell = lambda text: None) -> dict[str, Any]:
-        """The report's row for another engine: whether it computes the same as the reference."""
+        """Return the report's row for another engine: whether it computes the same as the reference."""
         say(0.7, text := f"{engine} compiles the model, and learns the same samples")
         tell(f"{text}, which takes some seconds")
         verdict = self.verdict(self.fresh_host(engine))
@@ -400,9 +397,9 @@ class Reference:
         return {"selftest": selftest, "equal": equal, "state_hash": hashed, "first_difference": difference}
 
     def first_difference(self, device: Device, same: Sequence[int]) -> str:
-        """The first call whose results differ between host and device, and what differs.
+        """Return the first call whose results differ between host and device, and what differs.
 
-        same: in each pass, the number of steps whose results are the same.
+        same: for each pass, the number of steps at its beginning whose results are equal.
         """
         for second in self.passes:
             for found in self._differences(second, device, same[second]):
@@ -410,14 +407,14 @@ class Reference:
         return "the self-test or the hash only"
 
     def _row(self, t: int) -> str:
-        """A row's number; with many devices, its number within the device, and the device's name."""
+        """Return a row's number; with many devices, its number within the device, and the device's name."""
         if not self.devices:
             return str(t)
         which = int(np.searchsorted(self.edges, t, "right")) - 1
         return f"{t - self.edges[which]} of {self.devices[which][0]}"
 
     def _differences(self, second: bool, device: Device, same: int) -> Iterator[str]:
-        """The differences in one pass, row by row from the first step whose results differ."""
+        """Yield the differences in one pass, row by row, beginning with the first step whose results differ."""
         host, asks = self.fresh_host(), self.spec.program.asks
         where = (f"in {self.engine}", f"in {device.engine}") if isinstance(device, Host) else ("on the host", "in C")
         answer = "prediction" if asks == "predict" else asks
@@ -442,7 +439,7 @@ class Reference:
 
 
 def _hash_in(results: Sequence[Sequence[Result]]) -> int:
-    """The state's hash after the first pass has learned its last row."""
+    """Return the state's hash after the first pass has learned its last row."""
     return next(int(result.values[0]) for result in results[0] if result.name == HASHED)
 
 
@@ -451,28 +448,26 @@ def _same(a: Result, b: Result) -> bool:
 
 
 def _some(part: slice, count: int) -> slice:
-    """At most ``count`` rows of a part, spread over the part."""
+    """Return at most ``count`` rows of a part, spread over the part."""
     step = max(1, (part.stop - part.start) // count)
     return slice(part.start, min(part.stop, part.start + step * count), step)
 
 
 def same_numbers(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays have equal bits.  All NaNs are taken as equal: NaN means "refused" here, and its payload is
-    ignored.
-    """
+    """Return whether two arrays have equal bits.  All NaNs are considered equal, because a NaN only means that a call was refused."""
     a, b = np.asarray(a), np.asarray(b)
     return bool(np.array_equal(np.isnan(a), np.isnan(b))) and a[~np.isnan(a)].tobytes() == b[~np.isnan(b)].tobytes()
 
 
 def shown(value: Any) -> str:
-    """One or several numbers as decimal text that reads back to the same bits."""
+    """Format one or several numbers as decimals that read back to the same bits."""
     return repr(value) if np.ndim(value) == 0 else str(np.asarray(value).tolist())
 
 
 def differing_fields(
     host: HostModel, device: Device, where: tuple[str, str] = ("on the host", "in C")
 ) -> Iterator[str]:
-    """The fields whose bytes differ, each with the first position and both values."""
+    """Return the fields whose bytes differ, each with the first differing position and both values."""
     for slot in host.memory.layout.slots:
         a, b = host.memory.field(slot.name), device.memory.field(slot.name)
         if a.tobytes() != b.tobytes():
@@ -482,7 +477,7 @@ def differing_fields(
 
 
 def section_bytes(sources: Sequence[Path], c: Compiler) -> dict[str, int]:
-    """Bytes of code and of constants at -Os, for this machine's processor; empty if object files are not ELF."""
+    """Return the bytes of code and of constants at -Os, for this machine's processor; empty if object files are not ELF."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 

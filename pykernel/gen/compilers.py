@@ -1,4 +1,4 @@
-"""C compilers on this machine, and shared libraries built with them."""
+"""Find C compilers on this machine, and build shared libraries with them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ compilers have been seen to change results with vector and fused multiply-add in
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler: its displayed name, the command that starts it, and the version that it reports."""
+    """A C compiler: the name that is shown, the command that starts it, and the version that it reports."""
 
     name: str
     command: tuple[str, ...]
@@ -60,9 +60,9 @@ def probe(name: str, command: Sequence[str]) -> Compiler | None:
 
 
 def zig_command() -> list[str]:
-    """The command that starts the compiler of the ziglang wheel; empty without the wheel.
+    """Return the command that starts the compiler of the ziglang wheel; empty without the wheel.
 
-    The wheel's module only starts the program next to it, so starting this program directly saves the start of Python.
+    The wheel's module only starts the program next to it.  Starting this program directly saves the start of Python.
     """
     found = importlib.util.find_spec("ziglang")
     if found is None:
@@ -74,7 +74,7 @@ def zig_command() -> list[str]:
 
 @functools.cache
 def find_compilers() -> tuple[Compiler, ...]:
-    """The compiler $CC if it is set; else those of gcc, clang and the ziglang wheel that are installed.
+    """Return the compiler $CC if it is set; else those of gcc, clang and the ziglang wheel that are installed.
 
     Raises UserError, with the way to install one, if there is none.
     """
@@ -102,13 +102,13 @@ def compiler(name: str) -> Compiler:
 
 @functools.cache
 def takes(chosen: Compiler, flags: str) -> bool:
-    """Whether a compiler accepts these flags; some compilers do not accept -march=native on every processor."""
+    """Return whether a compiler accepts these flags.  Some compilers do not accept -march=native on every processor."""
     words = [*chosen.command, *flags.split(), "-E", "-x", "c", os.devnull, "-o", os.devnull]
     return _run(chosen, words).returncode == 0
 
 
 def write_sources(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Write C to a folder, file name -> text; returns the files to be compiled."""
+    """Write C (file name -> text) to a folder, and return the files to be compiled."""
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in sorted(files) if name.endswith(".c")]
@@ -121,13 +121,13 @@ def compile_c(
     flags: Sequence[str] = (),
     mode: Sequence[str] = ("-shared", "-fPIC"),
 ) -> None:
-    """Compile and link; raises CheckFailed with the compiler's first error message."""
+    """Compile and link.  Raises CheckFailed with the compiler's first error message."""
     words = [*chosen.command, *STRICT, *flags, *mode, "-o", str(output), *map(str, sources)]
     if chosen.name == "zig":
-        # zig adds its sanitizer to debug builds, and the sanitizer needs zig's own runtime
+        # zig adds its sanitizer to debug builds, and the sanitizer needs zig's runtime library
         words += ["-fno-sanitize=all", "-fno-stack-protector", *([] if "-g" in flags else ["-g0"])]
         if "-shared" in mode and sys.platform == "linux":
-            # zig would first compile libraries for half a minute; this process already has what the C calls, such as memset
+            # otherwise zig first compiles libraries for half a minute; this process already has memset and the like
             words.append("-nostdlib")
     run = _run(chosen, words, output.parent)
     if run.returncode != 0:
@@ -138,10 +138,10 @@ def compile_c(
 
 
 def _run(chosen: Compiler, words: Sequence[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """folder: for temporary files, which a compiler leaves behind when it is killed."""
+    """Run a compiler.  folder: for its temporary files, which it leaves behind if it is killed."""
     environment = {**os.environ, **({"TMPDIR": str(folder)} if folder else {})}
     if chosen.name == "zig":
-        # zig caches by content; a private folder keeps the home clean
+        # zig's cache is by content, so it can be kept between runs, in a folder of pykernel
         cache = str(_zig_cache())
         environment |= {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
     return run_program(words, environment)
@@ -149,9 +149,9 @@ def _run(chosen: Compiler, words: Sequence[str], folder: Path | None = None) -> 
 
 @functools.cache
 def _zig_cache() -> Path:
-    """A folder for zig's cache to which no other user can write, because zig links what it finds there.
+    """Return a folder for zig's cache to which no other user can write, because zig links the files in its cache.
 
-    This is the user's cache, else a temporary folder of the user, else a new folder.
+    This is the user's cache; if it cannot be used, a temporary folder of the user; if this cannot be used, a new folder.
     """
     import platformdirs
 

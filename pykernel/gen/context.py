@@ -1,4 +1,4 @@
-"""The context of the templates: what they say about a model."""
+"""Compute the context of the templates: the values that they insert for a model."""
 
 import importlib.metadata
 import re
@@ -28,17 +28,15 @@ from pykernel.spec.summary import summary
 
 BROKEN_BUILD = -100
 STAMP = "0x________u"
-"""Placeholder for the stamp: the stamp is computed from the texts when all of them are complete."""
+"""Placeholder for the stamp, which is computed from the texts when all of them are complete."""
 FEW = 4
-"""GCC unrolls loops over arrays of at most this length, and then warns of iterations beyond the end that never
-happen.
-"""
+"""GCC unrolls loops over arrays of at most this length, and then warns of iterations beyond the array's end, which never happen."""
 FORMS = {
     "long": {"format": "%ld", "wide": "%9ld", "digits": ""},
     "int": {"format": "%d", "wide": "%4d", "digits": ""},
     "double": {"format": "%.4f", "wide": "%9.4f", "digits": ", 4"},
 }
-"""How the examples print a number, by the C type to which it is cast."""
+"""C type to which the examples cast a number -> how they print it."""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
     "SNAPSHOT_FOREIGN": (-102, "the snapshot is of another model: its numbers lie or mean something else"),
@@ -53,7 +51,7 @@ SNAPSHOT_STATUSES = {
 
 
 def of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
-    """The context about a model: names, questions, and what the examples do."""
+    """Return the context about a model: names, questions, and what the examples do."""
     program, precision = spec.program, spec.real
     names = {entry.name for entry in program.entries_for(spec.config)}
     called = {program.forecasts(spec.config), program.learner, *program.trainings[:1]}
@@ -77,7 +75,7 @@ def of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "gap": spec.signal is not None,
         "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
         "clamps": _clamps(spec.signal) if spec.signal is not None and program.is_int16 else [],
-        "sample": program.sample_size,  # how many numbers it has
+        "sample": program.sample_size,  # the number of a sample's numbers
         "main": _question(program.asks, spec, printer),
         "training": next((name for name in program.trainings if name in names), ""),
         "others": [entry.name for entry in program.entries if entry.name in names - called],  # not in the examples
@@ -96,7 +94,7 @@ def of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
 
 
 def of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
-    """The context about a model's functions and their data."""
+    """Return the context about a model's functions and their data."""
     printer, functions = code.printer, code.functions
     returned = _returned(spec.program, functions)
     calls = shared_calls(spec.name, bool(spec.program.persistent))
@@ -135,7 +133,7 @@ def of_code(spec: Spec, code: ModelCode) -> dict[str, Any]:
 
 
 def of_memory(spec: Spec, code: ModelCode, memory: Memory | None) -> dict[str, Any]:
-    """The context about a model's memory, and about what the model has learned."""
+    """Return the context about a model's memory and its learned state."""
     program, state_bytes = spec.program, spec.program.state_bytes(code.layout)
     learned = [] if memory is None else _learned(memory, code, program)
     saved = {} if program.valid is None else {"snapshot_bytes": HEADER.size + state_bytes + TRAILER.size}
@@ -154,16 +152,14 @@ def of_memory(spec: Spec, code: ModelCode, memory: Memory | None) -> dict[str, A
 
 
 def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
-    """The known answer of NAME_selftest."""
+    """Return the number that NAME_selftest must compute."""
     with told_late() as say:
-        say(0.0, f"computing what {spec.name}_selftest must find: with a model of this size that takes long")
+        say(0.0, f"computing what {spec.name}_selftest must find, which takes long for a model of this size")
         return rehearsal.run(spec, drop)
 
 
 def _filled(functions: Functions) -> list[str]:
-    """Capacities of arrays that may be partly used: loops over such an array end at a count that is read from
-    memory.
-    """
+    """Return the capacities of arrays that may be partly used: loops over these arrays end at a count that is read from memory."""
     found: set[str] = set()
     for function in functions.values():
         counted = {
@@ -183,12 +179,12 @@ def _filled(functions: Functions) -> list[str]:
 
 
 def _ranged(spec: Spec) -> bool:
-    """Whether the inputs are reals, each with a separate range."""
+    """Return whether the inputs are reals, each with a separate range."""
     return isinstance(spec.input.max_abs, tuple) and not spec.program.is_int16 and spec.signal is None
 
 
 def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
-    """The inputs' ranges in C: their middles, and half of their widths; empty if one limit holds for all."""
+    """Return the inputs' ranges in C: their middles, and half of their widths; empty if all inputs have the same limit."""
     if not _ranged(spec):
         return {}
     low, high = spec.input_ranges
@@ -199,7 +195,7 @@ def _ranges(spec: Spec, precision: Precision) -> dict[str, str]:
 
 
 def _used_capacities(spec: Spec, code: ModelCode) -> dict[str, int]:
-    """The capacities that occur in code or memory, and the public ones, which every header defines."""
+    """Return the capacities that occur in code or memory, and the public capacities, which every header defines."""
     texts = [line for lines in code.printed.values() for line in lines]
     texts += [each["declaration"] for each in (*code.slots, *code.tables)]
     words, macro = set(re.findall(r"\w+", " ".join(texts))), code.printer.macro
@@ -209,7 +205,7 @@ def _used_capacities(spec: Spec, code: ModelCode) -> dict[str, int]:
 
 
 def _names(spec: Spec) -> dict[str, list[str]]:
-    """Lines that give, for each input, label and class, its name in C and then its name in the spec."""
+    """Return a line for each input, label and class: its name in C, then its name in the spec."""
 
     def listed(names: Sequence[str] | None, symbol: str) -> list[str]:
         return [f"{symbol.format(i)} {name}" for i, name in enumerate(names or ())]
@@ -225,7 +221,7 @@ def _names(spec: Spec) -> dict[str, list[str]]:
 
 
 def _about(spec: Spec) -> list[str]:
-    """The names of ``_names`` as lines of a comment, and how the firmware computes inputs."""
+    """Return the names of ``_names`` as lines of a comment, and how the firmware computes inputs."""
     told = []
     for what, names in _names(spec).items():
         told.append(f"{what}: {', '.join(names)}")
@@ -235,7 +231,7 @@ def _about(spec: Spec) -> list[str]:
 
 
 def _about_in_markdown(spec: Spec, real: str) -> list[str]:
-    """The names of ``_names`` in Markdown, with the numbers' types and limits.  No character of a name can end its quotes."""
+    """Return the names of ``_names`` in Markdown, with the numbers' types and limits.  No character of a name can end its quotes."""
 
     def quoted_name(name: str) -> str:
         return f"`{name.replace('`', chr(39))}`"
@@ -271,17 +267,17 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
 
 
 def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
-    """The parts of the examples that depend on the model's main question and on the kind of its labels."""
+    """Return the parts of the examples that depend on the model's main question and on the kind of its labels."""
     name, macro, program = spec.name, printer.macro, spec.program
-    kind = program.label_kind if program.learns else "none"  # of the labels that the model takes
+    kind = program.label_kind if program.learns else "none"  # kind of the labels that the model takes
 
     def shown(what: str, variable: str, whole: bool, several: bool) -> dict[str, str]:
         value = f"{variable}[0]" if several else variable
-        # the cast: an int may have 16 bits
+        # the type of the cast: long for int32, because an int may have only 16 bits
         form = "double" if not whole else "long" if program.is_int16 and program.label_kind != "class" else "int"
         return {"what": what, "value": value, "printed": f"({form}){value}"} | FORMS[form]
 
-    # an answer that is not a forecast has the question's name
+    # the example names an answer after the question, unless it is a forecast
     question = program.forecasts(spec.config)
     main = program.answering.get(program.asks, program.asks)
     answer = "forecast" if main == "predict" else main
@@ -324,7 +320,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
 
 
 def _int16(spec: Any) -> dict[str, Any]:
-    """What users of an int16 model need to know: the scales, and the error bounds."""
+    """Return the scales and the error bounds of an int16 model."""
     shift = spec.label_shift
     made = {
         "per_unit": _alike(spec.counts_per_unit),
@@ -352,12 +348,12 @@ def _int16(spec: Any) -> dict[str, Any]:
 
 
 def _alike(values: np.ndarray) -> list[str]:
-    """Numbers in float32 as C; one number if all are equal."""
+    """Return numbers in float32 as C; a single number if all are equal."""
     return [number(value, FLOAT32) for value in (values[:1] if (values == values[0]).all() else values)]
 
 
 def _clamps(signal: SignalSection) -> list[str]:
-    """C that raises raw samples to the lowest accepted value: one line for each channel, or a loop if all are equal."""
+    """Return C that raises raw samples to the lowest accepted value: a line for each channel, or a loop if all channels are equal."""
     lows = [-int(most) for most in channels_of(signal).most]
     lines = [f"if (x[{i}] < {low}) {{ x[{i}] = {low}; }}" for i, low in enumerate(lows)]
     if len(lows) > 1 and len(set(lows)) == 1:
@@ -366,19 +362,19 @@ def _clamps(signal: SignalSection) -> list[str]:
 
 
 def _label_type(program: Program, printer: Printer) -> str:
-    """The C type of a label, or of its elements if a label is an array."""
+    """Return the C type of a label, or of its elements if a label is an array."""
     label = program.label if program.label is not None else Int if program.is_int16 else Real
     return printer.type(label.scalar if isinstance(label, Array) else label)
 
 
 def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
-    """A question for the check's driver: its name, and the type and number of the values that it writes."""
+    """Return a question for the check's driver: its name, and the type and number of the values that it writes."""
     kind = spec.program.written(name)
     return {"name": name, "type": printer.type(kind.scalar), "count": printer.extent(kind.extents[0])}
 
 
 def _returned(program: Program, functions: Functions) -> list[dict[str, Any]]:
-    """The statuses that a model's functions return, and 0; the program's other models may return other ones."""
+    """Return the statuses that a model's functions return, and 0.  Other models of the program may return other statuses."""
     docs = {name: text for kind in program.statuses for name, text in member_comments(kind).items()}
     members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
     found = {member.name for member in members if type(member) in program.statuses}
@@ -398,7 +394,7 @@ def _shared_statuses(program: Program) -> list[dict[str, Any]]:
 
 
 def _learned(memory: Memory, code: ModelCode, program: Program) -> list[dict[str, Any]]:
-    """The slots of the model's persistent memory, with the numbers from which the device starts."""
+    """Return the slots of the model's persistent memory, with the numbers from which the device starts."""
     persistent = {struct.__name__ for struct in program.persistent}
     tables: list[dict[str, Any]] = []
     for slot, told in zip(code.layout.slots, code.slots, strict=True):
@@ -429,7 +425,7 @@ def _arithmetic(printer: Printer) -> str:
 
 
 def _guard(printer: Printer) -> str:
-    """C that stops the compilation for targets and flags that would give other bits."""
+    """Return C that stops the compilation for targets and flags with which the bits would differ."""
     order = primitive("byte_order.h", printer.prefix)
     if printer.precision.is_int16:
         return order

@@ -1,4 +1,4 @@
-"""Which lines of a model's C the self-test runs, by gcov, and which faults in them it notices."""
+"""Find the lines of a model's C that the self-test runs, with gcov, and the faults in these lines that it notices."""
 
 from __future__ import annotations
 
@@ -41,34 +41,34 @@ OPERATOR = re.compile(f"(?<= )({'|'.join(map(re.escape, FAULTS))})(?= )")
 MOST_FAULTS = 40
 """Largest number of faults that are tried, spread evenly over the file."""
 SECOND = "ulimit -t 1; exec ./run"
-"""A fault may make a loop endless, so the program is stopped after a second of CPU time, which does not depend on the machine's load."""
+"""The command that runs the self-test, with a limit of one second of CPU time, because a fault may make a loop endless."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Lines of NAME.c, by number: those that the self-test runs, or whose fault it notices, and those that it misses, with their text."""
+    """Lines of NAME.c, by number: lines that the self-test runs (or whose fault it notices), and lines that it misses, with their text."""
 
     reached: tuple[int, ...]
     missed: dict[int, str]
 
     @property
     def lines(self) -> int:
-        """How many lines have code, or faults."""
+        """The number of lines with code, or with faults."""
         return len(self.reached) + len(self.missed)
 
     def __str__(self) -> str:
-        """Text for VALIDITY.md: how many lines are reached, and the numbers of the lines that are not."""
+        """Return text for VALIDITY.md: how many lines are reached, and the numbers of the lines that are not."""
         left = ", ".join(map(str, self.missed))
         return f"{len(self.reached)} of {self.lines}" + (f", but not {left}" if left else "")
 
     @property
     def part(self) -> float:
-        """The fraction that is reached, from 0 to 1."""
+        """The fraction of lines that is reached, from 0 to 1."""
         return len(self.reached) / self.lines
 
 
 def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
-    """Build NAME.c for gcov, run only NAME_selftest, and count lines.  None if this compiler has no gcov, or there is no shell.
+    """Build NAME.c for gcov, run only NAME_selftest, and count lines.  Returns None if this compiler has no gcov, or there is no shell.
 
     Raises CheckFailed if the C does not compile, or if the self-test fails.
     """
@@ -95,9 +95,9 @@ def selftest_coverage(project: Project, compiler: Compiler) -> Coverage | None:
 
 
 def noticed_faults(project: Project, compiler: Compiler, lines: Sequence[int]) -> Coverage:
-    """Which faults in these lines the self-test notices.  At most one is tried in each line of the model's functions.
+    """Find out which faults in these lines the self-test notices.  At most one fault is tried in each line of the model's functions.
 
-    A fault is another operator, as in ``FAULTS``.  It is noticed if the self-test says that the C is wrong, or crashes, or does not end.
+    A fault is a replaced operator, see ``FAULTS``.  It is noticed if the self-test fails, crashes, or does not end.
     """
     code = _code(project)
     end = next(i for i, line in enumerate(code) if line.startswith(f"uint32_t {project.spec.name}_hash("))
@@ -130,7 +130,7 @@ def _coverage(code: Sequence[str], reached: Mapping[int, bool]) -> Coverage:
 
 
 def _passes(project: Project, compiler: Compiler, folder: Path, code: Sequence[str], *flags: str) -> bool:
-    """Whether the self-test passes in a build of this text of NAME.c."""
+    """Return whether the self-test passes in a build of this text of NAME.c."""
     name = project.spec.name
     more = {"pk_main.c": MAIN.format(name=name, macro=name.upper()), f"{name}.c": "\n".join(code)}
     sources = write_sources(folder, project.sources | more)

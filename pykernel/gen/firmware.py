@@ -1,6 +1,6 @@
-"""The check's program for a board or an emulated CPU: it runs the jobs that the host sends.
+"""Generate the check's program for a board or an emulated CPU, which runs the jobs that the host sends.
 
-This module has the program's C and the list of jobs.
+This module makes the program's C and the list of jobs.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pykernel.language.primitives import C_TYPES
 from pykernel.spec.model import Spec
 
 RUN = 255
-"""Number of the job that predicts and learns samples; other jobs have the number of a function."""
+"""Number of the job that predicts and learns samples.  Other jobs have the number of a function."""
 CHUNK = 48
 """Largest number of data bytes in a frame.
 
-A frame has 8 further bytes, 56 in all; every buffered UART holds at least 62 bytes.
+A frame has 8 further bytes, so 56 bytes in all.  Every buffered UART holds at least 62 bytes.
 """
 
 FOLDER = "examples/{name}_check"
@@ -44,8 +44,7 @@ Render = Callable[[str, Mapping[str, Any]], str]
 
 @dataclass(frozen=True)
 class Orders:
-    """The functions that the host can let the program call, numbered by ``of_name``, and the sizes of the program's
-    arrays.
+    """The functions that the host can order the program to call, numbered by ``of_name``, and the sizes of the program's arrays.
 
     functions: public functions whose only parameter is the model -> the type of their result.
     values, positions: how many numbers, and how many indices, the longest answer has.
@@ -68,7 +67,7 @@ class Orders:
 
 
 def orders_of(spec: Spec, header: str) -> Orders:
-    """header: the text of NAME.h."""
+    """Return the orders for a model.  header: the text of NAME.h."""
     program, sizes, name = spec.program, {Real: [1], Index: [1]}, spec.name
     alone = rf"^(void|u?int32_t) {name}_(\w+)\((?:const )?{name}_t \*\w+\);"
     functions = {match[2]: match[1] for match in re.finditer(alone, header, re.MULTILINE)}
@@ -83,26 +82,26 @@ def orders_of(spec: Spec, header: str) -> Orders:
 
 
 def _buffer(kind: Array) -> Scalar:
-    """The type of the program's buffer for answers of this kind: Real (the type of inputs), or Index."""
+    """Return the type of the program's buffer for answers of this kind: Real (the type of inputs), or Index."""
     return Real if kind.scalar in (Real, Int16) else Index
 
 
 def check_program(spec: Spec, header: str, timed: bool, render: Render) -> dict[str, str]:
-    """The program's C, file name -> text.
+    """Return the program's C, file name -> text.
 
-    The serial link to the host is left out: an emulator connects in another way.
+    The serial link to the host is left out, because an emulator connects in another way.
     """
     context = _context(spec, header)
     return {file: render(file, context) for file in ("check.h", "check.c", *(["check_time.c"] if timed else []))}
 
 
 def page_program(spec: Spec, header: str, render: Render) -> str:
-    """The C that a page in a browser calls."""
+    """Return the C that a page in a browser calls."""
     return render("page.c", _context(spec, header))
 
 
 def check_files(spec: Spec, header: str, render: Render) -> dict[str, str]:
-    """The program for an Arduino, for a board without an operating system, for Zephyr and for ESP-IDF: path -> text."""
+    """Return the program for an Arduino, for a board without an operating system, for Zephyr and for ESP-IDF: path -> text."""
     beside = [file for file in PROGRAM.values() if file.endswith(".c")]
     context = {**_context(spec, header), "app": "check", "beside": beside}
     return {path.format(name=spec.name): render(template, context) for path, template in (PROGRAM | BOARDS).items()}
@@ -111,7 +110,9 @@ def check_files(spec: Spec, header: str, render: Render) -> dict[str, str]:
 def _context(spec: Spec, header: str) -> dict[str, Any]:
     name, program, orders = spec.name, spec.program, orders_of(spec, header)
     if name in ("check", "page"):
-        raise UserError(f"the program around a model has names that begin with {name}_, too; call the model otherwise")
+        raise UserError(
+            f"the program around a model has names that begin with {name}_, too; give the model another name"
+        )
     real = C_TYPES[spec.real.dtype.str[1:]]
     labels = program.label_array(spec.capacities)
     labelled = program.label_kind != "none"
@@ -122,7 +123,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
 
     which, forecast = orders.of_name, program.forecasts(spec.config)
     named = {entry.kind: entry.name for entry in program.entries}
-    late = labelled and "gather" in named  # raw rows come first, the label of a step after its forecast
+    late = labelled and "gather" in named  # a step's label comes after its raw rows and its forecast
     calls = {
         which[f]: [f"{name}_{f}(&model);", "return 0u;"]
         if result == "void"
@@ -135,7 +136,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         takes[RUN] = f"{name}_{program.learner}(&model, x{label if labelled else ''})"
     push = f"{name}_{named['gather']}(&model, x)" if late else None
     if program.reads and not spec.inner.program.learns:
-        push = takes[RUN]  # it only gathers, and the answer is for the row that it takes
+        push = takes[RUN]  # the call only gathers, and the answer is for the row that it takes
     visits = f"order[0] >= {orders.first_visit}u"
     kind = "int32_t" if labels.is_class or program.is_int16 else real
     return {

@@ -1,6 +1,6 @@
-"""Upper limits on how often the marked loops in a model's C run.
+"""Compute upper limits on how often the marked loops in a model's C run.
 
-The bound on a call's instructions needs these numbers.
+The bound on a call's instructions needs these limits.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pykernel.spec.model import Spec
 
 
 def flow_facts(spec: Spec) -> Turns:
-    """The facts for a model's C, in which a loop is identified by the number of its mark, and a root by the public function's name.
+    """Return the limits for a model's C.  A loop is identified by the number of its mark, and a root by the public function's name.
 
-    For the algorithms' loops they are computed with intervals (``language.ranges``); for C that was written by hand they are
+    For the algorithms' loops, the limits are computed with intervals (``language.ranges``).  For C that was written by hand, they are
     known constants.
     """
     code, program = model_code(spec), spec.program

@@ -1,4 +1,4 @@
-"""Frama-C: its plug-in Eva analyses the calls of a proof, and its plug-in WP proves the steps about NaN."""
+"""Run Frama-C: its plug-in Eva analyses the calls of a proof, and its plug-in WP proves the steps about NaN."""
 
 from __future__ import annotations
 
@@ -25,38 +25,39 @@ MACHINE = "gcc_x86_32"
 
 
 PROVERS, DETECT = "why3.conf", ("why3", "config", "detect")
-"""The list of Why3's provers, and the command that writes it: in the proof's folder, so that Why3 needs no configuration before."""
+"""The file with the list of Why3's provers, and the command that writes it.  It is in the proof's folder, so that the user need not
+configure Why3."""
 STATED = ("user assertion", "postcondition")
-"""Frama-C's names for the kinds of properties that annotations state."""
+"""Frama-C's names for the kinds of properties in annotations."""
 PROVER, PROVED = "z3", ("Valid", "Partially proven")
-"""The second status means that the property holds if the assertions before it hold."""
+"""The prover, and the statuses of proved properties.  "Partially proven" means that a property holds if the assertions before it hold."""
 COARSE, UNROLLED = 1, 128
-"""COARSE: Eva's precision in the first analysis.  UNROLLED: it then follows up to this many turns of a loop one by one."""
+"""COARSE: Eva's precision in the first analysis.  UNROLLED: up to this many iterations of a loop are analysed separately."""
 GOAL_SECONDS = 20
 """Seconds that the prover may take for one step about NaN."""
 KINDS = {
     "index_bound": "an index may leave its array",
     "mem_access": "a pointer may leave its array",
-    "signed_overflow": "a sum or product of whole numbers may overflow",
+    "signed_overflow": "a sum or product of integers may overflow",
     "unsigned_downcast": "a number may not fit into its type",
-    "is_nan_or_infinite": "a number may be NaN or infinite where it becomes a whole number",
-    "float_to_int": "a number may be too large to become a whole number",
+    "is_nan_or_infinite": "a number may be NaN or infinite where it becomes an integer",
+    "float_to_int": "a number may be too large to become an integer",
     "initialization": "a variable may be read before it is set",
     "shift": "a shift may be by too many bits",
     "division_by_zero": "a divisor may be zero",
     "ptr_comparison": "pointers into different arrays may be compared",
     INSIDE: "an index may leave the array that was passed",
-    PASSED: "a number may be NaN after a comparison; the prover did not show the contrary",
+    PASSED: "a number may be NaN after a comparison; the prover could not rule this out",
     "check": "a callback may be given wrong numbers",
 }
-"""What an alarm means, by Frama-C's name of its kind."""
+"""Frama-C's name of a kind of alarm -> what the alarm means."""
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """Something that the analysis cannot rule out.
+    """An error that the analysis cannot exclude.
 
-    condition: what it could not prove.  stack: where it happens and the calls that lead there, innermost first.
+    condition: the condition that could not be proved.  stack: the function with the error, and the calls that lead to it, innermost first.
     """
 
     kind: str
@@ -68,7 +69,7 @@ class Alarm:
 
     @property
     def meaning(self) -> str:
-        return KINDS.get(self.kind, f"the C may do something that the language does not define ({self.kind})")
+        return KINDS.get(self.kind, f"the C code may do something that the language does not define ({self.kind})")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class Finding:
     """The result of one call's analysis.
 
     ended: whether the analysis finished.  why: the reason if it did not.  checks: statement -> whether it was proved.
-    coverage: C function -> (statements that were reached, all).  passed: lines of assertions about NaN that only WP can prove.
+    coverage: C function -> (number of statements reached, number of all statements).  passed: lines of assertions about NaN that only WP
+    can prove.
     """
 
     call: Call
@@ -90,23 +92,23 @@ class Finding:
 
     @property
     def proved(self) -> bool:
-        """Whether everything is proved except the steps about NaN."""
+        """Whether everything is proved, apart from the steps about NaN."""
         return self.ended and not self.alarms and list(self.checks.values()) == [True] * self.call.checks
 
     @property
     def functions(self) -> list[str]:
-        """C functions that the call reaches."""
+        """The C functions that the call reaches."""
         return sorted(self.call.reached or {name for name in self.coverage if not name.startswith("prove_")})
 
     @property
     def statements(self) -> tuple[int, int]:
-        """Statements of the call's functions: (reached, all)."""
+        """Numbers of statements in the call's functions: (reached, all)."""
         counts = [self.coverage.get(name, (0, 0)) for name in self.functions]
         return sum(a for a, _ in counts), sum(b for _, b in counts)
 
     @property
     def unreached(self) -> tuple[str, ...]:
-        """Functions of the call with statements that the analysis did not reach."""
+        """The call's functions with statements that the analysis did not reach."""
         found = {name: self.coverage.get(name, (0, 1)) for name in self.functions if self.ended}
         return tuple(
             f"{name} {reached} of {every}" if reached else name
@@ -116,7 +118,7 @@ class Finding:
 
 
 def require() -> str:
-    """Frama-C's version.  Raises UserError without Frama-C or a prover."""
+    """Return Frama-C's version.  Raises UserError if Frama-C or a prover is missing."""
     if shutil.which("frama-c") is None:
         raise UserError(f"prove needs Frama-C, which is not installed; install it with: apt install {PACKAGE} why3 z3")
     if shutil.which(PROVER) is None or shutil.which("why3") is None:
@@ -126,7 +128,7 @@ def require() -> str:
 
 
 def _words(folder: Path, macro: str, level: str = "") -> list[str]:
-    """The beginning of a command line: the machine, and floating-point numbers of any value.
+    """Return the beginning of a command line.  It sets the machine, and allows any value of floating-point numbers.
 
     The FPU's square root and the marks of loops are left out, because they are assembly.
     """
@@ -136,7 +138,7 @@ def _words(folder: Path, macro: str, level: str = "") -> list[str]:
 
 
 def _run(words: list[str], times: Path, timeout: float) -> tuple[str | None, float]:
-    """What Frama-C prints, None if it took too long; and the seconds of CPU that it took."""
+    """Run Frama-C.  Returns what it prints (None if it took too long), and its CPU time in seconds."""
     begin = time.monotonic()
     environment = {**os.environ, "WHY3CONFIG": str(times.with_name(PROVERS))}
     ended = run_program([words[0], "-time", str(times), *words[1:]], environment, timeout)
@@ -152,17 +154,17 @@ def _keep(path: Path, text: str) -> None:
 
 
 def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
-    """Run Eva on one call of a driver in a folder.  If low precision does not prove everything, run it again with more."""
+    """Run Eva on one call of a driver in a folder.  If low precision does not prove everything, run Eva again with higher precision."""
     first = _analyse(replace(call, precision=COARSE), folder, macro, timeout)
     if first.proved:
         return first
     again = _analyse(call, folder, macro, timeout)
-    # an analysis that is stopped leaves the files of the one before
+    # if the second analysis is stopped, the files are still those of the first
     return replace(first if first.ended and not again.ended else again, seconds=first.seconds + again.seconds)
 
 
 def _eva(call: Call, folder: Path, macro: str) -> list[str]:
-    """The command line of one call's analysis; it writes the call's table."""
+    """Return the command line of one call's analysis, which writes the call's table."""
     split = ["-eva-split-return-function", ",".join(f"{name}:full" for name in call.split)] if call.split else []
     return [
         *_words(folder, macro, call.level),
@@ -174,7 +176,7 @@ def _eva(call: Call, folder: Path, macro: str) -> list[str]:
 
 
 def _wp(name: str, folder: Path, macro: str, text: str) -> list[str]:
-    """The command line that proves a file's steps about NaN; it writes the file's table.  text: of the file."""
+    """Return the command line that proves a file's steps about NaN, and writes the file's table.  text: the file's text."""
     absolute = re.findall(r"^static \w+ (\w+_absolute)\(", text, flags=re.MULTILINE)
     return [
         *_words(folder, macro),
@@ -206,13 +208,13 @@ def _analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
 def _properties(
     call: Call, folder: Path, table: Path, log: str
 ) -> tuple[list[Alarm], dict[str, bool], set[tuple[str, int]]]:
-    """Alarms, statements of the driver, and assertions about NaN that are left to WP."""
+    """Return alarms, statements of the driver, and assertions about NaN that are left to WP."""
     alarms, checks, passed = list[Alarm](), dict[str, bool](), set[tuple[str, int]]()
     stacks, lines = _stacks(log), dict[str, list[str]]()
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for row in rows:
-        # the directory is absolute, or relative to where the shell was; Frama-C's own begins with FRAMAC_SHARE
+        # the directory is absolute, or relative to the shell's directory; that of Frama-C's files begins with FRAMAC_SHARE
         name, number, status, kind = row["file"], int(row["line"]), row["status"], row["property kind"]
         foreign = row["directory"].startswith("FRAMAC_SHARE") or not (folder / name).is_file()
         if foreign or kind in ("assigns clause", "from clause"):
@@ -239,7 +241,7 @@ def _properties(
 
 
 def _stacks(log: str) -> dict[tuple[str, int], tuple[str, ...]]:
-    """Place of an alarm -> the calls that lead there, innermost first."""
+    """Return the place of each alarm -> the calls that lead to this place, innermost first."""
     found: dict[tuple[str, int], tuple[str, ...]] = {}
     for block in re.findall(r"^\[eva:alarm\] (.*(?:\n  .*)*)", log, flags=re.MULTILINE):
         place = re.match(r"(\S+):(\d+): Warning:", block)
@@ -253,7 +255,7 @@ def _stacks(log: str) -> dict[tuple[str, int], tuple[str, ...]]:
 def prove_passed(
     places: Iterable[tuple[str, int]], folder: Path, macro: str, timeout: float
 ) -> tuple[set[tuple[str, int]], float]:
-    """Prove assertions about NaN by WP.  Returns those that were proved, as file and line, and the seconds.
+    """Prove assertions about NaN by WP.  Returns the proved assertions, as file and line, and the seconds that this took.
 
     WP assumes nothing about callers.  It assumes the preceding assertions about indices, which Eva proves or reports.
     """
@@ -276,7 +278,7 @@ def prove_passed(
     return proved, seconds
 
 
-# ------------------------------------------------------------------------------------------------ without pykernel
+# ------------------------------------------------------------------------------------------------ the Makefile
 
 MAKEFILE = """\
 # Proves the C of this folder again, with Frama-C, Why3 and Z3 alone:
@@ -314,10 +316,10 @@ clean:
 
 
 def makefile(calls: Sequence[Call], stepped: Mapping[str, str], name: str, about: str) -> str:
-    """A Makefile that repeats the analyses.  stepped: files with steps about NaN -> their texts."""
+    """Return a Makefile that repeats the analyses without pykernel.  stepped: name of each file with steps about NaN -> its text."""
     here, macro = Path(), name.upper()
     commands = {f"{call.main}.csv": (call.files, _eva(call, here, macro)) for call in calls}
-    # tables of WP come first
+    # the rules for tables of WP
     commands |= {
         f"wp_{Path(file).stem}.csv": ((file, PROVERS), _wp(file, here, macro, text)) for file, text in stepped.items()
     }

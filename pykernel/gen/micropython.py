@@ -1,4 +1,4 @@
-"""A model as a user C module of MicroPython."""
+"""Generate a model as a user C module of MicroPython."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ TEMPLATES = {
     "micropython/Makefile": "micropython_Makefile",
 }
 CODES = {"float": "f", "double": "d", "int16_t": "h", "int32_t": "i"}
-"""The letter of an array's type in Python, by the type in C."""
+"""C type -> the letter of the array type in Python."""
 NAMES = frozenset(
     """aioble bluetooth btree cryptolib deflate dht esp esp32 espnow ffi framebuf js jsffi lwip machine micropython mimxrt mip
     mp neopixel network ntptime onewire openamp pyb qstr requests rp2 samd stm tls uctypes umqtt vfs webrepl websocket
     zephyr zsensor""".split()
 )
-"""Modules of MicroPython that CPython lacks, and prefixes of its own C."""
+"""Names that a model must not have: modules of MicroPython that CPython lacks, and prefixes in MicroPython's C."""
 
 
 def micropython_files(
     sources: list[str], context: Mapping[str, Any], render: Callable[[str, Mapping[str, Any]], str]
 ) -> dict[str, str]:
-    """The module's C, and the files for MicroPython's builds with make and CMake: path -> text.
+    """Return the module's C, and the files for MicroPython's builds with make and CMake: path -> text.
 
-    sources: paths of the model's C files.  Calls with callbacks are left out: an exception in one would leave NAME_restore halfway.
+    sources: paths of the model's C files.  Calls with callbacks are left out, because an exception in a callback would leave NAME_restore
+    halfway.
     """
     name = context["name"]
     if name in NAMES or keyword.iskeyword(name) or name in sys.stdlib_module_names:

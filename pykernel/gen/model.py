@@ -1,4 +1,4 @@
-"""The C of one model before it is put into files: functions, memory and parameters."""
+"""Print the C of one model, before it is put into files: functions, memory and parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pykernel.spec.model import Spec
 
 @dataclass(frozen=True)
 class ModelCode:
-    """The C of one model's functions, and of the data that they need; not yet in files."""
+    """The C of one model's functions and of their data, not yet in files."""
 
     entries: list[Entry]
     functions: Functions
@@ -38,7 +38,7 @@ class ModelCode:
 def printer_of(
     spec: Spec, kind: type[Printer], public: dict[str, str], marks: bool = False, annotated: bool = False
 ) -> Printer:
-    """A printer for a model's functions.  annotated: it prints what a proof needs to know, as comments."""
+    """Return a printer for a model's functions.  annotated: whether it prints annotations for a proof, as comments."""
     program = spec.program
     return kind(
         spec.name,
@@ -54,7 +54,7 @@ def printer_of(
 
 
 def data_of(spec: Spec, printer: Printer, functions: Functions) -> dict[str, list[dict[str, Any]]]:
-    """The parameters, constants and tables that some functions of a model use, as the templates take them."""
+    """Return the parameters, constants and tables that these functions use, as the templates take them."""
     docs = {name: text for config in spec.program.configs for name, text in member_comments(config).items()}
     return printer.data(functions, spec.config, docs)
 
@@ -118,5 +118,5 @@ def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str,
 
 
 def bare(code: str) -> str:
-    """C without comments, on one line."""
+    """Remove comments from C, and put it on one line."""
     return re.sub(r"(/\*.*?\*/|\s)+", " ", code, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""The files around a model's C: one folder that is a package for each of several toolchains."""
+"""Make the files around a model's C, with which the folder is a package for several toolchains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEMPLATES = {
     "library.properties": "library.properties",
     "library.json": "library.json",
     "examples/{name}/{name}.ino": "sketch.ino",
-    # Zephyr; its folder has a dash, so it differs from the folder of the Arduino sketch, which has the model's name
+    # Zephyr; the folder's name has a dash, and so differs from the folder of the Arduino sketch, which has the model's name
     "zephyr/module.yml": "module.yml",
     "zephyr/CMakeLists.txt": "zephyr_CMakeLists.txt",
     "zephyr/Kconfig": "Kconfig",
@@ -40,10 +40,10 @@ def package_files(
     render: Callable[[str, Mapping[str, Any]], str],
     checks: Sequence[Mapping[str, str]] = (),
 ) -> dict[str, str]:
-    """Build files, manifests and examples for the C files among ``sources``.
+    """Return build files, manifests and examples for the C files among ``sources``.
 
-    checks: results for VALIDITY.md, see gen.record.  The only text of the spec in these files is the model's name,
-    which is a C identifier.  Column names are not in them.
+    checks: results for VALIDITY.md, see gen.record.  The only text from the spec in these files is the model's name,
+    which is a C identifier.  They contain no column names.
     """
     packaged = {
         "sources": [path for path in sources if path.endswith(".c")],
@@ -63,17 +63,17 @@ def package_files(
 
 
 def bound_macros(row: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The instruction bounds of a check's result, by the macro names that the header has for them."""
+    """Return the instruction bounds of a check's result: macro name in the header -> bound."""
     target = re.sub(r"\W", "_", row["target"].split()[0]).upper()
     return {f"{prefix}_{name.upper()}_MAX_INSTRUCTIONS_{target}": most for name, most in bounds_of(row)}
 
 
 def bounds_of(row: Mapping[str, str]) -> list[tuple[str, str]]:
-    """For each function: its name, and the largest number of instructions that a call executes."""
+    """Return for each function its name and the largest number of instructions that a call executes."""
     return re.findall(r"(\w+) (\d+)", row["bounds"])
 
 
 def semantic_version(version: str) -> str:
-    """A version of three numbers, which all manifests require, from a Python version such as 1.2.dev3."""
+    """Convert a Python version such as 1.2.dev3 to one with three numbers, which all manifests require."""
     numbers = [str(int(part)) for part in re.match(r"\d+(\.\d+)*", version)[0].split(".")]  # type: ignore[index]
     return ".".join([*numbers, "0", "0"][:3])

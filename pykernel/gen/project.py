@@ -1,4 +1,4 @@
-"""Turns a spec into a folder of C: specialises the functions, prints them, and fills the templates."""
+"""Turn a spec into a folder of C: specialise the functions, print them, and fill the templates."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from pykernel.report.document import Document
 from pykernel.spec.model import Spec
 
 SAID = ("proof", "misra", "tools")
-"""The sentences of a record, by their names in the manifest."""
+"""Names in the manifest of the sentences that record the results of checks."""
 HASHES = ("config_hash", "state_kind")
-"""Numbers that say which model this is; a model that does not learn on the device has no state_kind."""
+"""Names of the numbers that identify a model.  A model that does not learn on the device has no state_kind."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ class Project:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The model's C: file name -> text."""
+        """The text of the model's C files, by file name."""
         return {Path(path).name: text for path, text in self.files.items() if re.match(r"src/.*\.[ch]$", path)}
 
 
 @dataclass(frozen=True, repr=False)
 class Generated:
-    """What ``generate`` wrote.  figures: bytes of state, work and constants, and more; default: the default rule, if the spec names none."""
+    """The result of ``generate``.  figures: bytes of state, work and constants, and more.  default: the default rule, if the spec names none."""
 
     folder: Path
     files: list[Path]
@@ -92,10 +92,10 @@ def generate(
 ) -> Generated:
     """Write the C project of a model.
 
-    Nothing is written if there is any error.
+    If there is an error, no file is written.
     memory: the learned state from which the device starts; if not given, the device starts untrained.
     force: also overwrite files that were changed by hand; without it, such files are an error.
-    also: the ``EXTRAS`` to write in addition to the model.  Those that the folder already has are written again.
+    also: the ``EXTRAS`` to write in addition to the model.  Extras that the folder already has are written again.
     """
     folder = Path(out)
     project = build(spec, memory, also=also)
@@ -114,16 +114,17 @@ def build(
     annotated: bool = False,
     said: Mapping[str, str] | None = None,
 ) -> Project:
-    """Everything that ``generate`` writes.
+    """Return everything that ``generate`` writes.
 
-    checks, said: results for VALIDITY.md, its HTML and the manifest, see ``gen.record``.  annotated: the C has comments for a proof.
+    checks, said: results for VALIDITY.md, its HTML and the manifest, see ``gen.record``.  annotated: whether the C has annotations for a
+    proof.
     """
     try:
         return _build(spec, memory, checks, also, annotated, said or {})
     except DialectError as error:
         if spec.custom is None:
             raise
-        # the custom kernel does not fit this model: two things would have the same name
+        # the custom kernel cannot be used with this model, such as if both define the same name
         place = (
             ""
             if error.file == spec.custom.file
@@ -133,12 +134,12 @@ def build(
 
 
 def check_sources(project: Project, timed: bool = False) -> dict[str, str]:
-    """The program that runs the host's jobs in an emulator: file name -> text.  timed: it also counts CPU cycles."""
+    """Return the program that runs the host's jobs in an emulator: file name -> text.  timed: whether it also counts CPU cycles."""
     return check_program(project.spec, project.files[f"src/{project.spec.name}.h"], timed, render)
 
 
 def page_source(project: Project) -> str:
-    """The C through which a page in a browser calls a model."""
+    """Return the C through which a page in a browser calls a model."""
     return page_program(project.spec, project.files[f"src/{project.spec.name}.h"], render)
 
 
@@ -216,19 +217,19 @@ td,th{{border:1px solid #999;padding:.2em .6em;text-align:left}}</style></head><
 
 
 def page_of(title: str, markdown: str) -> str:
-    """Markdown as a page of HTML that needs no other file."""
+    """Convert Markdown to a page of HTML that needs no other file."""
     from markdown_it import MarkdownIt
 
     return PAGE.format(title=title, body=MarkdownIt("js-default").render(markdown))
 
 
 def start_file(spec: Spec) -> str:
-    """The file of the state from which the device starts."""
+    """Return the path of the file with the state from which the device starts."""
     return f"{spec.name}.bin"
 
 
 def _sources(context: Mapping[str, Any]) -> dict[str, str]:
-    """Path -> template of the model's C."""
+    """Return path -> template of the model's C files."""
     return {
         "src/{name}.h": "model.h",
         "src/{name}.c": "model.c",
@@ -241,7 +242,7 @@ def _sources(context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a project in ``Generated`` and in the manifest.  extents: sizes that are macros in the C, in lower case."""
+    """Return the figures of a project for ``Generated`` and the manifest.  extents: sizes that are macros in the C, in lower case."""
     shown = ("name", "state_bytes", "ram_bytes", "const_bytes", "snapshot_bytes")
     return {
         **{key: context[key] for key in shown if key in context},
@@ -256,7 +257,7 @@ def _figures(spec: Spec, context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stamp_of(files: Mapping[str, str]) -> str:
-    """NAME_STAMP as a C literal: 32 bits that change when the code of any file in src/ changes.
+    """Return NAME_STAMP as a C literal: 32 bits that change when the code of any file in src/ changes.
 
     Comments are ignored, because ``gen.record`` adds comments only to the header.
     """
@@ -265,17 +266,17 @@ def stamp_of(files: Mapping[str, str]) -> str:
 
 
 def state_hash(spec: Spec, memory: Memory) -> int:
-    """The value that NAME_hash returns.
+    """Return the value of NAME_hash for this memory.
 
-    A hash that is listed with a number of samples is that after each of these samples was predicted and then learned.
+    A hash that is listed with a number of samples is the value after each of these samples was predicted and then learned.
     """
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 
 
 def inside(spec: Spec, memory: Memory | None = None, told: str = "") -> dict[str, Any]:
-    """For a report: bytes of the model's parts, of simple predictors, and the hashes of the configuration and of a state.
+    """Return, for a report, the bytes of the model's parts and of simple predictors, and the hashes of the configuration and of a state.
 
-    parts: name, bytes, and what the part holds.  told: the event after which the model has this state.
+    parts: name, bytes and contents of each part.  told: the event after which the model has this state.
     """
     from pykernel.host.simple import simple_bytes
 

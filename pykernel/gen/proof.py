@@ -1,9 +1,9 @@
-"""The sources of a proof about a model's C: the C with annotations, and a driver that makes each call from any state.
+"""Write the sources of a proof about a model's C: the C with annotations, and a driver that makes each call from any state.
 
 The driver sets the memory to any bytes, puts each number with a declared range (``between``) into that range, and calls one
 public function once, with any inputs.  Then it states that the ranges hold again.  If the analyser proves this for each
-call, the ranges hold forever: they hold after NAME_init, and no call takes a number out of them.  Floating-point numbers
-may have any bits, including those of NaN; at the level "finite" they are finite and within their ranges.
+call, the ranges always hold: they hold after NAME_init, and no call takes a number out of its range.  Floating-point
+numbers may have any bits, including those of NaN; at the level "finite" they are finite and within their ranges.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ FLOATS = "prove_floats.h"
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the driver: the level, the function that is called, the driver's function, and the statements about the call.
+    """One call of the driver: the level, the function that is called, and the driver's function (``main``).
 
-    files: C files that are analysed.  reached: C functions that the call reaches; empty: those that the analysis finds.
-    checks: number of statements.  precision: of Eva.
+    files: C files that are analysed.  reached: C functions that the call reaches; if empty, the analysis finds them.
+    checks: number of statements about the call.  precision: Eva's precision.
     split: C functions for which Eva analyses the memory after each possible result separately.
     """
 
@@ -62,7 +62,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Proof:
-    """files: file name -> text, the model's annotated C and the drivers.  calls: in the order of their runs."""
+    """The sources of a proof.  files: file name -> text, the model's annotated C and the drivers.  calls: in the order of their runs."""
 
     spec: Spec
     files: dict[str, str]
@@ -70,12 +70,12 @@ class Proof:
 
 
 def proof_of(spec: Spec, levels: tuple[str, ...]) -> Proof:
-    """The sources of a proof.  Raises UserError for a range that holds no number."""
+    """Write the sources of a proof.  Raises UserError for a range that contains no number."""
     return _Writer(spec).proof(levels)
 
 
 FEW = 4
-"""Largest number of elements of a field that are analysed case by case: each doubles the number of cases."""
+"""Largest number of elements in a field that is analysed case by case.  Each element doubles the number of cases."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _Range:
         return f"model.{self.slot.name}" + ("" if self.slot.scalar else "".join(f"[{n}]" for n in names))
 
     def assumed(self) -> list[str]:
-        """C that gives the slot any numbers of the range."""
+        """Return C that sets the slot to any numbers of the range."""
         kind = {Word: "unsigned_int_interval", Real: f"{self.real}_interval"}.get(self.slot.array.scalar, "interval")
         lines, names = list[str](), list[str]()
         for i, extent in enumerate(() if self.slot.scalar else self.slot.shape):
@@ -100,8 +100,10 @@ class _Range:
         return [*lines, f"{self.place(names)} = Frama_C_{kind}({self.low}, {self.high});"]
 
     def split(self, level: str, counts: bool) -> list[str]:
-        """Annotations before a call: Eva analyses each value of a count's range separately and, if the memory may have any
-        bytes, also the values below and above the range."""
+        """Return annotations before a call, with which Eva analyses each value of a count's range separately.
+
+        If the memory may have any bytes, values below and above the range are separate cases, too.
+        """
         names = [] if self.slot.scalar else [[str(i)] for i in range(self.slot.shape[0])]
         places = [self.place(each) for each in names or [[]]]
         beyond = [f"/*@ split {p} {end}; */" for p in places for end in (f"< {self.low}", f"> {self.high}")]
@@ -114,7 +116,7 @@ class _Range:
         return [*beyond, inside, f"    /*@ split {place}; */", "    ;", "}"]
 
     def stated(self) -> str:
-        """An annotation: each number is in the range."""
+        """Return the annotation that each number is in the range."""
         shape = () if self.slot.scalar else self.slot.shape
         names = [f"i{i}" for i in range(len(shape))]
         bounds = " && ".join(f"0 <= {n} < {extent}" for n, extent in zip(names, shape, strict=True))
@@ -151,13 +153,13 @@ class _Writer:
                 yield _Range(slot, int(low), int(high))
 
     def counted(self, r: _Range) -> bool:
-        """Whether a field counts the used elements of an array: its range ends at the array's size."""
+        """Return whether a field counts the used elements of an array, so that its range ends at the array's size."""
         declared = {name: given.most for struct in self.program.structs for name, given in struct.ranges.items()}
         most = declared[r.slot.name]
         return isinstance(most, Extent) and most.text in most.symbols
 
     def splits(self, level: str, reads: frozenset[str]) -> list[str]:
-        """Annotations about the persistent counts that this call reads: fields of few elements, with ranges from 0."""
+        """Return annotations about the persistent counts that this call reads: fields of few elements, with ranges from 0."""
         kept = self.program.state_bytes(self.layout)
         of_call = [r for r in self.ranges if r.slot.offset < kept and r.slot.name in reads]
         counts = [r for r in of_call if r.low == 0 and len(r.slot.shape) <= 1 and math.prod(r.slot.shape) <= FEW]
@@ -180,7 +182,7 @@ class _Writer:
         return Proof(self.spec, files, tuple(calls))
 
     def driver(self, level: str) -> tuple[str, list[Call]]:
-        """The driver of the entries, and of the functions that every model has: NAME_init, NAME_reset, NAME_hash."""
+        """Return the driver of the entries, and of the functions that every model has: NAME_init, NAME_reset, NAME_hash."""
         bodies, calls = [], []
         checks = {STATE: self.ranges, FINITE: [*self.ranges, *self.limits]}.get(level, [])
         for name, body, stated, reached, reads in self.bodies(level):
@@ -209,7 +211,7 @@ class _Writer:
         return "\n".join([*head, *(line for body in bodies for line in ("", *body))]) + "\n", calls
 
     def floats(self) -> str:
-        """A header for Eva: |x| written in C, and the C library's square root in place of the FPU's, which Eva does not know."""
+        """Return a header for Eva: |x| written in C, and the C library's square root instead of the FPU's, which Eva does not know."""
         end, zero = ("f", "0.0f") if self.printer.real == "float" else ("", "0.0")
         macro = self.name.upper()
         return (
@@ -223,7 +225,7 @@ class _Writer:
         )
 
     def split(self, reached: Iterable[str]) -> tuple[str, ...]:
-        """C functions that return one of several statuses: Eva analyses the memory after each status separately."""
+        """Return the C functions that return one of several statuses.  Eva analyses the memory after each status separately."""
         results = {
             self.printer.name(name): [node.value for node in walk(f.body) if isinstance(node, Return)]
             for name, f in self.code.functions.items()
@@ -235,7 +237,9 @@ class _Writer:
         )
 
     def bodies(self, level: str) -> Iterator[tuple[str, list[str], list[str], set[str], frozenset[str]]]:
-        """Public functions: name, C that calls it, statements about its answers, C functions that it reaches, fields that it reads."""
+        """Yield for each public function its name, C that calls it, statements about its answers, the C functions that it reaches, and the
+        fields that it reads.
+        """
         name, prefix = self.name, self.printer.prefix
         for clear in ("init", "reset") if self.program.persistent else ("init",):
             yield clear, [f"{name}_{clear}(&model);"], [], {f"{name}_{clear}"}, frozenset()
@@ -251,9 +255,10 @@ class _Writer:
         yield "hash", [f"(void){name}_hash(&model);"], [], {f"{name}_hash", f"{prefix}_crc32"}, frozenset()
 
     def call(self, f: Function, level: str) -> tuple[list[str], list[str]]:
-        """C that calls an entry with arguments of any bits; and statements about its answers."""
+        """Return C that calls an entry with arguments of any bits, and statements about its answers."""
         lines, stated, given = [], [], ["&model"] if self.printer.takes_struct(f.name) else []
-        read: list[str] = []  # Eva splits the values of a real, but not bits that are read as a real
+        # these copies turn bits into reals, because Eva splits values of reals, not bits read as reals
+        read: list[str] = []
         for name, kind in f.params:
             if isinstance(kind, Array):
                 extent = self.printer.extent(kind.extents[0])
@@ -336,7 +341,7 @@ static void any_bytes(void)
         return head, calls
 
     def judged(self) -> tuple[str, Call]:
-        """A driver that states: all that the snapshot's file accepts is within the ranges.  It reads memory instead of storage."""
+        """Return a driver with the statement that every snapshot that is accepted is within the ranges.  It reads memory instead of storage."""
         persistent = self.program.state_bytes(self.layout)
         checks = [r for r in self.ranges if r.slot.offset < persistent]
         valid = self.program.valid
@@ -365,7 +370,7 @@ static void any_bytes(void)
         return "\n".join(text) + "\n", call
 
     def readers(self, found: Mapping[str, Any]) -> list[str]:
-        """The definitions that the snapshot's functions need, with readers that take each number from the model in memory."""
+        """Return the definitions that the snapshot's functions need, with readers that take each number from the model in memory."""
         name, macro, size = self.name, self.name.upper(), self.spec.real.dtype.itemsize
         types = {"real": (self.printer.real, size), "count": ("int32_t", 4)}
         types |= {what: (kind, width) for what, kind, width in found["narrow"]}

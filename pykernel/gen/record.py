@@ -1,4 +1,4 @@
-"""Results of a check, written down in the project that was checked."""
+"""Write the results of a check to the project that was checked."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ SIZES = {
     "stack_bound_bytes": "stack at most",
 }
 HOST_SIZES = {"text_bytes": "code at -Os", "rodata_bytes": "constants"}
-"""Sizes of a build in bytes, and their names."""
+"""Key of a build's size in bytes -> its name in the table."""
 COVERAGE = re.compile(r"(\d+ of \d+(, but not \d+(, \d+)*)?)?")
 BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 
 
 def require_project(folder: str | Path, spec: Spec) -> Project:
-    """The project that this version generates from the spec.  Raises UserError unless the folder has the same C."""
+    """Return the project that this version generates from the spec.  Raises UserError unless the folder has the same C."""
     if Path(folder).is_dir():
-        with project_folder(Path(folder)):  # if a run died while it wrote, its old files are restored first
+        with project_folder(Path(folder)):  # first restores the old files if a run died while it wrote
             pass
     made = build(spec, start_of(Path(folder), spec), checks=_earlier(Path(folder)), also=extras(Path(folder)))
     for name, text in made.sources.items():
@@ -67,7 +67,7 @@ def require_project(folder: str | Path, spec: Spec) -> Project:
 
 
 def start_of(folder: Path, spec: Spec) -> Memory | None:
-    """The learned state from which the project's device starts; None if it starts untrained.  Raises UserError."""
+    """Return the learned state from which the project's device starts; None if it starts untrained.  Raises UserError."""
     path = folder / start_file(spec)
     if not starts_learned(folder, spec.name):
         return None
@@ -83,7 +83,7 @@ def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = Fals
     """Add a report's rows to VALIDITY.md, the header and the manifest of the spec's project.
 
     The bill of materials changes with the header.  Either all four files are written, or none.  A new row replaces an
-    earlier row of the same build and target; other earlier rows stay.  Generating the project again removes all rows.
+    earlier row of the same build and target.  Other earlier rows stay.  Generating the project again removes all rows.
     Raises UserError if the folder holds another project, or a VALIDITY.md that was changed by hand; CheckFailed if the
     self-test fails in the build that counts lines.
     """
@@ -93,19 +93,19 @@ def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = Fals
     said |= {
         "misra": misra(made.sources) or said["misra"],
         "tools": _tools(),
-    }  # the earlier result is for the same C, from a machine that has cppcheck
+    }  # a machine with cppcheck has recorded the earlier result for the same C
     reached = _coverage(spec, report)
     for result in report.rows:
         row = _row(result, report, recorded) | _cells(
             {"coverage": "", "faults": "", "command": _command(spec, result, recorded)} | reached
         )
-        reached = {}  # once is enough
+        reached = {}  # in the first row only
         rows[row["built"], row["target"]] = row
     return _write(Path(folder), spec, list(rows.values()), said)
 
 
 def record_proof(folder: str | Path, spec: Spec, sentence: str) -> Path:
-    """Write what ``pykernel prove`` found to VALIDITY.md and the manifest; otherwise as ``record``."""
+    """Write the result of ``pykernel prove`` to VALIDITY.md and the manifest, as ``record`` does for a check."""
     require_project(folder, spec)
     return _write(Path(folder), spec, _earlier(Path(folder)), _said(Path(folder)) | {"proof": sentence})
 
@@ -118,13 +118,13 @@ def _write(folder: Path, spec: Spec, rows: list[dict[str, str]], said: Mapping[s
 
 
 def _said(folder: Path) -> dict[str, str]:
-    """The sentences of ``SAID`` in the folder's manifest; "" for one that is missing."""
+    """Return the sentences of ``SAID`` in the folder's manifest; "" for a missing sentence."""
     manifest = read_manifest(folder)
     return {key: " ".join(re.sub(r"[^\w .,:;()-]", " ", str(manifest.get(key, ""))).split()) for key in SAID}
 
 
 def misra(sources: Mapping[str, str]) -> str:
-    """What the MISRA C:2012 add-on of cppcheck finds in the C; "" if it is not installed."""
+    """Return a sentence with the findings of cppcheck's MISRA C:2012 add-on; "" if it is not installed."""
     if not shutil.which("cppcheck"):
         return ""
     with tempfile.TemporaryDirectory() as place:
@@ -146,7 +146,7 @@ def misra(sources: Mapping[str, str]) -> str:
 
 
 def _tools() -> str:
-    """Versions of the software that simulated and compared."""
+    """Return the versions of the software that simulated and compared."""
     found = [f"Python {platform.python_version()}"]
     for name in ("pykernel-mcu", "numpy", "llvmlite", "numba", "unicorn", "wasmtime"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -155,7 +155,7 @@ def _tools() -> str:
 
 
 def _earlier(folder: Path) -> list[dict[str, str]]:
-    """The rows in the folder's manifest.  Raises UserError if the manifest cannot be read."""
+    """Return the rows in the folder's manifest.  Raises UserError if the manifest cannot be read."""
     try:
         rows = read_manifest(folder).get("checks", [])
         found = [
@@ -171,7 +171,7 @@ def _earlier(folder: Path) -> list[dict[str, str]]:
 
 
 def _coverage(spec: Spec, report: Report) -> dict[str, str]:
-    """Which lines the self-test runs, and which faults it notices, if gcc has compiled the C on this machine and the C is right."""
+    """Return which lines the self-test runs, and which faults it notices, if gcc has compiled the C on this machine and all rows are equal."""
     built = {row["compiler"] for row in report.rows if report.ok and not {"target", "board"} & set(row)}
     project = build(spec)
     for each in find_compilers() if built else []:
@@ -181,7 +181,7 @@ def _coverage(spec: Spec, report: Report) -> dict[str, str]:
 
 
 def _command(spec: Spec, row: dict[str, Any], recorded: bool) -> str:
-    """The command that repeats a row."""
+    """Return the command that repeats a row's check."""
     where = " --board PORT" if "board" in row else ""
     if "target" in row:
         where = f" --target {row['target']} --toolchain {row['toolchain']} --level {row['flags'].split()[0]}"
@@ -190,7 +190,7 @@ def _command(spec: Spec, row: dict[str, Any], recorded: bool) -> str:
 
 
 def _row(row: dict[str, Any], report: Report, recorded: bool) -> dict[str, str]:
-    """One line of the table.  recorded: whether the samples are of a recording; otherwise they are random."""
+    """Return one row of the table.  recorded: whether the samples are from a recording; otherwise they are random."""
     equal = ", ".join([report.engine, *(each["engine"] for each in report.witnesses if each["equal"])])
     wrong = {each["engine"]: each["first_difference"] for each in report.witnesses if not each["equal"]}
     place = f"{BOARD}{row['board']}" if "board" in row else f"this machine, {platform.machine()}"
@@ -219,5 +219,5 @@ def _row(row: dict[str, Any], report: Report, recorded: bool) -> dict[str, str]:
 
 
 def _cells(row: dict[str, str]) -> dict[str, str]:
-    """The row's text, with the characters escaped that would end a cell of a Markdown table."""
+    """Return the row's text, with characters escaped that would end a cell of a Markdown table."""
     return {key: " ".join(text.replace("|", "/").replace("`", "'").split()) for key, text in row.items()}

@@ -1,4 +1,4 @@
-"""The recorder: C that sends rows as frames, which ``pykernel.rows.frames`` reads."""
+"""Generate the recorder: C that sends rows as frames, which ``pykernel.rows.frames`` reads."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pykernel.spec.model import Spec
 CALL = 24
 """Largest number of characters of a recorded call."""
 OFTEN = 16
-"""Rows between two frames that name columns."""
+"""Number of rows between two frames that name the columns."""
 AROUND = 2 + 1 + 2 + 1 + 4
-"""Bytes of a row's frame in addition to its parts: zeros around it, kind, number, which parts, CRC."""
+"""Number of bytes of a row's frame in addition to its parts: two zeros around it, kind, number, mask of the parts, CRC."""
 
 
 def recorder_files(
     spec: Spec, context: Mapping[str, Any], render: Callable[[str, Mapping[str, Any]], str]
 ) -> dict[str, str]:
-    """The recorder's two files: path -> text."""
+    """Return the recorder's two files: path -> text."""
     program, columns, name = spec.program, LogColumns(spec, "the log"), spec.name
     answers = [column for column, (question, _) in columns.answers.items() if question == program.asks]
     dtypes = {

@@ -1,8 +1,8 @@
 """The self-test's sequence of calls: every public function of a model is called on pseudo-random samples.
 
 ``run`` is the sequence on the host; the template ``selftest.c`` is the same sequence in C.  Each call's status and
-answer, and the final state, are hashed to one number.  The self-test passes if both numbers are equal.  Both
-sequences therefore make the same calls, which ``Calls`` defines.
+answer, and the final state, are hashed to one number.  The self-test passes if the numbers of both sequences are equal.
+Both sequences therefore make the same calls, which ``Calls`` defines.
 
 The samples are numbers of a fixed pseudo-random sequence, at different distances from a center; see ``Kind``.
 """
@@ -34,35 +34,35 @@ ACTIONS = ("training", "action")
 """Kinds of entries that the self-test calls as actions."""
 KINDS = 16
 FAR, CLOSE, MIDDLE = 4, 2, 12
-"""Distances as numbers of halvings, chosen like the sequence (docs/decisions.md, "The self-test").  FAR: from an outlying sample to a usual
-sample; CLOSE: from a usual sample to one of a narrow cluster; MIDDLE: to a sample at the center."""
+"""How many times a distance from a center is halved (docs/decisions.md, "The self-test").  FAR: from an outlying to a usual sample.  CLOSE:
+from a usual sample to one of a narrow cluster.  MIDDLE: from a usual sample to one at the center."""
 ROWS = 4
-"""Largest number of centers, without the last one."""
+"""Largest number of centers before the last center."""
 MOVED = 4
 """Distance between the first and the last center, in units of a usual sample's distance."""
 DAMAGE = 2.0**40
-"""The number with which the model's numbers are overwritten, so that the code for limits runs.  A product of three of
-them stays within float32."""
+"""The number with which the model's numbers are overwritten, so that the code for limits runs.  A product of three such numbers
+stays within float32."""
 
 
 class Kind(IntEnum):
     """The kind of sample n of the sequence, by n modulo 16.
 
-    The samples 8 to 11 form a narrow cluster.  A number that is not listed is a usual sample.
+    Samples 8 to 11 form a narrow cluster.  All numbers that are not listed are usual samples.
     """
 
-    GATHERED = 1  # this sample and the next one are taken without labels; their labels come later
+    GATHERED = 1  # this and the next sample are taken without labels; their labels come later
     MIDDLE = 3
     PARTLY = 4  # if the model fills in missing inputs: one input is missing
-    ASKED = 5  # all questions are asked about it before it is learned
+    ASKED = 5  # all questions are asked about this sample before it is learned
     REPEATED = 6  # repeats the sample before it; the second sample of the sequence also repeats the first
     EMPTY = 7  # if the model fills in missing inputs: all inputs are missing
     NARROW = 8
     VISITED = 10
     OUTLYING = 12
-    READ = 13  # asked, and all readings are read
+    READ = 13  # all questions are asked, and all readings are read
     REFUSED = 14  # an input is beyond its limit
-    MISLABELLED = 15  # the label is beyond its limit, or no class
+    MISLABELLED = 15  # the label is beyond its limit, or not a class
 
 
 GIVEN = {
@@ -77,8 +77,8 @@ GIVEN = {
     "action": (),
     "switch": ("off",),
 }
-"""Kind of entry -> its arguments: the sample, the sample's label, how a switch is set, or memory for the answer.  Entries that
-are called together are called in the order of their kinds here."""
+"""Kind of entry -> its arguments: the sample, the sample's label, a switch's setting, or memory for the answer.  Entries that are
+called together are called in the order of their kinds in this mapping."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,9 @@ class Sequence:
 
     steps: number of samples that the rule sees.  stride: raw samples for each step.
     centers: (rows, numbers of a sample).  sizes: twice the largest distances from a center.
-    halvings: how often ``sizes`` is halved for a usual sample; label_halvings: the same for ``label_size``.
-    moved, back: the steps from which on all samples are around the last center, and around the others again.
+    halvings: how many times ``sizes`` is halved for a usual sample.  label_halvings: how many times ``label_size`` is halved.
+    moved: the first step whose samples are around the last center.  back: the first later step whose samples are around the other
+    centers again.
     """
 
     steps: int
@@ -107,18 +108,18 @@ class Sequence:
 
     @property
     def turned(self) -> int:
-        """The step after an outlying sample at which all actions but the first are called."""
+        """A step after an outlying sample.  At this step all actions except the first are called."""
         return self.steps // 2 // KINDS * KINDS + Kind.READ
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Which entries are called when, as masks in which bit i is for entry i.  The next bit is for the state's hash, and the two
-    after it set a switch to 1 or to -1.
+    """Masks of the entries that are called at each point of the sequence.
 
-    kinds: calls with a sample of each kind.  events: (step, calls before those of the sample's kind).
+    Bit i of a mask is for entry i.  The next bit is for the state's hash, and the two bits after it set a switch to 1 or to -1.
+    kinds: calls with a sample of each kind.  events: (step, calls before the calls for the sample's kind).
     guards: calls with an impossible count in a field.  struck: calls with overwritten numbers.  last: calls at the end.
-    learn: entries that take a sample; of a model for signals, only these are called for samples within a step.
+    learn: entries that take a sample.  For a signal stage, only these are called for samples within a step.
     """
 
     entries: tuple[Entry, ...]
@@ -157,10 +158,10 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
     learns = of("gather", "label", "update")
     begun = actions | of("visit", "reading")  # the model has not learned the sample yet
     events = [(0, begun), (plan.steps // 2, begun), (plan.steps - 1, begun)]
-    events.append((plan.turned, actions & (actions - 1)))  # without the first action, which consumes what others need
+    events.append((plan.turned, actions & (actions - 1)))  # not the first action, after which the others do nothing
     answers = [1 << i for i, entry in enumerate(entries) if entry.answers]
     if answers:
-        # an outlying row is rejected, comes again, and is accepted; others become normal until there is no room
+        # an outlying row is rejected, comes again, and is accepted; other rows become normal until there is no room
         first = -(-plan.back // KINDS) * KINDS
         events += [(first + Kind.OUTLYING, calls) for calls in (of("update"), answers[1])]
         events += [(step, answers[0]) for step in range(first + Kind.READ, plan.steps, KINDS)]
@@ -192,7 +193,7 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
 
 
 def sequence(spec: Spec) -> Sequence:
-    """The sequence for a model.  The distance between usual samples is about the kernel's length scale."""
+    """Return the sequence for a model.  The distance between usual samples is about the kernel's length scale."""
     real = spec.real
     centers, largest, usual = _places(spec)
     halvings = min(10, max(0, round(math.log2(float(np.max(largest / usual))))))
@@ -213,7 +214,8 @@ def sequence(spec: Spec) -> Sequence:
 
 
 def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centers of samples, (rows, numbers of a sample); sizes of the farthest samples, and of usual samples, (numbers,).
+    """Return the centers of samples, (rows, numbers of a sample), and the distances from a center of the farthest samples and of usual
+    samples, (numbers,).
 
     All are in the data's units.
     """
@@ -236,24 +238,28 @@ def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _steps(spec: Spec) -> tuple[int, int, int]:
-    """Three numbers of samples: all that the rule sees; the last ones, which begin around the last center; and the last of these,
-    in which alarms are answered."""
+    """Return three numbers of samples: of all samples that the rule sees; of the last samples, which begin around the last center; and of
+    those at the very end, during which alarms are answered.
+    """
     config = spec.config
     waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)
     most = max(2 * KINDS, REHEARSAL_LIMIT // (2 * spec.numbers))
     components = getattr(spec.learning, "components", 0)
     answered = (min(8, components) + 3) * KINDS if components else 0
-    # an alarm that lasts beyond the limit, such as one for ever, is not rehearsed to its end
+    # an alarm that takes too long to become normal is not continued to this point
     lasting = getattr(config, "relearn_after", 0) * 5 // 4
     tail = min(3 * KINDS + (lasting if lasting <= most else 0) + answered, most)
     rehearsed = getattr(config, "rehearsed", 0)
-    if spec.program.trainings and (rows := getattr(spec.learning, "samples", None)):  # they are collected first
+    if spec.program.trainings and (rows := getattr(spec.learning, "samples", None)):  # the samples are collected first
         rehearsed = affordable(rows + KINDS, lambda m: 4 * min(m, rows) ** 3)
     return max(2 * KINDS, rehearsed + min(waits, most) + KINDS) + tail, tail, answered
 
 
 def armed(spec: Spec, layout: Layout) -> list[tuple[str, int]]:
-    """Counts of rows until a monitor is armed, and their ends.  To stay short, the self-test sets them to their ends at ``moved``."""
+    """Return the counts of rows until a monitor is armed, and their ends.
+
+    The self-test sets the counts to their ends at step ``moved``, because it has too few samples to reach them.
+    """
     ranges = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
     counts = [slot.name for slot in layout.slots if slot.name in ranges and ranges[slot.name].most == "commissioning"]
     return [(name, spec.config.commissioning) for name in counts]
@@ -353,13 +359,13 @@ class _Run:
                 if every:
                     self.model.memory.field(slot.name)[:] = DAMAGE
                 self.strike(slot, damage(self.spec), calls.struck)
-        # results with such numbers are not hashed, because floating-point libraries differ
+        # results with overwritten numbers are not hashed, because floating-point libraries differ
         self.found = counted
         self.call(calls.last)
         return self.found
 
     def strike(self, slot: Slot, value: int, calls: int) -> None:
-        """Overwrite the highest byte of a field's first number, call entries with two new samples, and write it back."""
+        """Overwrite the highest byte of a field's first number, call entries with two new samples, and restore the byte."""
         numbers = self.model.memory.field(slot.name).reshape(-1)
         at, numbers = numbers.itemsize - 1, numbers.view(np.uint8)
         old, numbers[at] = numbers[at], value
@@ -370,51 +376,50 @@ class _Run:
 
 
 def _label_kind(spec: Spec) -> str:
-    """The kind of the labels in the sequence; "none" if nothing is learned."""
+    """Return the kind of the labels in the sequence; "none" if nothing is learned."""
     return spec.program.label_kind if spec.program.learns else "none"
 
 
 def distances(plan: Sequence) -> list[int]:
-    """How often the sizes of a sample of each kind are halved.  Its label is halved ``label_halvings - halvings`` times more."""
+    """Return for each kind of sample how many times its sizes are halved.  Its label is halved ``label_halvings - halvings`` times more."""
     other: dict[int, int] = {Kind.OUTLYING: 0, Kind.MIDDLE: MIDDLE}
     other |= dict.fromkeys(range(Kind.NARROW, Kind.OUTLYING), plan.halvings + CLOSE)
     return [other.get(kind, plan.halvings) for kind in range(KINDS)]
 
 
 def _sound_arithmetic(spec: Spec) -> np.ndarray:
-    """The results of the sums in ``pykernel/runtime_c/arithmetic.h`` with IEEE arithmetic."""
+    """Return the results of the sums in ``pykernel/runtime_c/arithmetic.h`` with IEEE arithmetic."""
     one, step = spec.real.real(1), np.finfo(spec.real.dtype).eps
     return np.array([0, 2 * (one + 2 * step)] * 8 + [0, 0, one + step], spec.real.dtype)
 
 
 def refused(dtype: np.dtype) -> Any:
-    """A number that every model refuses as an input or a label; for integers, the smallest number of the type."""
+    """Return a number that every model refuses as an input or a label; for integers, the smallest number of the type."""
     return np.iinfo(dtype).min if dtype.kind == "i" else np.finfo(dtype).max
 
 
 WRONG = 255
-"""A highest byte that makes every count invalid: a signed count becomes negative, an unsigned one too large."""
+"""A highest byte that makes every count invalid: a signed count becomes negative, an unsigned count too large."""
 
 
 def damage(spec: Spec) -> int:
-    """The highest byte of DAMAGE."""
+    """Return the highest byte of DAMAGE."""
     return int(spec.real.real(DAMAGE).reshape(1).view(np.uint8)[-1])
 
 
 def overwritten(spec: Spec, layout: Layout) -> list[Slot]:
-    """Fields of reals in the model, if the C has them.
+    """Return the fields of reals that the C has.
 
-    Fields of a signal stage are left out: with other numbers the stage could divide by zero.
+    Fields of a signal stage are left out, because with other numbers the stage could divide by zero.
     """
     own = {struct.__name__ for struct in spec.program.persistent[0 if spec.signal is None else 1 :]}
     return [slot for slot in layout.slots if slot.array.scalar is Real and slot.struct in own]
 
 
 def guards(spec: Spec, layout: Layout) -> list[tuple[tuple[Entry, ...], list[Slot]]]:
-    """(functions, fields): the public functions refuse a memory in which one of these counts or positions is out of
-    range.
+    """Return pairs (functions, fields): these functions refuse a memory in which one of these counts or positions is out of range.
 
-    A count that a function does not check is not overwritten for this function: the function could divide by the count.
+    A count that a function does not check is not overwritten for this function, which could divide by the count.
     """
     functions = specialised(spec).functions
 
@@ -453,13 +458,13 @@ def _dtype(scalar: Any, spec: Spec) -> np.dtype:
 
 
 def answer_bytes(spec: Spec) -> int:
-    """Size of the longest answer."""
+    """Return the size of the longest answer."""
     answers = (_answer(spec, entry) for entry in spec.program.entries_for(spec.config))
     return max((count * _dtype(scalar, spec).itemsize for scalar, count in answers if count), default=0)
 
 
 def _answer(spec: Spec, entry: Entry) -> tuple[Any, int]:
-    """The type and the number of the values that a call writes; None and 0 if it writes no answer."""
+    """Return the type and the number of the values that a call writes; None and 0 if it writes no answer."""
     if "answer" not in GIVEN[entry.kind]:
         return None, 0
     kind = spec.program.written(entry.name)
@@ -467,7 +472,7 @@ def _answer(spec: Spec, entry: Entry) -> tuple[Any, int]:
 
 
 def run(spec: Spec, drop: tuple[str, ...]) -> int:
-    """The number that the self-test must compute."""
+    """Run the sequence on the host, and return the number that the self-test must compute."""
     return _Run(spec, drop).run()
 
 
@@ -475,18 +480,18 @@ def run(spec: Spec, drop: tuple[str, ...]) -> int:
 
 
 def context(spec: Spec, printer: Printer, layout: Layout) -> dict[str, Any]:
-    """The context of the template ``selftest.c``."""
+    """Return the context of the template ``selftest.c``."""
     plan = sequence(spec)
     samples = _of_samples(spec, printer, plan)
     return samples | _of_calls(spec, printer, layout, plan, samples) | _of_damage(spec, layout)
 
 
 def _of_samples(spec: Spec, printer: Printer, plan: Sequence) -> dict[str, Any]:
-    """The template's context about the samples."""
+    """Return the template's context about the samples."""
     precision, int16, label, width = spec.real, spec.program.is_int16, _label_kind(spec), plan.centers.shape[1]
     largest = f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX"
     outputs = spec.outputs if label in ("real", "reals") else 0
-    # a label of reals follows its sample, and is generated like further numbers of it
+    # a label of reals is generated after its sample, as if it were further numbers of the sample
     behind = outputs if not int16 else 0
     places = np.pad(np.vstack([plan.centers, plan.sizes]), ((0, 0), (0, behind)))
     places[-1, width:] = plan.label_size
@@ -522,7 +527,7 @@ def _of_samples(spec: Spec, printer: Printer, plan: Sequence) -> dict[str, Any]:
 def _of_calls(
     spec: Spec, printer: Printer, layout: Layout, plan: Sequence, samples: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The template's context about the calls with these samples."""
+    """Return the template's context about the calls with these samples."""
     calls, label, label_at = calls_of(spec, layout, plan), samples["label"], samples["label_at"]
     switched = f"(calls >> {len(calls.entries) + 1})"
     off = f"(int32_t)({switched} & 1u) - (int32_t)({switched} >> 1)"
@@ -558,7 +563,10 @@ def _of_calls(
 
 
 def _of_damage(spec: Spec, layout: Layout) -> dict[str, Any]:
-    """The template's context about the numbers that it overwrites: how many are in each field, and, negative, how many between fields."""
+    """Return the template's context about the numbers that are overwritten.
+
+    numbers: how many numbers are in each field; a negative entry is a gap of this many numbers between fields.
+    """
     numbers, end = [], 0
     for slot in overwritten(spec, layout):
         skipped = (end - slot.offset) // spec.real.dtype.itemsize
@@ -577,9 +585,9 @@ def _of_damage(spec: Spec, layout: Layout) -> dict[str, Any]:
 
 
 MEMBERS = {"float": "reals", "double": "reals", "int32_t": "integers", "int16_t": "counts"}
-"""C type of an answer -> its name among answers of several types."""
+"""C type of an answer -> the member of a union of answers."""
 
 
 def unsigned(most: int) -> str:
-    """The narrowest unsigned C type that holds a number."""
+    """Return the narrowest unsigned C type that holds a number."""
     return next(f"uint{bits}_t" for bits in (8, 16, 32) if most < 1 << bits)

@@ -1,4 +1,4 @@
-"""The bill of materials of a generated folder, as CycloneDX: the firmware's files, their hashes, and their licences."""
+"""Write the bill of materials of a generated folder, as CycloneDX: the firmware's files, their hashes, and their licences."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LICENCE = [{"license": {"id": "0BSD"}}]
 
 
 def sbom(files: Mapping[str, str], context: Mapping[str, Any], hashes: Mapping[str, str]) -> str:
-    """JSON that depends only on the files: it has no time and no serial number.
+    """Return JSON that depends only on the files: it has no time and no serial number.
 
-    files: the folder's files; a firmware contains those in src/.  hashes: numbers that say which model this is.
+    files: the folder's files; a firmware contains the files in src/.  hashes: numbers that identify the model.
     """
     name = context["name"]
     model = {
@@ -51,6 +51,6 @@ def sbom(files: Mapping[str, str], context: Mapping[str, Any], hashes: Mapping[s
         },
         "components": parts,
         "dependencies": [{"ref": name, "dependsOn": [part["name"] for part in parts]}],
-        "compositions": [{"aggregate": "complete", "dependencies": [name]}],  # the model needs nothing else
+        "compositions": [{"aggregate": "complete", "dependencies": [name]}],  # the model has no other dependencies
     }
     return json.dumps(told, indent=2, ensure_ascii=True) + "\n"

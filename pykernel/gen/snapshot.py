@@ -1,8 +1,8 @@
-"""The C file that saves and restores a model: what its template needs.
+"""Compute the context of the template for the C file that saves and restores a model.
 
 A snapshot must be checked before any part of it is copied into the model, and there is no RAM for a second model.  So
-the program's kernel ``valid``, which only reads fields, is printed once more: as C99 that reads a model where it is
-stored, element by element, through a callback.  Its arrays are byte positions in the snapshot.
+the program's kernel ``valid``, which only reads fields, is printed a second time, as C99 that reads the stored model element
+by element, through a callback.  In this C, arrays are byte positions in the snapshot.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ NARROW = {Int16: "int16", Uint16: "uint16", Int8: "int8", Uint8: "uint8"}
 
 
 def reader(scalar: Scalar) -> str:
-    """The suffix of the template's function that reads an element of this type."""
+    """Return the suffix of the template's function that reads an element of this type."""
     return "real" if scalar is Real else NARROW.get(scalar, "count")
 
 
@@ -71,7 +71,9 @@ class StoredPrinter(Printer):
         return "stored"
 
     def said_before(self, node: Statement) -> list[str]:
-        """All assertions except those about indices: readers take any position, and tables have longer rows than a kernel's arrays."""
+        """Return all assertions except those about indices, because a reader takes any position, and the stored tables have longer rows than
+        a kernel's arrays.
+        """
         return [text for text in super().said_before(node) if not text.startswith(f"assert {INSIDE}:")]
 
     def pointer_parameter(self, f: Function) -> Argument:
@@ -98,7 +100,7 @@ class StoredPrinter(Printer):
         if not (isinstance(array, Field) or (isinstance(array, Local) and isinstance(kind, Array))):
             return super().element(node)
         row, position = node.indices[0], node.indices[-1]
-        if len(node.indices) == 2 and getattr(row, "value", None) != 0:  # row by row
+        if len(node.indices) == 2 and getattr(row, "value", None) != 0:  # a matrix is stored row by row
             begin = Binary(node.line, Index, "*", row, Length(node.line, Index, kind.extents[1]))
             position = Binary(node.line, Index, "+", begin, position)
         given = ", ".join([self.pointer, self.expression(array), self.expression(position)])
@@ -109,7 +111,7 @@ class StoredPrinter(Printer):
 def snapshot_context(
     spec: Spec, root: Kernel, layout: Layout, unread: frozenset[str], annotated: bool = False
 ) -> dict[str, Any]:
-    """The context of the template ``snapshot.c``.  root: the program's ``valid``.  unread: fields that the C lacks."""
+    """Return the context of the template ``snapshot.c``.  root: the program's ``valid``.  unread: fields that the C lacks."""
     blanks = _blanks(spec, layout)
     functions = specialised_functions(
         (root, *([all_zero] if blanks else [])), choices_of(spec.config), spec.real
@@ -133,7 +135,7 @@ def snapshot_context(
     ranges = _ranges(spec, layout, printer)
     read = {*(kind["reader"] for kind in ranges), *re.findall(r"_stored_(\w+)\(", "\n".join(printed))}
     if blanks:
-        read.add("count")  # blanks depend on counts
+        read.add("count")  # the positions in ``blanks`` depend on counts
     if read & {*NARROW.values()}:
         read.add("natural")
     return {
@@ -141,12 +143,12 @@ def snapshot_context(
         "magic": int.from_bytes(MAGIC, "little"),
         "version": VERSION,
         "header": HEADER.size,
-        "primitives": [renamed(unmarked(text)) for text in printer.runtime()[:-1]],  # CRC-32 is NAME.c's
+        "primitives": [renamed(unmarked(text)) for text in printer.runtime()[:-1]],  # all but CRC-32, which NAME.c has
         "functions": list(map(renamed, printed)),
         "reads": [what for what in ("row", "real", "count", "natural", *NARROW.values()) if what in read],
         "narrow": [(what, printer.type(scalar), scalar.dtype(spec.real).itemsize) for scalar, what in NARROW.items()],
         "valid": renamed(printer.name(root.name)),
-        # empty if the ranges are all that there is to check
+        # empty if only ranges are checked
         "valid_takes": "stored" if printer.takes_struct(root.name) else "",
         "ranges": ranges,
         "blanks": blanks,
@@ -155,10 +157,10 @@ def snapshot_context(
 
 
 def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]]:
-    """Tables: the positions of numbers in a model, how many there are, and the ends of their declared ranges.
+    """Return tables of the numbers in a model: their positions, how many there are, and the ends of their declared ranges.
 
-    One table has the integers with ranges from 0, the widest first.  Another has the reals with ranges from 0, and after them
-    those with ranges around 0, without the lower ends.
+    One table has the integers with ranges from 0, the widest type first.  Another table has the reals with ranges from 0, followed by the
+    reals with ranges around 0; it has no lower ends.
     """
     declared = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
     found: dict[tuple[str, Scalar], list[dict[str, Any]]] = {}
@@ -205,7 +207,7 @@ def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]
 
 
 def _blanks(spec: Spec, layout: Layout) -> list[dict[str, Any]]:
-    """The positions of reals that are zero while a count is zero."""
+    """Return the positions of reals that are zero while a count is zero."""
     after = spec.program.waiting({slot.name for slot in layout.slots})
     rows: list[dict[str, Any]] = []
     for slot in _kept(spec, layout):

@@ -1,4 +1,4 @@
-"""Streams for checks, which visit every path of a model."""
+"""Make streams of samples for checks, which visit every path of a model."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from pykernel.spec.model import Spec
 
 
 def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A stream that visits every path: smooth data, scales from 1e-20 to 1e20, repeats, constants, NaN and infinities.
+    """Return a stream that visits every path: smooth data, scales from 1e-20 to 1e20, repeats, constants, NaN and infinities.
 
-    For an int16 model, the stream is converted to counts, and has counts at the ends of the int16 range as well.
+    For an int16 model, the stream is converted to counts, and also has counts at the ends of the int16 range.
 
     Returns the inputs (samples, DIM) as the C takes them, and the labels.  Labels are numbers (samples,); or numbers
     (samples, OUTPUTS) with correlated columns; or class indices (samples,), int32, some of which are invalid.  Without
@@ -24,7 +24,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
     dtype = np.dtype(np.float64) if int16 else spec.real.dtype
     x = rng.normal(size=(samples, dim)) * min(2 * spec.length_scale / np.sqrt(dim), spec.input_max_abs / 4)
     if spec.expansion is not None:
-        # samples near the model's vectors: far from them the kernel values, and so the answers, are 0
+        # samples are near the model's vectors, because farther away the kernel values, and so the answers, are 0
         vectors = np.array(spec.expansion.vectors, float)
         visits = own.random(samples) < 0.5
         x[visits] += vectors[own.integers(0, len(vectors), samples)][visits]
@@ -35,8 +35,8 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
         y = y[:, None] * own.uniform(-1, 1, labels.shape) + 0.5 * np.sin(x @ directions)
     y = y * min(1.0, spec.label.max_abs / 4) + spec.label_offset
     kind, when = rng.random(samples), np.arange(samples) / samples
-    # other scales come only late: an isolated vector or a huge multiplier stays in the model, and later samples then
-    # reach fewer paths
+    # other scales come late in the stream, because they can leave an isolated vector or a huge multiplier in the
+    # model, after which samples reach fewer paths
     scale = 10.0 ** rng.uniform(-20, 20, samples)
     wild = (kind < 0.1) & (when > 0.6)
     x[wild] *= scale[wild, None]
@@ -78,9 +78,9 @@ def leave_out(x: np.ndarray, rng: np.random.Generator) -> None:
 
 
 def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A stream of raw samples that visits every path: waves, steps, constants, saturation, many scales, NaN, infinities.
+    """Return a stream of raw samples that visits every path: waves, steps, constants, saturation, many scales, NaN, infinities.
 
-    If the firmware provides labels, they follow the signal.  Their types and shapes are as in ``mixed_stream``.
+    If the firmware provides labels, they depend on the signal.  Their types and shapes are as in ``mixed_stream``.
     """
     assert spec.signal is not None
     rng, channels = np.random.default_rng([seed, 2]), spec.width
@@ -94,7 +94,7 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
     x += np.where(rng.random(samples // 64 + 1).repeat(64)[:samples, None] < 0.3, 4 * level, 0)
     part = rng.random(samples // 32 + 1).repeat(32)[:samples]
     x[part < 0.05] = np.round(x[part < 0.05])
-    x[(part > 0.05) & (part < 0.1)] = 3  # constant
+    x[(part > 0.05) & (part < 0.1)] = 3  # a constant signal
     y = np.sin(x.sum(1)) + 0.1 * rng.normal(size=samples)
     x *= unit
     saturated = (part > 0.1) & (part < 0.15)
@@ -116,7 +116,7 @@ def raw_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, np.
 
 
 def _classes(y: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Class indices that follow y; some of them are random, and a few are invalid."""
+    """Return class indices that depend on y.  Some of them are random, and a few are invalid."""
     positions = np.clip((y + 1.0) / 2.0 * count, 0, max(0, count - 1)).astype(np.int32)
     flipped = np.flatnonzero(rng.random(len(y)) < 0.05)
     positions[flipped] = rng.integers(0, max(1, count), len(flipped))
@@ -128,9 +128,10 @@ def _classes(y: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
 def stream_of(
     spec: Spec, samples: int, seed: int, stream: tuple[np.ndarray, np.ndarray] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The stream of a check: the one that was given, else a mixed one.  Raises UserError if it would be empty.
+    """Return the stream of a check: the given stream, or else a mixed stream.  Raises UserError if it would be empty.
 
-    For a monitor whose alarms are answered, four fifths of it are ``machine_rows``: otherwise there are few alarms and no new states.
+    For a monitor whose alarms are answered, four fifths of a mixed stream are ``machine_rows``, because otherwise there are few alarms and
+    no new states.
     """
     if samples < 1:
         raise UserError(f"samples is {samples}; at least one is needed")
@@ -144,10 +145,12 @@ def stream_of(
 
 
 def near_halves(spec: Any, rows: int = 4096) -> np.ndarray:
-    """Floats for NAME_counts, (rows, numbers of a sample): counts of all sizes, the midpoints between two counts, and their neighbours."""
+    """Return floats for NAME_counts, (rows, numbers of a sample): counts of all sizes, the midpoints between two counts, and their
+    neighbours.
+    """
     rng, shape = np.random.default_rng(0), (rows, len(spec.counts_per_unit))
     counts = (np.rint(2.0 ** rng.uniform(0, 15.01, shape)) - rng.choice([0.5, 1], shape)) * rng.choice([-1, 1], shape)
-    counts[5:20] = np.nextafter(np.float32(0.5), np.float32(0))  # with one half more, float32 rounds it to 1
+    counts[5:20] = np.nextafter(np.float32(0.5), np.float32(0))  # plus one half, this rounds to 1 in float32
     found = (counts / spec.counts_per_unit + spec.offsets).astype(np.float32)
     found = np.nextafter(
         found, rng.choice(np.array([-np.inf, np.inf], np.float32), shape), where=rng.random(shape) < 0.6, out=found
@@ -157,8 +160,10 @@ def near_halves(spec: Any, rows: int = 4096) -> np.ndarray:
 
 
 def machine_rows(spec: Spec, count: int, seed: int) -> np.ndarray:
-    """Rows of a machine that often changes between more states than the monitor has room for, in small and large units.  Some
-    sensors fail: they repeat a value, or are shifted."""
+    """Return rows of a machine that often changes between more states than the monitor has room for, in small and large units.
+
+    Some sensors fail: they repeat a value, or are shifted.
+    """
     rng, dim = np.random.default_rng([seed, 4]), spec.dim
     states = 1 + 2 * max(size for name, size in spec.capacities.items() if name not in ("DIM", "OUTPUTS"))
     middles, mixing = 8 * rng.normal(size=(states, dim)), 0.3 * rng.normal(size=(states, dim, dim))
@@ -177,7 +182,7 @@ def machine_rows(spec: Spec, count: int, seed: int) -> np.ndarray:
 
 
 def as_taken(spec: Spec, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and labels in the types that the C takes.  y: None if there are no labels."""
+    """Return inputs and labels in the types that the C takes.  y: None if there are no labels."""
     y = np.zeros((len(x), 0)) if y is None else y
     is_class = spec.program.label_array(spec.capacities).is_class
     labels = np.asarray(y, np.int32) if is_class else spec.raw_labels(y)

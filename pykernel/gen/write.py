@@ -1,4 +1,4 @@
-"""Write generated files: all of them or none, and never outside of the folder."""
+"""Write generated files: all of them or none, and never outside the folder."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from pykernel.errors import UserError
 from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
 MANIFEST_FORMAT = 1
-"""The version of manifest.json.  Without a version, ``spec`` held the spec's keys, and extents were among the figures."""
+"""The version of manifest.json.  In manifests without a version, ``spec`` has the spec's keys, and the extents are among the figures."""
 MANIFEST_LIMIT = 2**24
 """Largest size of a manifest.json, in bytes.  A manifest has no tables, so it is small."""
 
 
 def raw(content: str | bytes) -> bytes:
-    """A file's bytes."""
+    """Return a file's bytes."""
     return content.encode() if isinstance(content, str) else content
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = False) -> list[Path]:
-    """Write texts, and bytes, to paths below the folder.  Raises UserError before the first write if one of them must not be
-    written.
+    """Write texts and bytes to paths below the folder.  Raises UserError before the first write if a file must not be written.
 
     An existing file is replaced if an earlier manifest.json lists it with its present content, or with ``force``.
     Files of the same model that are not in the new manifest.json are removed, unless they were changed by hand.  A
-    folder with another model is refused.  With ``force`` it is used; files of the other model that have other names
+    folder with another model is refused, unless ``force`` is given; files of the other model that have other names then
     stay.
     """
     _refuse_collisions(folder, files)
     with project_folder(folder):
         name, known = _told_by(lambda: read_manifest(folder))
         own, vouched = _told_by(lambda: json.loads(files["manifest.json"]))
-        if known and own and name != own and not force:  # both have build files, examples and manifest.json
+        if known and own and name != own and not force:  # both models have build files, examples and manifest.json
             raise UserError(
                 f"{folder}: has the model {name}; give {own} another folder, or use --force to make this folder {own}'s"
             )
@@ -46,7 +45,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
             _refuse_unsafe(folder, path, text, known, force)
         _clear_project(folder, (*known, *files))
         gone = known.keys() - vouched.keys() if own and name == own else set()
-        # the manifest last: until it is replaced, the former one lists the files that are still to be written or removed
+        # the manifest is last: until then, the old manifest lists the files that are still to be written or removed
         for path in [*sorted(gone), *sorted(files, key="manifest.json".__eq__)]:
             outdated = folder / path
             if path in files:
@@ -59,9 +58,9 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
 
 @contextlib.contextmanager
 def project_folder(folder: Path) -> Iterator[None]:
-    """Within the block no other run changes the project, and all files are written together or not at all.
+    """Within the block, no other run changes the project, and all files are written together or not at all.
 
-    Leftovers of a run that died are removed first.
+    Temporary files of a run that died are removed first.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; give a folder to write the project to")
@@ -70,7 +69,7 @@ def project_folder(folder: Path) -> Iterator[None]:
 
 
 def read_manifest(folder: Path) -> Any:
-    """The content of a project's manifest.json.  Raises OSError or ValueError if it cannot be read."""
+    """Return the content of a project's manifest.json.  Raises OSError or ValueError if it cannot be read."""
     try:
         return json.loads(read_plain(folder / "manifest.json", MANIFEST_LIMIT))
     except RecursionError:
@@ -78,19 +77,19 @@ def read_manifest(folder: Path) -> Any:
 
 
 EXTRAS = {"check": r".*_check/check\.c", "micropython": r"micropython\.mk", "recorder": r"src/\w+_log\.c"}
-"""What a folder may hold in addition to a model, as ``build`` takes it -> a pattern for one of its files."""
+"""An extra that a folder may hold in addition to a model -> a pattern for one of the extra's files."""
 
 
 def extras(folder: Path) -> set[str]:
-    """Those of ``EXTRAS`` that the folder holds."""
+    """Return the ``EXTRAS`` that the folder holds."""
     paths = _told_by(lambda: read_manifest(folder))[1]
     return {what for what, pattern in EXTRAS.items() if any(re.fullmatch(pattern, path) for path in paths)}
 
 
 def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:
-    """The model's name in a manifest.json, and the digests of the files that it lists.
+    """Return the model's name in a manifest.json, and the digests of the files that it lists.
 
-    read: returns the content.  There are no digests if it fails, or if pykernel did not write the content.
+    read: a function that returns the content.  There are no digests if it fails, or if pykernel did not write the content.
     """
     try:
         content = read()
@@ -101,7 +100,7 @@ def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:
 
 
 def starts_learned(folder: Path, name: str) -> bool:
-    """Whether the folder is the project of this model, whose device starts from a learned state."""
+    """Return whether the folder is a project of this model whose device starts from a learned state."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         content = read_manifest(folder)
         return content["figures"]["name"] == name and content["figures"]["learned"] is True
@@ -118,7 +117,7 @@ def _clear_project(folder: Path, paths: Iterable[str]) -> None:
 
 
 def _inside(folder: Path, path: str) -> bool:
-    """Whether a path in a manifest.json stays within the folder, and does not lead through a link."""
+    """Return whether a path in a manifest.json stays within the folder, and does not lead through a link."""
     parts = PurePosixPath(path).parts
     steps = [folder.joinpath(*parts[:end]) for end in range(1, len(parts) + 1)]
     return bool(parts) and ".." not in parts and not Path(path).anchor and not any(each.is_symlink() for each in steps)
@@ -130,7 +129,7 @@ def _digest(path: Path) -> str:
 
 
 def _refuse_collisions(folder: Path, paths: Iterable[str]) -> None:
-    """Raises UserError if two paths could be the same file on some system, or if one could be a folder of the other.
+    """Raise UserError if two paths could be the same file on some system, or if one path could be a folder in the other.
 
     Some systems ignore case, and dots at the end of a name.
     """

@@ -149,7 +149,8 @@ class _Adviser:
             self._outlying()
             self._slope()
             self._memory()
-        if not getattr(self.spec.config, "weights_classes", False):  # class weights are not for few errors
+        # a model with class weights does not minimise the number of errors
+        if not getattr(self.spec.config, "weights_classes", False):
             self._simple()
             self._rare()
         self._missing()

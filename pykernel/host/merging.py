@@ -63,8 +63,8 @@ class Merged:
         told = {name: each for name, each in self.foretold.items() if each is not None}
         usual = max(float(np.median([*told.values()])), 0.1 / STRANGE) if len(told) > 2 else np.inf
         return tuple(
-            f"{name} answers otherwise than the other devices do: a broken sensor, or other surroundings? merge the others without "
-            "it, and compare"
+            f"{name} answers differently from the other devices; is a sensor broken, or are its surroundings different? merge the "
+            "others without it, and compare"
             for name, each in told.items()
             if each > STRANGE * usual
         )
@@ -86,7 +86,7 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
     into = spec if into is None else into
     require_meaning(spec, into, "the merged state")
     if len(states) < 2:
-        raise UserError(f"{spec.name}: {len(states)} state; give two or more, one of each device")
+        raise UserError(f"{spec.name}: the number of states is {len(states)}; give two or more, one from each device")
     devices = {name: _device(spec, name, data) for name, data in states.items()}
     way = _way(spec)
     foretold: Mapping[str, float | None] = dict.fromkeys(devices)
@@ -106,8 +106,8 @@ def _way(spec: Spec) -> str:
     refuse(
         (
             program.label_kind == "none",
-            f"{spec.name}: learns without labels, and merge takes models of labels; start each device from the state of the device "
-            "that has seen most",
+            f"{spec.name}: learns without labels, and merge takes only models that learn from labels; start each device from the "
+            "state of the device that has seen most",
         ),
         (spec.real.is_int16, f"{spec.name}: has precision int16; merge takes models of float32 and float64"),
     )
@@ -117,11 +117,11 @@ def _way(spec: Spec) -> str:
         if program.name == "expansion" or not config.forgets:
             return "sums"
         raise UserError(
-            f"{spec.name}: forgets, so that what its devices have added up is no sum; merge models without forgetting"
+            f"{spec.name}: forgets, so that what its devices have learned cannot be added up; merge models without forgetting"
         )
     if program.budget is None and not spec.standardises:
         raise UserError(
-            f"{spec.name}: the state of rule {rule} does not tell where its device has learned; merge models with "
+            f"{spec.name}: a state of rule {rule} does not tell for which inputs its device has learned; merge models with "
             "[reduction] n_max, with [input] standardise, or of rule rls, quadratic-rls, rff-rls, nlms or expansion-rls"
         )
     return "answers"
@@ -171,13 +171,13 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
                 best.memory.copy_from(model.memory)
     if left == np.inf:
         raise UserError(
-            f"{spec.name}: refuses what its devices answer; give a larger [input] max_abs and [label] max_abs"
+            f"{spec.name}: refuses the answers of its devices as labels; give a larger [input] max_abs and [label] max_abs"
         )
     return best, foretold, left
 
 
 def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
-    """The labels from which a model learns to give these answers, (rows, OUTPUTS)."""
+    """Return the labels from which a model learns to give these answers, (rows, OUTPUTS)."""
     if spec.program.label_kind == "class":
         return answers.argmax(axis=1) if spec.outputs > 1 else (answers[:, 0] > 0).astype(int)
     y = np.clip(answers, -spec.config.label_limit, spec.config.label_limit)
@@ -279,7 +279,7 @@ def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
         factor = np.linalg.inv(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError:
         raise UserError(
-            f"{where}: what was learned is no sum of samples; leave out the device whose state is damaged"
+            f"{where}: the learned numbers are not a sum over samples; leave out the device whose state is damaged"
         ) from None
     return np.asarray(factor.T @ factor)
 

@@ -69,7 +69,8 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
         return memory, 0
     if budget.remove is None:
         raise UserError(
-            f"{where}: holds {count} vectors, and there is room for {room}; {old.learning.rule} removes none but for a sample: "
+            f"{where}: holds {count} vectors, and there is room for {room}; rule {old.learning.rule} removes one only to make room "
+            "for a sample: "
             f"{_frozen(old, where, room)}"
         )
     smaller = old.memory()
@@ -79,7 +80,7 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
     for _ in range(excess):
         if executor.call(budget.remove.kernel) < 0:
             raise UserError(
-                f"{where}: a multiplier would leave its range without a vector more; {_frozen(old, where, room)}"
+                f"{where}: a multiplier would leave its range if one more vector were removed; {_frozen(old, where, room)}"
             )
     return smaller, excess
 
@@ -115,9 +116,9 @@ def require_meaning(old: Spec, new: Spec, where: str) -> None:
         if tried != mine:
             blamed.append(f"{key} is {shown_value(after)}, and was {shown_value(before)}")
     if not blamed:
-        blamed = ["the custom kernel is another one" if old.custom != new.custom else "its fields are others"]
+        blamed = ["the custom kernel differs" if old.custom != new.custom else "its fields differ"]
     raise UserError(
-        f"{new.name}: {'; '.join(blamed[:3])}: the numbers of the state would mean something else; keep what was, or "
+        f"{new.name}: {'; '.join(blamed[:3])}: the numbers of the state would mean something else; change this back, or "
         f"{_frozen(old, where)}"
     )
 

@@ -226,7 +226,7 @@ class HostModel:
         program = self.spec.program
         if program.reads:
             if first or delay:
-                raise ValueError("a signal is learned from its first row on, each row at its time")
+                raise ValueError("a model of a signal learns every row as soon as it comes; first and delay must be 0")
             answers, statuses = self._taken(program.learner, x, y, question)
             return answers, np.zeros((len(x), 0)), statuses
         self._require(question)
@@ -319,8 +319,8 @@ def _lacks(entry: str) -> str:
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",
         "interval": "gives no intervals; [interval] does, where labels are numbers",
-        "expect": "has nothing that a late label could judge: none of [mixture], [label] gain and [interval]",
-        "novelty": "does not know what is new to it; the kernel rules do",
+        "expect": "keeps no answer until a late label comes; models with [mixture], [label] gain or [interval] do",
+        "novelty": "does not tell how new an input is; the kernel rules do",
         "features": "has no features; rules nystrom, nystrom-rls and okfeb do",
         "predict": "predicts nothing, for it learns without labels",
         "probability": "gives no probabilities; a classifier with [mixture] does, rule spectrum-softmax, okfeb's logistic head, and "

@@ -49,9 +49,9 @@ class Outside:
             return None
         j = int((self.columns * (self.farthest != (self.low + self.high) / 2)).argmax())
         name = input_names(self.spec)[j]
-        answers = {0: "are answered all the same", self.outside: "get no answer"}
-        then = answers.get(self.refused, f"of them {self.refused:,} get no answer")
+        answers = {0: "are answered nevertheless", self.outside: "get no answer"}
+        then = answers.get(self.refused, f"{self.refused:,} of them get no answer")
         return (
-            f"{self.outside:,} of {self.rows:,} rows lie outside of what the model was trained on, and {then}: {name} reaches "
-            f"{self.farthest[j]:.6g} here, and was {self.low[j]:g} to {self.high[j]:g} there; train it with rows like these"
+            f"{self.outside:,} of {self.rows:,} rows lie outside the range of the training data, and {then}: {name} reaches "
+            f"{self.farthest[j]:.6g} here, but was {self.low[j]:g} to {self.high[j]:g} in training; train the model with rows like these"
         )

@@ -1,4 +1,4 @@
-"""Run a model with its signal stage over a recording, as on the device."""
+"""Run a model, with its signal stage, over a recording as on the device."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, 
     kind = spec.inner.program.label_kind
     if kind == "none" or spec.forecasts:
         if y is not None and np.size(y):
-            raise UserError(f"{spec.name} takes no labels; give None in the place of y")
+            raise UserError(f"{spec.name} takes no labels; give None for y")
         return inputs, np.zeros((len(inputs), 0))
     if y is None:
         raise UserError(f"{spec.name} learns labels; give (x, y)")
@@ -135,6 +135,6 @@ def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
     if unknown:
         there = f"names of {', '.join(known)}, or " if known else ""
         raise UserError(
-            f"y holds {unknown[0]!r}, which is no class; give {there}positions of classes from 0 on, as integers"
+            f"y holds {unknown[0]!r}, which is no class; give {there}positions of classes, which are integers from 0"
         )
     return np.array([known[each] for each in labels.ravel().tolist()]).reshape(labels.shape)

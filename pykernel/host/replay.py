@@ -89,7 +89,7 @@ class Rows:
     label: np.ndarray  # (rows,) or (rows, labels); (rows, 0) for a model without labels
     state_hash: np.ndarray  # (rows,), like the next three arrays
     status: np.ndarray
-    answers: dict[str, np.ndarray]  # column -> what the device answered
+    answers: dict[str, np.ndarray]  # column -> the device's answers
     call: list[tuple[str, ...]]
     has: dict[
         str, np.ndarray
@@ -117,7 +117,7 @@ class Difference:
         where = f"row {self.row} (line {self.line})"
         if self.kind == STATE_HASH:
             first = self.after + 1
-            where += "" if first == self.row else f", or one of the rows from {first} on"
+            where += "" if first == self.row else f", or an earlier row, as far back as {first}"
         return f"{where}: {self.kind} is {self.device} on the device, {self.host} on the host"
 
 
@@ -288,20 +288,25 @@ class LogColumns:
         sample, answered = has["sample"], np.zeros(len(lines), bool)
         for column in set(self.answers) & set(has):
             answered |= has[column]
-        refuse(given.any(axis=0) & ~sample, "has some inputs and not others; write nan for one that was not a number")
+        refuse(
+            given.any(axis=0) & ~sample, "has some inputs and not others; write nan for an input that was not a number"
+        )
         some = labelled.any(axis=0)
         alone = some & self.awaits  # a call of NAME_label
         refuse(
             ~sample & ~has[CALL] & ~alone,
-            "has no inputs; give them, or a call; of a row that was lost remove it and all that follow, which cannot be repeated",
+            "has no inputs; give them, or a call; if a row was lost, remove it and all rows after it, which cannot be repeated",
         )
-        refuse(some & ~has["label"], "has some labels and not others; write nan for one that was not a number")
+        refuse(some & ~has["label"], "has some labels and not others; write nan for a label that was not a number")
         refuse(~sample & (some & ~alone | answered), "has no inputs, but a label or a prediction; give the inputs")
         called = np.array([call[0] if call else "" for call in calls])
         visits, promises = (np.isin(called, each) for each in (self.spec.program.visits, self.spec.program.promises))
         refuse(visits & ~promises & ~has["label"], "has a call that takes a sample; give the inputs and the label")
         refuse(promises & ~sample, "has a call that takes a sample; give the inputs")
-        refuse(promises & has["label"], "has a label that is expected later; give it in a row of its own")
+        refuse(
+            promises & has["label"],
+            "has a label, but its call says that the label comes later; give the label in a row of its own",
+        )
         returned = has["label"] | (has[CALL] & (called != "reset"))
         if not self.spec.program.learns or self.spec.program.reads:
             returned |= sample

@@ -131,9 +131,9 @@ class Run:
             column = input_names(spec)[j]
             if np.isnan(x[j]):
                 if spec.completes:
-                    return "no input is there, and such rows are not learned"
+                    return "all inputs are missing, and such rows are not learned"
                 remedy = stands_in(stand_ins(spec))
-                return f"{column} is nan, no number: such rows are neither predicted nor learned{remedy}"
+                return f"{column} is nan, not a number: such rows are neither predicted nor learned{remedy}"
             return f"{column} is {x[j]:g} and [input] max_abs is {spec.limit_told(j)}; raise that limit or scale the column"
         lower = ["lower [learning] eta"] if spec.has("learning", "eta") else []
         labelled = spec.program.label_kind != "none"
@@ -270,14 +270,12 @@ class Run:
         if self.trains and not any(count for status, count in self.trainings.items() if status >= 0):
             if not self.train_every:
                 return (
-                    "nothing trained the model, and one that was never trained predicts 0; "
+                    "the model was never trained, so that it predicts 0; "
                     f"give {option('train_every')} N: on the "
                     f"device, call {self.spec.name}_train() after every N labels"
                 )
             why = ", ".join(s.name.lower().replace("_", " ") for s, count in self.trainings.items() if count)
-            return (
-                f"no training was done ({why or 'there were no labels'}), and a model that was never trained predicts 0"
-            )
+            return f"no training was done ({why or 'there were no labels'}), so that the model predicts 0"
         if (told := self.outside.told()) is not None:
             return told
         if self.streak <= ADVISE_AFTER:

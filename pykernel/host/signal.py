@@ -211,7 +211,7 @@ class RawRows:
         """Raise UserError, with the cause, if there are no steps."""
         if not steps:
             longer = f"it needs {self.needed:,} raw rows, and there are {self.rows:,}; give a longer recording"
-            raise UserError(f"{name}: no step of [signal] ends: {self.causes()[0] if self.possible else longer}")
+            raise UserError(f"{name}: no step of [signal] is complete: {self.causes()[0] if self.possible else longer}")
 
     def report(self) -> dict[str, int]:
         """Return the counts as plain values.  The number of steps is what the recording would have without gaps."""
@@ -230,7 +230,7 @@ def delay_of(spec: Spec, delay: int) -> int:
         return delay
     if delay:
         raise UserError(
-            f"{option('delay')} is for labels from elsewhere; of a forecast, [signal] ahead says when the truth comes"
+            f"{option('delay')} is for labels from elsewhere; for a forecast, [signal] ahead says when the true value comes"
         )
     return spec.signal.ahead - 1
 

@@ -42,7 +42,7 @@ class Simulation(Run):
         until: int | None = None,
     ) -> None:
         if spec.program.label_kind == "none":
-            raise UserError(f"{spec.name} learns without labels, so that it has no errors to compare it by")
+            raise UserError(f"{spec.name} learns without labels, so that it has no errors to compare")
         super().__init__(spec, delay, refresh_every, train_every, forecasts)
         self.gets_labels, self.until = spec.program.learns or forecasts, until
         self.simple = Simple(spec, delay, until)

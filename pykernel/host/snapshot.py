@@ -97,8 +97,8 @@ def _names(spec: Spec, data: bytes, where: str) -> Names:
         return {what: tuple(name and visible_name(name) for name in names) for what, names in found.items()}
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise UserError(
-            f"{where}: the names behind its state are damaged, or of another version of pykernel; a snapshot of {spec.name} has "
-            f"{snapshot_bytes(spec)} bytes, which alone are a state without names"
+            f"{where}: the names after its state are damaged, or from another version of pykernel; its first "
+            f"{snapshot_bytes(spec)} bytes alone are a snapshot without names"
         ) from None
 
 
@@ -139,13 +139,13 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
     if found_kind != state_kind:
         raise UserError(
             f"{where}: is a state of the kind {found_kind:08x}; {spec.name} takes {state_kind:08x}: give the spec that the "
-            "firmware was generated from; pykernel state migrate makes a state of that spec one of another"
+            "firmware was generated from; pykernel state migrate converts its states for another spec"
         )
     data, behind = data[: snapshot_bytes(spec)], data[snapshot_bytes(spec) :]
     if count != end or len(data) < snapshot_bytes(spec) or behind[:4] not in (b"", NAMES_HEADER[:4]):
         raise UserError(
-            f"{where}: has {len(data) + len(behind)} bytes for a state of {count}; a snapshot of {spec.name} has "
-            f"{snapshot_bytes(spec)} for {end}"
+            f"{where}: has {len(data) + len(behind)} bytes for a state of {count} bytes; a snapshot of {spec.name} "
+            f"has {snapshot_bytes(spec)} for a state of {end}"
         )
     if _sealed(data[: -TRAILER.size]) != data:
         raise UserError(f"{where}: is damaged or was not written completely (its CRC-32 is wrong); take the other slot")

@@ -52,7 +52,7 @@ def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
         return learned(spec, start, watch)
     found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))
-    unnamed = "" if found.names else ", which does not say in which order its columns and classes are"
+    unnamed = "" if found.names else ", which does not give the order of its columns and classes"
     watch.tell(f"start    the state {found.state_hash:08x} of {path}{unnamed}")
     return found.memory
 

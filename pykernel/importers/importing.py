@@ -1,4 +1,4 @@
-"""Models that were trained elsewhere, as frozen specs: scikit-learn estimators, and model files."""
+"""Convert models that were trained elsewhere to frozen specs: scikit-learn estimators and model files."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def from_sklearn(
 
     The estimator can be a support vector machine, ``KernelRidge``, ``GaussianProcessRegressor`` (the mean), a linear
     model, a network with one hidden layer (``MLPRegressor``, ``MLPClassifier``), a kernel machine of pykernel, a pipeline
-    of scalers, selections, projections or kernel features and one of these, or a model around one. docs/guide/importing.md
-    lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes the result of
-    ``decision_function``, of ``predict`` for regressors, or for ``MLPClassifier`` the values before its probabilities.
-    ``NAME_classify`` writes the position of the class that ``predict`` returns. If ``SignalFeatures`` is the first
-    step, the spec has a ``[signal]``: ``NAME_push`` takes raw samples, and ``NAME_predict_newest`` and
+    of scalers, selections, projections or kernel features that ends with such a model, or a meta-estimator around such a
+    model. docs/guide/importing.md lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes
+    the result of ``decision_function``, of ``predict`` for regressors, or for ``MLPClassifier`` the values before its
+    probabilities. ``NAME_classify`` writes the position of the class that ``predict`` returns. If ``SignalFeatures`` is
+    the first step, the spec has a ``[signal]``: ``NAME_push`` takes raw samples, and ``NAME_predict_newest`` and
     ``NAME_classify_newest`` write the answers.
 
     Parameters
@@ -70,8 +70,8 @@ def from_sklearn(
     max_abs : float, or for int16 a sequence of floats, optional
         Largest magnitude of an input; the device refuses samples beyond it. By default a million times the largest
         number in the model's vectors, or less if that could overflow. int16: largest |x - center|, one for all inputs
-        or one for each; by default the range of the vectors, extended by half of it on either side. For raw samples it
-        is a parameter of ``SignalFeatures``.
+        or one for each; by default the range of the vectors, extended by half of the range on either side.  For raw
+        samples, ``max_abs`` is a parameter of ``SignalFeatures``.
     inputs : sequence of str, optional
         Names of the inputs, or of the raw samples' channels. By default, those that the estimator saw in a data frame.
     classes : sequence of str, optional
@@ -88,9 +88,9 @@ def from_sklearn(
         answers (``pykernel.training.distilled``). A warning reports the loss, with a 95 % interval. The estimator may
         then also be one that learns sample by sample, such as ``BudgetedKernelRegressor``; the spec does not learn.
     data : array of shape (n_samples, n_features), optional
-        With ``vectors``: inputs as the device will meet them, without labels. By default they are generated from the
-        estimator's vectors. For int16, and for networks, they also give the range of each input, and for int16 they
-        decide whether 8 bits suffice for the weights of hidden units.
+        Inputs as the device will get them, without labels.  With ``vectors``, the smaller machine is trained on these
+        inputs; by default they are generated from the estimator's vectors.  For int16, and for networks, they give the
+        range of each input, and for int16 they decide whether 8 bits suffice for the weights of hidden units.
 
     Returns
     -------
@@ -100,15 +100,15 @@ def from_sklearn(
     Raises
     ------
     UserError
-        One sentence says what cannot be imported: a kernel, a parameter, a step or the type; or that the estimator is
-        not fitted, or too large.
+        One sentence says what cannot be imported (a kernel, a parameter, a step or the type), or that the estimator is
+        not fitted or too large.
 
     Notes
     -----
-    The cost is O(m n D) for n vectors of D inputs, with m = min(n, 1000): the rounding error of float32 is bounded at
-    m vectors. Vectors of weight zero are left out, and equal vectors are merged. A linear kernel gives one vector for
-    each function. Decision values differ from scikit-learn's only by rounding; a warning says if the difference is
-    large.
+    The cost is O(m n D) for n vectors of D inputs, because the rounding error of float32 is bounded at m = min(n, 1000)
+    vectors. Vectors of weight zero are left out, and equal vectors are merged. A linear kernel gives one vector for each
+    function. Decision values differ from scikit-learn's only by rounding.  If the difference is large, there is a
+    warning.
 
     Examples
     --------
@@ -135,10 +135,10 @@ def from_sklearn(
         return _warned(spec, notes(machine, spec))
     where = Place(machine.source)
     where.need(precision != "int16", "int16 computes no variance; leave variance out, or choose float32")
-    where.need(distance != "products", "distance='products' does not go with variance, which takes differences")
+    where.need(distance != "products", "distance='products' does not go with variance, which needs 'differences'")
     made = content(machine, name, precision, max_abs, inputs, classes, "differences")
     spec = make_spec(made | posterior(estimator, machine, precision), where)
-    # the rounding error of the mean is the same as without a variance
+    # the notes are about the mean, whose rounding error is the same as without a variance
     return _warned(spec, notes(machine, make_spec(made, where)))
 
 
@@ -166,7 +166,7 @@ def load_model(
     """Convert a model's file to a spec: ``.onnx`` with a support vector machine, a linear model or a network with one hidden
     layer, or with ``vectors`` a spec and the state that a device has learned.
 
-    Nothing in the file is executed: it is read as numbers. Other files of estimators are refused; load such a file
+    Nothing in the file is executed, because it is read as numbers.  Other files of estimators are refused; load such a file
     yourself, and give the estimator to ``from_sklearn``.
 
     Parameters
@@ -177,7 +177,7 @@ def load_model(
     precision, max_abs, inputs, classes, distance, vectors, data
         As in ``from_sklearn``.
     state : path, optional
-        For a spec: what ``NAME_save`` or ``NAME_store`` wrote, or the ``NAME_STATE_BYTES`` bytes of a device's state.
+        For a spec: a file that ``NAME_save`` or ``NAME_store`` wrote, or the ``NAME_STATE_BYTES`` bytes of a device's state.
     trust_code : bool
         For a spec with a custom kernel: execute the Python file in ``[kernel] source``.
 
@@ -201,7 +201,7 @@ def load_model(
 
 
 def read_file(path: str | Path) -> tuple[Machine, Any]:
-    """The machine of a model's file, and its source: the ONNX model.
+    """Return the machine of a model's file, and its source, the ONNX model.
 
     Raises UserError, one sentence.
     """
@@ -213,7 +213,7 @@ def read_file(path: str | Path) -> tuple[Machine, Any]:
         "(loading a pickle runs whatever it contains)",
     )
     learned = f"add {option('state')}, a device's state"
-    where.need(suffix != ".toml", f"is a spec, which says nothing of what was learned; {learned}")
+    where.need(suffix != ".toml", f"is a spec, which does not hold what a device has learned; {learned}")
     where.need(suffix == ".onnx", f"is not a model's file; give {FILES}")
     with told_of_file(path):
         from pykernel.importers.onnx import read_onnx
@@ -228,19 +228,19 @@ def read_device(
     trust_code: bool = False,
     announce: Callable[[str], None] | None = None,
 ) -> tuple[Machine, Answers]:
-    """The machine that a device with this spec has learned, as in ``machine_of``.  Raises UserError, one sentence."""
+    """Return the machine that a device with this spec has learned, as in ``machine_of``.  Raises UserError, one sentence."""
     where = Place.of_file(path)
     where.need(
         Path(path).suffix.lower() == ".toml",
-        "is no spec, and a state is of one; give the .toml file that the firmware came from",
+        "is not a spec, but a state belongs to one; give the .toml file that the firmware came from",
     )
-    fixed = f"add {option('vectors')} for one that does not"
-    where.need(vectors is not None, f"goes on learning, so that its state is no spec; {fixed}")
+    fixed = f"add {option('vectors')} for a model that does not"
+    where.need(vectors is not None, f"goes on learning, so its state is not a spec; {fixed}")
     return read_state(load_spec(path, trust_code, announce), state)
 
 
 def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spec, list[str]]:
-    """The spec of a machine from a file, and its notes; options as in ``to_spec``.  Raises UserError, one sentence."""
+    """Return the spec of a machine from a file, and its notes.  options: as in ``to_spec``.  Raises UserError, one sentence."""
     with told_of_file(path):
         spec = to_spec(machine, *options)
         return spec, notes(machine, spec)
@@ -248,7 +248,7 @@ def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spe
 
 @contextlib.contextmanager
 def told_of_file(path: str | Path) -> Iterator[None]:
-    """Convert any error that a file causes into a UserError: one sentence with the file's name."""
+    """Convert any error that a file causes into a UserError, one sentence with the file's name."""
     where = Place.of_file(path)
     try:
         yield
@@ -268,7 +268,7 @@ def _bytes(path: str | Path) -> bytes:
     where, content = Place.of_file(path), io.BytesIO()
     try:
         with open_plain(path) as file:
-            # in parts: a single read would allocate memory for the largest allowed file
+            # read in parts, because a single read would allocate memory for the largest allowed file
             while content.tell() <= FILE_LIMIT and (part := file.read(2**20)):
                 content.write(part)
     except FileNotFoundError:
@@ -284,7 +284,7 @@ def _bytes(path: str | Path) -> bytes:
 
 
 def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
-    """Rows of a machine's inputs, (rows, DIM).
+    """Return rows of a machine's inputs, (rows, DIM).
 
     data: rows of these inputs, rows of all inputs of the machine's source, or raw samples.
     """
@@ -308,7 +308,8 @@ def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
 def prepared(
     machine: Machine, vectors: int | None, data: ArrayLike | None, answers: Answers | None
 ) -> tuple[Machine, np.ndarray | None]:
-    """The machine, or a smaller one with the requested number of vectors; and the inputs that give the ranges for int16.
+    """Return the machine, or a smaller machine with the requested number of vectors, and the inputs that give the ranges
+    for int16.
 
     Raises UserError.
     """
@@ -321,8 +322,8 @@ def prepared(
 
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
-    """Inputs that give the ranges for int16: the inputs that were seen, or the vectors; None if the vectors are weights,
-    and for features of a signal, which have their own ranges.
+    """Return inputs that give the ranges for int16: those in ``seen``, or the vectors.  The result is None if the
+    vectors are weights, and for features of a signal, whose ranges follow from the signal.
     """
     if seen is not None:
         return seen[np.isfinite(seen).all(axis=1)]  # the device refuses rows with NaN or infinity
@@ -331,9 +332,8 @@ def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
 
 
 def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, Any]:
-    """Like ``compare``, for the spec of a smaller machine and the machine's own values in float64.
-
-    x: rows of its inputs.
+    """Compare the spec of a smaller machine with the machine's values in float64, as ``compare`` does.  x: rows of the
+    machine's inputs.
     """
     return compare(spec.inner, replace(machine, taken=None, inputs_of_source=None, signal=None), None, x)
 
@@ -342,22 +342,21 @@ def compare_smaller(spec: Spec, machine: Machine, x: np.ndarray) -> dict[str, An
 
 
 def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str, Any]:
-    """Compare a spec's model on the host with the source's own values, over rows of x.
+    """Compare a spec's model on the host with the source's values, over rows of x.
 
     x: rows of the spec's inputs, or of all inputs of the source; with a signal stage, raw samples in the order of time,
     (raw samples, channels).
-    source: the estimator; or the ONNX model, whose own operations are computed in float64; or None for the
-    machine itself.
+    source: the estimator, or the ONNX model, whose operations are computed in float64, or None for the machine itself.
 
     Returns:
     rows: number of compared rows, or of steps for raw samples.
     refused: rows or raw samples beyond the input limit, and steps with a feature beyond its range.  The device clips
     such a feature, so the step is not compared.
-    undecided: rows whose class depends on rounding: a function is zero, or the two largest functions are equal, within the rounding
-    error.  Their classes and votes do not affect ``ok``.
-    difference: the largest difference between the source's decision values at the given rows and the device's at the rows as it sees
-    them.  rounding: the largest parts of it that come from inputs, from the model's numbers, and from the device's sums.  allowed: the
-    largest difference in one row that rounding can cause.
+    undecided: rows whose class depends on rounding, because a function is zero, or the two largest functions are equal, within the
+    rounding error.  Their classes and votes do not affect ``ok``.
+    difference: the largest difference between the source's decision values at the given rows and the device's values at the rows in
+    its precision.  rounding: the largest parts of the difference that come from inputs, from the model's numbers, and from the
+    device's sums.  allowed: the largest difference in one row that rounding can cause.
     classes_differ: number of rows with another class, including undecided ones.  ok: whether the spec agrees with the source.
     """
     from pykernel.host.model import HostModel
@@ -402,7 +401,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
         whole, of_sum, differences = np.abs(found - wanted), np.abs(found - stored), np.abs(found - functions)
         within = bool((differences <= allowed).all())
     else:
-        # the confidence part of a vote changes by less than a third of the change of its sum, and the vote itself is rounded
+        # the confidence part of a vote changes by less than a third of the change in the sum of the functions; the vote is
+        # rounded, too
         count = len(machine.classes or ())
         whole, of_sum = np.abs(found - votes(wanted, count)), np.abs(found - votes(stored, count))
         allowed = np.repeat(allowed.sum(axis=1, keepdims=True), found.shape[1], axis=1)
@@ -427,16 +427,16 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
 
 Asked = list[tuple[np.ndarray, Any]]
-"""The arrays that are given to a source, one after the other, and which rows of its answers are compared."""
+"""The arrays that are given to a source, one after the other, each with the rows of the source's answers that are compared."""
 
 
 def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, Asked, Asked, int]:
-    """The rows that the model accepts, as it sees them; the arrays for its source, as they were given and as the model sees them; how
-    many rows are refused.
+    """Return the accepted rows in the model's precision, the arrays for its source as given and in the model's precision, and the
+    number of refused rows.
     """
     if machine.taken is not None and x.shape[1] == machine.taking:
         x = x[:, list(machine.taken)]
-    with np.errstate(over="ignore"):  # what is too large for the device is refused
+    with np.errstate(over="ignore"):  # numbers that are too large for the device are refused
         seen = spec.as_seen(x.astype(spec.number))
     accepted = spec.accepts(seen)
 
@@ -451,7 +451,7 @@ def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, A
 
 
 def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np.ndarray, Asked, int]:
-    """Like ``_rows_of``, for raw samples: the features of each step.  A refused row ends a recording and begins a new
+    """Return the features of each step, as ``_rows_of`` does for rows.  A refused row ends a recording and begins a new
     one.
 
     source: a spec with the same features, except for a coarser unit, or a narrower range in int16.
@@ -473,14 +473,14 @@ def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np
 
 
 def _within(spec: Spec, source: Spec, raw: np.ndarray, steps: Steps) -> Steps:
-    """The steps whose features equal the source's features up to half a unit; other steps are beyond the range."""
+    """Return the steps whose features equal the source's features up to half a unit.  Other steps are beyond the range."""
     apart = np.abs(steps.features - SignalStage(source).steps(raw).features)
     inside = (apart <= 0.5 * spec.feature_units[1]).all(axis=1)
     return Steps(steps.rows[inside], steps.features[inside])
 
 
 def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
-    """The source's answers.  Raises UserError if the source fails, which may happen with a changed file."""
+    """Return the source's answers.  Raises UserError if the source fails, which may happen with a changed file."""
     try:
         return question()
     except UserError:
@@ -491,8 +491,8 @@ def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
-    """The functions of an estimator or an ONNX model at rows of x, (rows, F); with pairs of classes, one for
-    each pair.
+    """Return the functions of an estimator or an ONNX model at rows of x, (rows, F), with one for each pair if it
+    decides by pairs of classes.
     """
     if not hasattr(source, "get_params"):
         return np.asarray(source.functions(x))
@@ -501,7 +501,7 @@ def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
         (one,) = model.calibrated_classifiers_
         values = source_functions(one.estimator, x)
         return np.column_stack([-(c.a_ * f + c.b_) for c, f in zip(one.calibrators, values.T, strict=True)])
-    if hasattr(model, "out_activation_"):  # a network: its values before a softmax
+    if hasattr(model, "out_activation_"):  # for a network, take its values before a softmax
         model = copy.copy(model)
         model.out_activation_ = "identity"
         return np.asarray(model._forward_pass_fast(x), np.float64)
@@ -514,9 +514,9 @@ def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
 
 
 def _scaled(estimator: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
-    """x after the steps of a pipeline, and the model at the pipeline's end."""
+    """Return x after the steps of a pipeline, and the model at the pipeline's end."""
     *steps, (_, model) = steps_of(estimator)
-    x = x.copy()  # a scaler may write on it
+    x = x.copy()  # a scaler may write to the array
     for _, step in steps:
         x = _alone(step).transform(_framed(step, x))
         x = x.toarray() if hasattr(x, "toarray") else x
@@ -524,7 +524,7 @@ def _scaled(estimator: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def _alone(step: Any) -> Any:
-    """A step that runs in one process: a file may ask for any number of processes."""
+    """Make a step run in one process, because a file may ask for any number of processes."""
     if getattr(step, "n_jobs", None) is None:
         return step
     step = copy.copy(step)
@@ -533,7 +533,7 @@ def _alone(step: Any) -> Any:
 
 
 def _framed(step: Any, x: np.ndarray) -> Any:
-    """x as a data frame with column names, if the step selects columns by name."""
+    """Return x as a data frame with column names if the step selects columns by name, else x."""
     names = getattr(step, "feature_names_in_", None)
     if type(step).__name__ != "ColumnTransformer" or names is None:
         return x
@@ -543,7 +543,7 @@ def _framed(step: Any, x: np.ndarray) -> Any:
 
 
 def source_classes(machine: Machine, source: Any, x: np.ndarray, functions: np.ndarray) -> np.ndarray:
-    """The class index that the source predicts for each row of x, (rows,)."""
+    """Return the class index that the source predicts for each row of x, (rows,)."""
     if hasattr(source, "get_params"):
         x, model = _scaled(source, x)
         named = {value: position for position, value in enumerate(machine.classes or ())}

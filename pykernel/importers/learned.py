@@ -1,5 +1,5 @@
-"""Models that have learned sample by sample, as fixed kernel machines: smaller machines are trained to give their
-answers.
+"""Convert models that have learned sample by sample to fixed kernel machines.  Smaller machines are then trained to
+give the same answers.
 
 The learned state comes from an estimator, or from a device that has saved it.
 """
@@ -34,16 +34,16 @@ RIDGE = 1e-6
 
 
 LEFT_OUT = ("variance", "probability", "novelty", "interval")
-"""Answers that are lost: the smaller machine gives only the prediction."""
+"""Answers that are lost, because the smaller machine gives only the prediction."""
 
 
 def learns(estimator: Any) -> bool:
-    """Whether an estimator learns sample by sample, and has a learned state."""
+    """Return whether an estimator learns sample by sample, and has a learned state."""
     return hasattr(type(steps_of(estimator)[-1][1]), LEARNS)
 
 
 def read_learned(estimator: Any) -> tuple[Machine, Answers]:
-    """The machine that an estimator has learned, as in ``machine_of``.  Raises UserError."""
+    """Return the machine that an estimator has learned, as in ``machine_of``.  Raises UserError."""
     from sklearn.pipeline import Pipeline
 
     *before, (_, model) = steps_of(estimator)
@@ -63,15 +63,15 @@ def read_learned(estimator: Any) -> tuple[Machine, Answers]:
 
 
 def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
-    """The machine that a device has learned, as in ``machine_of``, from a file that the device has saved.
+    """Return the machine that a device has learned, as in ``machine_of``, from a file that the device has saved.
 
     state: a snapshot, or the NAME_STATE_BYTES bytes of the state.  The file is untrusted.  Raises UserError.
     """
     where = Place.of_file(state)
     if not spec.program.persistent:
-        raise UserError(f"{spec.name} learns nothing on the device, so there is no state of it; leave {where} out")
+        raise UserError(f"{spec.name} learns nothing on the device, so it has no state; leave {where} out")
     memory = device_memory(spec, bytes_of(Path(state), most_bytes(spec)), where)
-    # a state without header and CRC was not checked before
+    # a state without header and CRC has not been checked yet
     where.need(is_valid(spec, memory), "holds a number that learning cannot give; do not use it")
     machine, answers = machine_of(spec, memory, Place(spec.name))
     others = [f"{spec.name}: its {name} is left out" for name in LEFT_OUT if HostModel(spec.inner).has(name)]
@@ -79,11 +79,12 @@ def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
 
 
 def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answers]:
-    """The stored vectors as a machine, and a function for the whole model's answers at rows of scaled inputs, (rows,
-    F).
+    """Return the stored vectors as a machine, and a function for the whole model's answers at rows of scaled inputs,
+    (rows, F).
 
-    The machine does not contain the parts that are not kernel values: the labels' running mean and gain, the linear
-    part, and limits.  If the state's weights are for other coordinates or are integers, the machine's weights come from
+    The machine does not contain parts of the model other than kernel values: the labels' running mean and gain, the
+    linear part, and limits.  If the state's weights are for other coordinates or are integers, the machine's weights
+    come from
     a ridge regression to the answers at the vectors.  where: the beginning of an error message.  O(n^2 (n + D)).
     Raises UserError.
     """
@@ -139,7 +140,7 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
 
 
 def _vectors(spec: Spec, memory: Memory) -> np.ndarray:
-    """The stored vectors as scaled inputs, (n, DIM), from the state; from flash if the state has no vectors."""
+    """Return the stored vectors as scaled inputs, (n, DIM), from the state, or from flash if the state has no vectors."""
     if spec.expansion is not None:
         return np.array(spec.expansion.vectors, np.float64)
     found = np.array(memory.field("v")[: int(memory.field("n")[0])], np.float64)

@@ -1,9 +1,9 @@
-"""Support vector machines, linear models and networks with one hidden layer in ONNX files, as skl2onnx, PyTorch and others
-write them.
+"""Read support vector machines, linear models and networks with one hidden layer from ONNX files, as skl2onnx, PyTorch and
+others write them.
 
 Files are untrusted.  Three known parts of a graph are read into plain arrays: a chain of operations that scale the
-input, the machine, and the operations on the machine's values.  A file with anything else is refused.  The parts are
-then computed here in NumPy; no other code sees the graph.
+input, the machine, and the operations on the machine's values.  A file with anything else is refused.  The three parts are
+then computed here in NumPy, and no other code gets the graph.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from pykernel.spec.model import DIM_LIMIT, shown_value
 from pykernel.training.machine import Machine, array_of, checked, require_classes, votes
 
 AFFINE = ("Scaler", "Add", "Sub", "Mul", "Div", "Cast", "Identity", "Flatten", "Reshape")
-"""The operations that may stand before the machine."""
+"""Operations that may stand before the machine."""
 AFTER = tuple("Abs Add ArrayFeatureExtractor Cast Concat Div Identity Less Mul Neg Normalizer Sign Sum ZipMap".split())
-"""The operations that skl2onnx writes after a machine: scikit-learn's votes, the sign of a OneClassSVM, and
+"""Operations that skl2onnx writes after a machine, for scikit-learn's votes, the sign of a OneClassSVM, and
 probabilities that sum to 1."""
 OUTPUTS = ("ArgMax", "Reshape", "Sigmoid", "Softmax", "Sub")
-"""Further operations that may stand after a network: probabilities and the class."""
+"""Further operations that may stand after a network, for probabilities and the class."""
 UNITS = {"Relu": "relu", "Sigmoid": "logistic", "Tanh": "tanh"}
-"""The operations of hidden units."""
+"""Operation of hidden units -> the kernel function."""
 KERNELS = {"LINEAR": "linear", "POLY": "polynomial", "RBF": "gaussian", "SIGMOID": "sigmoid"}
 MACHINES, NETWORK = (*CLASSIFIERS, "LinearRegressor", "SVMRegressor"), "network"
-"""Operations that are a model; and the node that replaces the layers of a network, which are several operations."""
+"""Operations that are models, and the name of the node that replaces a network's layers, which are several operations."""
 PROBED, PROBED_VALUES = 64, 2**24
-"""Number of test rows with which the operations after the machine are identified, and most numbers computed for
-this.
+"""Number of test rows with which the operations after the machine are identified, and maximum number of values computed
+for this.
 """
 STRANGE = (
-    "makes something of its decision values that is neither these nor scikit-learn's votes, probabilities or the class; save "
-    "the model without"
+    "computes something from its decision values that is neither these nor scikit-learn's votes, probabilities or class; "
+    "save the model without it"
 )
 
 
@@ -51,11 +51,11 @@ class Source:
 
     steps: list[Callable[[np.ndarray], np.ndarray]]
     node: Node
-    machine: Machine  # made from the node; only its kernel and vectors are used, but all of a network
+    machine: Machine  # made from the node; only its kernel and vectors are used, but for a network, all of it
 
     def functions(self, x: np.ndarray) -> np.ndarray:
-        """The machine's values at rows of x, (rows, F), in float64, computed with the file's operations; signs as in
-        Machine.
+        """Return the machine's values at rows of x, (rows, F), in float64, computed with the file's operations and the
+        signs of Machine.
         """
         z = np.asarray(x, np.float64)
         for step in self.steps:
@@ -83,7 +83,7 @@ class Source:
 
 
 def read_onnx(data: bytes) -> tuple[Machine, Source]:
-    """The machine in an ONNX file, and a Source that computes the same values as the file.
+    """Return the machine in an ONNX file, and a Source that computes the same values as the file.
 
     Raises UserError, one sentence.
     """
@@ -102,7 +102,8 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     part = {id(other) for other in (*chain, node, *after.nodes)}
     for other in graph.nodes:
         FILE.need(
-            id(other) in part, f"holds a {shown_value(other.kind)} that is no part of the model; save the model without"
+            id(other) in part,
+            f"holds a {shown_value(other.kind)} that is no part of the model; save the model without it",
         )
     makers = {
         "SVMClassifier": _classifier,
@@ -136,7 +137,7 @@ def _kernel(node: Node, where: Place) -> dict[str, Any]:
 
 
 def _transform(node: Node) -> str:
-    """The name of the operation that a machine applies to its own values (post_transform)."""
+    """Return the name of the operation that a machine applies to its own values (post_transform)."""
     transform = _text(node.has.get("post_transform"), "NONE")
     known = ("NONE", "LOGISTIC", "SOFTMAX") if node.kind == "LinearClassifier" else ("NONE",)
     Place(node.kind).need(
@@ -160,7 +161,7 @@ def _vectors(has: dict[str, Any], count: int, where: Place) -> np.ndarray:
 
 
 def _classifier(node: Node) -> Machine:
-    """A support vector classifier.  libsvm's one function for two classes is above 0 for the first class."""
+    """Read a support vector classifier.  With two classes, libsvm's only function is above 0 for the first class."""
     has, where = node.has, Place(node.kind)
     sizes = list(has.get("vectors_per_class", ()))
     where.need(sizes, "has weights instead of support vectors; import the original estimator")
@@ -193,7 +194,7 @@ def _regressor(node: Node) -> Machine:
 
 
 def _linear(node: Node) -> Machine:
-    """A linear model, coefficients x + intercepts; two classes have one function, which is above 0 for the second
+    """Read a linear model, coefficients x + intercepts.  Two classes have one function, which is above 0 for the second
     class.
     """
     has, where, transform = node.has, Place(node.kind), _transform(node)
@@ -226,7 +227,7 @@ def _linear(node: Node) -> Machine:
 
 
 def _with_network(graph: Graph) -> Graph:
-    """The graph with one node in place of the layers of a network; the graph itself if it has no layers."""
+    """Return the graph with one node instead of the layers of a network, or the graph itself if it has no layers."""
     layers = [node for node in graph.nodes if node.kind in ("Gemm", "MatMul")]
     if not layers or any(node.kind in MACHINES for node in graph.nodes):
         return graph
@@ -241,7 +242,7 @@ def _with_network(graph: Graph) -> Graph:
         between = shown_value(unit.kind) if (unit := takers.get(made)) else "nothing"
         FILE.need(
             layer.inputs[0] == made,
-            f"has {between} where its next layer must be; {', '.join(UNITS)} or none of them may stand between two layers",
+            f"has {between} where its next layer must be; only {', '.join(UNITS)} or nothing may stand between two layers",
         )
         own, made, found = _layer(graph, layer, takers)
         parts += found
@@ -253,7 +254,7 @@ def _with_network(graph: Graph) -> Graph:
 
 
 def _layer(graph: Graph, layer: Node, takers: dict[str, Node]) -> tuple[tuple[np.ndarray, np.ndarray], str, list[Node]]:
-    """The weights (inputs, outputs) and biases of a layer, the name of its values, and its nodes."""
+    """Return the weights (inputs, outputs) and biases of a layer, the name of its values, and its nodes."""
     has, parts, (weights, *biases) = layer.has, [layer], (_table(graph, name) for name in layer.inputs[1:])
     FILE.need(
         weights.ndim == 2 and weights.dtype.kind == "f",
@@ -269,18 +270,18 @@ def _layer(graph: Graph, layer: Node, takers: dict[str, Node]) -> tuple[tuple[np
     count, bias = weights.shape[1], biases[0] if biases else np.zeros(weights.shape[1])
     FILE.need(
         bias.dtype.kind == "f" and bias.shape in ((count,), (1, count)),
-        f"its {layer.kind} makes {count:,} values, and {shown_value(bias.shape)} numbers are added; it must be one for each",
+        f"its {layer.kind} makes {count:,} values, and numbers of shape {shown_value(bias.shape)} are added; there must be one for each",
     )
     return (weights, bias.ravel()), parts[-1].outputs[0], parts
 
 
 def _table(graph: Graph, name: str) -> np.ndarray:
-    """A table of the file; an empty one if a node computes it."""
+    """Return a table of the file, or an empty table if a node computes it."""
     return graph.tables.get(name, np.zeros(0))
 
 
 def _network_decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:
-    """The network as a classifier, if the graph computes probabilities or the class."""
+    """Return the network as a classifier if the graph computes probabilities or the class, else the machine."""
     functions = len(machine.bias)
     f = np.vstack([_probes(functions, 100), 9 * np.eye(functions)]).astype(node.has["layers"][-1][0].dtype)
     sigmoids = 0.5 + 0.5 * np.tanh(0.5 * f)
@@ -317,7 +318,7 @@ def _network_decided(graph: Graph, node: Node, after: After, machine: Machine) -
 
 
 def _before(graph: Graph, node: Node) -> list[Node]:
-    """The nodes between the input and the machine, in order."""
+    """Return the nodes between the input and the machine, in order."""
     makers = {name: other for other in graph.nodes for name in other.outputs}
     chain: list[Node] = []
     (wanted,) = node.inputs
@@ -326,7 +327,7 @@ def _before(graph: Graph, node: Node) -> list[Node]:
         if maker is None or maker.kind not in AFFINE:
             what = "a table" if maker is None else f"a {shown_value(maker.kind)}"
             raise FILE.error(
-                f"gives its {node.kind} {what}; before it there may be {', '.join(AFFINE)}, each number of an input for itself"
+                f"has {what} before its {node.kind}; there may only be {', '.join(AFFINE)}, which treat each input by itself"
             )
         chain.insert(0, maker)
         variable = [name for name in maker.inputs if name not in graph.tables]
@@ -339,7 +340,7 @@ ARITHMETIC = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.d
 
 
 def _scaling(graph: Graph, chain: Sequence[Node], dim: int) -> tuple[list[Callable[[np.ndarray], np.ndarray]], Affine]:
-    """The operations, and the map x -> (x - center) * scale that they compute."""
+    """Return the operations, and the map x -> (x - center) * scale that they compute."""
     FILE.need(graph.width in (None, dim), f"takes {graph.width} inputs, but its vectors have {dim} numbers")
     affine, steps, kind = Affine.identity(dim), [], graph.type
     for node in chain:
@@ -368,7 +369,7 @@ def _scaling(graph: Graph, chain: Sequence[Node], dim: int) -> tuple[list[Callab
 
 
 Step = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray, np.ndarray]
-"""An operation z -> slope z + offset as it stands in the file, its slope and its offset."""
+"""An operation z -> slope z + offset, as a function that computes it like the file, its slope and its offset."""
 
 
 def _scaler(node: Node) -> Step:
@@ -381,7 +382,7 @@ def _scaler(node: Node) -> Step:
 
 
 def _arithmetic(graph: Graph, node: Node, kind: int) -> Step:
-    """The step of an Add, Sub, Mul or Div with a constant.  kind: the type of the input's numbers."""
+    """Return the step of an Add, Sub, Mul or Div with a constant.  kind: the type of the input's numbers."""
     first = node.inputs[0] not in graph.tables
     table, operation = graph.tables[node.inputs[1 if first else 0]], ARITHMETIC[node.kind]
     FILE.need(
@@ -390,7 +391,7 @@ def _arithmetic(graph: Graph, node: Node, kind: int) -> Step:
     )
     FILE.need(
         kind in FLOATS and table.dtype == NUMBERS[kind],
-        f"its {node.kind} takes inputs and a table of two types, or whole numbers; cast them to floats before",
+        f"its {node.kind} takes inputs and a table of different types, or integers; cast both to floats first",
     )
     FILE.need(first or node.kind != "Div", "divides by its input")
     constant, one, zero = table.astype(np.float64).ravel(), np.ones(1), np.zeros(1)
@@ -409,11 +410,11 @@ class After:
     """The operations after the machine: their nodes, and the names of results."""
 
     nodes: list[Node]
-    labels: set[str]  # results that are the class
-    values: set[str]  # results that are computed from the machine's values
+    labels: set[str]  # names of results that are the class
+    values: set[str]  # names of results that are computed from the machine's values
 
     def computed(self, graph: Graph, node: Node, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The graph's results that are computed from the machine's values, for rows of such values."""
+        """Return the graph's results that are computed from the machine's values, for rows of machine values."""
         nodes = [other for other in self.nodes if not self.labels.intersection(other.outputs)]
         made = _computed(nodes, node.outputs[-1], rows, graph.tables)
         return {name: made[name] for name in graph.outputs if name in self.values}
@@ -427,14 +428,14 @@ def _after(graph: Graph, node: Node) -> After:
         if labels.intersection(other.inputs):
             FILE.need(
                 other.kind == "Identity" or other.has.get("to") in (*NUMBERS, TEXT),
-                f"changes the class by a {shown_value(other.kind)}, which has no C",
+                f"changes the class by a {shown_value(other.kind)}, which is not supported",
             )
             labels.update(other.outputs)
         elif values.intersection(other.inputs):
             FILE.need(
                 (other.kind in AFTER or (node.kind == NETWORK and other.kind in OUTPUTS))
                 and not maps.intersection(other.inputs),
-                f"changes the decision values by a {shown_value(other.kind)}, which has no C",
+                f"changes the decision values by a {shown_value(other.kind)}, which is not supported",
             )
             values.update(other.outputs)
             maps.update(other.outputs if other.kind == "ZipMap" else ())
@@ -444,13 +445,13 @@ def _after(graph: Graph, node: Node) -> After:
     for name in graph.outputs:
         FILE.need(
             name in labels or name in values,
-            f"also gives {shown_value(name)}, which is no result of the machine; save the model without",
+            f"also gives {shown_value(name)}, which is no result of the machine; save the model without it",
         )
     return After(nodes, labels, values)
 
 
 def _decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:
-    """The machine with the decision that the graph computes from its values: votes, or the sign of a OneClassSVM."""
+    """Return the machine with the decision that the graph computes from its values: votes, or the sign of a OneClassSVM."""
     _require_named(after, machine)
     classifier, probable = node.kind == "SVMClassifier", len(node.has.get("prob_a", ())) > 0
     width = len(machine.classes or ()) if probable else len(machine.bias)
@@ -468,7 +469,7 @@ def _decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machin
 
 
 def _probes(width: int, most: float) -> np.ndarray:
-    """Values of a machine, small ones and large ones, (PROBED, width)."""
+    """Return small and large values of a machine, (PROBED, width)."""
     return np.random.default_rng(0).normal(size=(PROBED, width)) * np.geomspace(0.01, most, PROBED)[:, None]
 
 
@@ -481,7 +482,7 @@ def _require_named(after: After, machine: Machine) -> None:
 
 
 def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:
-    """The linear machine, with probabilities if the graph computes a kind of probabilities that our C supports."""
+    """Return the linear machine, with probabilities if the graph computes a kind of probabilities that the C supports."""
     _require_named(after, machine)
     transform, functions = _transform(node), len(machine.bias)
     f = _probes(functions, 100)
@@ -494,12 +495,12 @@ def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) ->
     sure = transform != "NONE" and functions == 1
     for found in after.computed(graph, node, rows).values():
         if _same(found, rows) or (functions == 1 and _same(found, rows[:, 1:])):
-            continue  # for two classes, the result is both signs, or the second one
+            continue  # for two classes, the result has the values with both signs, or only the second
         FILE.need(transform == "LOGISTIC" and _same(found, rows / rows.sum(axis=1, keepdims=True)), STRANGE)
         sure = True
     if sure:
         return replace(machine, calibration=np.tile([-1.0, 0.0], (functions, 1)))
-    note = f"{node.kind}: probabilities are left out; those of {functions} classes have C if LOGISTIC and a Normalizer make them"
+    note = f"{node.kind}: probabilities are left out; those of {functions} classes are supported if LOGISTIC and a Normalizer make them"
     return machine if transform == "NONE" else replace(machine, notes=(note,))
 
 
@@ -515,7 +516,7 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 def _computed(
     nodes: Iterable[Node], scores: str, rows: np.ndarray, tables: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The results of nodes for rows of the machine's values.
+    """Return the results of nodes for rows of the machine's values.
 
     Constants are single numbers; the total size is limited.
     """
@@ -530,13 +531,13 @@ def _computed(
             FILE.need(left >= 0, STRANGE)
             with np.errstate(all="ignore"):
                 made[node.outputs[0]] = _result(node, taken)
-        except (LookupError, TypeError, ValueError):  # operations that do not fit together
+        except (LookupError, TypeError, ValueError):  # the operations do not fit together
             raise FILE.error(STRANGE) from None
     return made
 
 
 def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
-    """The result of a node for arrays, as ONNX defines it.
+    """Return the result of a node for arrays, as ONNX defines it.
 
     Raises LookupError, TypeError or ValueError if it is not defined.
     """
@@ -553,7 +554,7 @@ def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
         return np.asarray(first.argmax(axis=1, keepdims=bool(node.has.get("keepdims", 1))))
     if kind == "Softmax" and node.has.get("axis", -1) in (1, -1):
         return _softmax(first)
-    if kind == "ArrayFeatureExtractor" and first.ndim == 1:  # classes by their positions
+    if kind == "ArrayFeatureExtractor" and first.ndim == 1:  # picks classes by their positions
         return np.asarray(first[taken[1].ravel()][None])
     if kind == "ArrayFeatureExtractor":
         (index,) = taken[1].ravel().tolist()

@@ -1,4 +1,4 @@
-"""The graph of an ONNX file, read into plain arrays: nodes whose operations are known, and tables of numbers."""
+"""Read the graph of an ONNX file into plain arrays: nodes with known operations, and tables of numbers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ except ImportError as error:
     raise MissingExtra("reading .onnx files", "import") from error
 
 ONNX_LIMIT, NODES = 4 * 2**20, 2**14
-"""Most bytes and nodes of a file.
-
-A parsed file takes up to 100 times its bytes; the votes of 64 classes take 9,500 nodes.
+"""Maximum size of a file in bytes, and maximum number of nodes.  A parsed file takes up to 100 times the memory of its
+bytes, and the votes of 64 classes take 9,500 nodes.
 """
 JOINED = OUTPUTS_LIMIT
-"""Most inputs of a node: a class's votes."""
+"""Maximum number of inputs of a node, which adds up the votes for a class."""
 ML, FLOAT_LISTS = "ai.onnx.ml", AttributeProto.FLOATS
 FLOAT, TEXT, FLOATS = TensorProto.FLOAT, TensorProto.STRING, (TensorProto.FLOAT, TensorProto.DOUBLE)
 SVM = {
@@ -86,7 +85,7 @@ OPERATIONS: dict[str, tuple[str, int, int, dict[str, int]]] = {
         "classlabels_strings": AttributeProto.STRINGS,
     }),
 }  # fmt: skip
-"""The operations that are known: domain, fewest and most inputs, attributes and their types."""
+"""Known operation -> domain, minimum and maximum number of inputs, attributes and their types."""
 CLASSIFIERS = ("LinearClassifier", "SVMClassifier")
 NUMBERS = {
     TensorProto.FLOAT: np.float32,
@@ -98,12 +97,12 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class Node:
-    """A node of a graph.  kind: the operation's name, with its domain where the operation is not known."""
+    """A node of a graph.  kind: the operation's name, with the domain if the operation is not known."""
 
     kind: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    has: dict[str, Any]  # its attributes
+    has: dict[str, Any]  # the node's attributes
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Graph:
 
 
 def read_graph(data: bytes) -> Graph:
-    """The graph in a file.  Only this object is used later, not the file.  Raises UserError, one sentence."""
+    """Return the graph in a file.  Only this object is used later, not the file.  Raises UserError, one sentence."""
     FILE.need(
         len(data) <= ONNX_LIMIT,
         f"has more than {ONNX_LIMIT:,} bytes; give the estimator to pykernel.from_sklearn",
@@ -138,7 +137,7 @@ def _graph(model: Any) -> Graph:
         ("sparse tables", graph.sparse_initializer),
         ("quantised numbers", graph.quantization_annotation),
     ):
-        FILE.need(not len(there), f"holds {what}, which are not read; save the model without")
+        FILE.need(not len(there), f"holds {what}, which are not read; save the model without them")
     for what, there in (
         ("nodes", graph.node),
         ("tables", graph.initializer),
@@ -191,7 +190,7 @@ def _node(proto: Any) -> Node:
     kind, domain = proto.op_type, "" if proto.domain == "ai.onnx" else proto.domain
     FILE.need(
         max(len(proto.input), len(proto.output)) <= JOINED,
-        f"its {shown_value(kind)} takes or makes more than {JOINED} tables; save the model without",
+        f"its {shown_value(kind)} takes or makes more than {JOINED} tables; save the model without it",
     )
     inputs, outputs = tuple(proto.input), tuple(name for name in proto.output if name)
     if kind not in OPERATIONS or domain != OPERATIONS[kind][0]:
@@ -228,7 +227,7 @@ def _value(attribute: Any) -> Any:
 
 
 def _read_table(tables: dict[str, np.ndarray], name: str, tensor: Any) -> None:
-    """Read a table of numbers or texts; tables of other types are skipped."""
+    """Read a table of numbers or texts.  Tables of other types are skipped."""
     if tensor is None or tensor.data_type not in (*NUMBERS, TEXT):
         return
     elsewhere = tensor.data_location == TensorProto.EXTERNAL or tensor.external_data

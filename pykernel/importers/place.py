@@ -1,4 +1,4 @@
-"""The place of an error in an imported model, for error messages."""
+"""Places of errors in an imported model, for error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pykernel.spec.model import shown_value
 
 
 class Place(str):
-    """A part of a model; messages about it begin with its name.  The file itself has an empty name, which its reader replaces."""
+    """A part of a model, with whose name messages about it begin.
+
+    The file itself has an empty name, which the file's reader replaces.
+    """
 
     @classmethod
     def of_file(cls, path: str | Path) -> Place:
@@ -19,7 +22,7 @@ class Place(str):
         return UserError(f"{self}: {sentence}" if self else sentence)
 
     def need(self, holds: object, sentence: str) -> None:
-        """Raises UserError with the sentence unless the condition holds."""
+        """Raise UserError with the sentence unless the condition is true."""
         if not holds:
             raise self.error(sentence)
 

@@ -1,4 +1,4 @@
-"""Fitted scikit-learn estimators as kernel machines; or an error that names the part for which there is no C."""
+"""Convert fitted scikit-learn estimators to kernel machines, or raise an error that names the part for which there is no C."""
 
 from __future__ import annotations
 
@@ -34,20 +34,18 @@ from pykernel.training.machine import Machine, array_of, checked, number_of, req
 from pykernel.training.trained import collapsed
 
 MATERN_NU = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "gaussian"}
-"""Matern kernels by their nu."""
+"""nu -> Matern kernel."""
 MACHINE = "__pykernel_machine__"
-"""Name of the method by which an estimator gives its own Machine.
-
-pykernel's estimators are recognised by this method.
+"""Name of the method that returns an estimator's Machine.  pykernel's estimators are recognised by this method.
 """
 LEARNS = "__pykernel_learned__"
-"""Name of a method that only estimators have that continue to learn on the device."""
+"""Name of a method that only estimators that continue to learn on the device have."""
 KERNELS = {"gaussian_process.kernels": "RBF Matern RationalQuadratic ConstantKernel WhiteKernel Sum Product DotProduct"}
 """Parts of a Gaussian process's kernel."""
 
 
 def read_estimator(estimator: Any) -> Machine:
-    """The machine of a fitted estimator.  Raises UserError, one sentence."""
+    """Return the machine of a fitted estimator.  Raises UserError, one sentence."""
     try:
         import sklearn  # noqa: F401
     except ImportError as error:
@@ -63,12 +61,15 @@ def read_estimator(estimator: Any) -> Machine:
         used = [str(at) if names is None else str(names[at]) for at in machine.taken]
         names = None if names is None else [names[at] for at in machine.taken]
         shown = ", ".join(used[:8]) + (", …" if len(used) > 8 else "")
-        notes = (*notes, f"{source}: uses {len(used)} of {machine.taking} inputs, and the device takes these: {shown}")
+        notes = (
+            *notes,
+            f"{source}: uses {len(used)} of {machine.taking} inputs, so the device takes only these: {shown}",
+        )
     return replace(machine, source=source, columns=spec_columns(names), notes=tuple(dict.fromkeys(notes)))
 
 
 def _read(estimator: Any, where: Place) -> Machine:
-    """The machine of an estimator, with the steps of its pipeline folded in."""
+    """Return the machine of an estimator, with the steps of its pipeline folded in."""
     *before, (_, model) = steps_of(estimator)
     signal, before = _signal(before, where)
     kind, reader = type(model), _readers().get(type(model))
@@ -111,7 +112,7 @@ def _read(estimator: Any, where: Place) -> Machine:
 
 
 def _signal(steps: list[tuple[str, Any]], where: Place) -> tuple[Spec | None, list[tuple[str, Any]]]:
-    """The signal spec of the first step, if this step computes features of raw samples; and the other steps."""
+    """Return the signal spec of the first step if this step computes features of raw samples, else None, and the other steps."""
     if not steps or not hasattr(type(steps[0][1]), SIGNAL):
         return None, steps
     (name, step), *others = steps
@@ -120,7 +121,7 @@ def _signal(steps: list[tuple[str, Any]], where: Place) -> tuple[Spec | None, li
 
 
 def _readers() -> dict[type, Callable[[Any, Place], Machine]]:
-    """Type of a model -> function that makes a machine of it."""
+    """Return type of a model -> function that converts the model to a machine."""
     of_reader: dict[Callable[[Any, Place], Machine], dict[str, str]] = {
         _linear: {
             "linear_model": """ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars LarsCV Lasso LassoCV LassoLars
@@ -143,15 +144,15 @@ def _readers() -> dict[type, Callable[[Any, Place], Machine]]:
     return {kind: reader for reader, names in of_reader.items() for kind in sklearn_types(names)}
 
 
-EXPONENTIAL = "it predicts exp of a linear function, which has no C; a Ridge of the logarithm has"
+EXPONENTIAL = "it predicts exp of a linear function; fit a Ridge to the logarithm of the target instead"
 NEAR = {
     "PoissonRegressor": EXPONENTIAL,
     "GammaRegressor": EXPONENTIAL,
-    "GaussianProcessClassifier": "an SVC has C, and CalibratedClassifierCV(ensemble=False) gives it probabilities",
+    "GaussianProcessClassifier": "an SVC is, and CalibratedClassifierCV(ensemble=False) gives it probabilities",
     "MultiOutputClassifier": "give its estimators_ one by one",
     "OneVsOneClassifier": "SVC, which is one against one, and OneVsRestClassifier are",
 }
-"""Models that cannot be imported, and what can be imported instead."""
+"""Model that cannot be imported -> what can be imported instead."""
 IMPORTABLE = (
     "support vector machines, kernel ridge regression, Gaussian process regression, linear models, networks with one hidden "
     "layer and pipelines that end in one of them are"
@@ -159,7 +160,10 @@ IMPORTABLE = (
 
 
 def _svc(model: Any, where: Place) -> Machine:
-    """SVC and NuSVC: one function for each pair of classes.  Two classes have one function, with the opposite sign."""
+    """Read SVC and NuSVC, which have one function for each pair of classes.
+
+    With two classes, the sign of the only function is opposite.
+    """
     count = len(model.classes_)
     kernel = kernel_keys(where, model, model._gamma)
     vectors = table(model.support_vectors_, where)
@@ -187,10 +191,10 @@ def _svc(model: Any, where: Place) -> Machine:
 
 
 def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: Place, told: str) -> Machine:
-    """The machine with libsvm's functions for pairs of classes.  sizes: the number of vectors of each class.
+    """Return the machine with libsvm's functions for pairs of classes.  sizes: the number of vectors of each class.
 
-    sigmoids: its numbers A and B by their names, if it has probabilities.  For more than two classes, these have no C; told: the
-    beginning of the note on this.
+    sigmoids: the sigmoid's numbers A and B by their names, if there are probabilities.  With more than two classes, there is no
+    C for them.  told: the beginning of the note on this.
     """
     count = len(machine.classes or ())
     if count > 2:
@@ -199,13 +203,13 @@ def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: P
         return replace(machine, decision="ovo", support_class=support_class, notes=(note,) if sigmoids else ())
     if not sigmoids:
         return machine
-    # libsvm's function has the opposite sign of ours: P(second) = 1 - 1 / (1 + exp(-A f + B))
+    # libsvm's function has the opposite sign of the function f here: P(second) = 1 - 1 / (1 + exp(-A f + B))
     a, b = (array_of(values, (1,), where, name) for name, values in sigmoids.items())
     return replace(machine, calibration=np.column_stack([a, -b]))
 
 
 def _svr(model: Any, where: Place) -> Machine:
-    """SVR, NuSVR and OneClassSVM: one function."""
+    """Read SVR, NuSVR and OneClassSVM, which have one function."""
     vectors = table(model.support_vectors_, where)
     weights = array_of(model.dual_coef_, (1, len(vectors)), where, "dual_coef_")
     bias = array_of(model.intercept_, (1,), where, "intercept_")
@@ -228,7 +232,7 @@ def _kernel_ridge(model: Any, where: Place) -> Machine:
 
 
 def _gaussian_process(model: Any, where: Place) -> Machine:
-    """The mean: std * (K alpha) + mean, with K = c + s k(x, v) and k one of ``_terms``."""
+    """Read the mean of a Gaussian process: std * (K alpha) + mean, with K = c + s k(x, v) and k one of ``_terms``."""
     terms = _terms(model.kernel_, where)  # refuse a wrong kernel before the vectors are converted
     vectors = table(model.X_train_, where)
     dim = vectors.shape[1]
@@ -242,7 +246,7 @@ def _gaussian_process(model: Any, where: Place) -> Machine:
     functions = sorted({shape[0] for _, shape in terms if shape is not None})
     where.need(widths, "kernel_ has no RBF, so its mean is a constant; there is nothing to compute")
     where.need(
-        len(functions) == 1, f"kernel_ is a sum of {' and '.join(functions)} kernels; one of them can be computed"
+        len(functions) == 1, f"kernel_ is a sum of {' and '.join(functions)} kernels; only one kind is supported"
     )
     function, first = functions[0], widths[0][1]
     where.need(
@@ -252,7 +256,7 @@ def _gaussian_process(model: Any, where: Place) -> Machine:
     alike = (inverse.shape == first.shape and np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:])
     kinds = {"gaussian": "RBFs", "polynomial": "dot products", "rational-quadratic": "RationalQuadratics"}
     kind = kinds.get(function, "Matern kernels")
-    where.need(all(alike), f"kernel_ is a sum of {kind} of different length scales; one of them can be computed")
+    where.need(all(alike), f"kernel_ is a sum of {kind} of different length scales; only one is supported")
     size = sum(size for size, _ in widths)
     bias = mean + std * constant * alpha.sum(axis=0)
     weights = size * alpha * std
@@ -266,14 +270,14 @@ def _gaussian_process(model: Any, where: Place) -> Machine:
 
 
 def with_lengths(machine: Machine, inverse_squares: np.ndarray) -> Machine:
-    """The machine with length scales in its Gaussian or Matern kernel.
+    """Return the machine with length scales in its Gaussian or Matern kernel.
 
     inverse_squares: 1 / length^2, one number for all inputs or one for each input.
     """
     function, vectors = machine.function, machine.vectors
-    if function == "matern12" and machine.dim == 1:  # equal to the Laplacian kernel, which needs no square root
+    if function == "matern12" and machine.dim == 1:  # then it equals the Laplacian kernel, without a square root
         function = "laplacian"
-    # gamma for inputs divided by their length scales
+    # gamma if inputs are divided by their length scales
     unit = {"gaussian": 0.5, "laplacian": 1.0, "matern12": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}[
         function
     ]
@@ -286,39 +290,39 @@ def with_lengths(machine: Machine, inverse_squares: np.ndarray) -> Machine:
 
 
 def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any]:
-    """The sections [kernel] to [expansion] of a spec of rule "nystrom" that computes the mean and variance of a
-    process.
+    """Return the sections [kernel] to [expansion] of a spec of rule "nystrom" that computes the mean and variance of a
+    Gaussian process.
 
-    With K = A (K1 + noise I) = A L L' of the samples and z(x) = L^-1 k1(x), the mean is w'z with w = L' A alpha, and the
-    variance is A (k1(x, x) - |z|^2) plus that of the white noise.  Raises UserError, one sentence.
+    With K = A (K1 + noise I) = A L L' for the samples and z(x) = L^-1 k1(x), the mean is w'z with w = L' A alpha, and
+    the variance is A (k1(x, x) - |z|^2) plus the variance of the white noise.  Raises UserError, one sentence.
     """
     from sklearn.gaussian_process import GaussianProcessRegressor
 
     model, where = steps_of(estimator)[-1][1], Place(machine.source)
     where.need(
         isinstance(model, GaussianProcessRegressor),
-        "variance is of a GaussianProcessRegressor, or of a pipeline of scalers and one",
+        "variance needs a GaussianProcessRegressor, or a pipeline of scalers that ends in one",
     )
     plain = _gaussian_process(model, where)
     where.need(
         plain.vectors.shape == machine.vectors.shape and np.array_equal(plain.weights, machine.weights),
-        "variance needs a pipeline of scalers alone before the GaussianProcessRegressor",
+        "variance needs a pipeline with only scalers before the GaussianProcessRegressor",
     )
-    where.need(machine.weights.shape[1] == 1, f"has {machine.weights.shape[1]} targets; variance is of one")
+    where.need(machine.weights.shape[1] == 1, f"has {machine.weights.shape[1]} targets; variance needs one")
     terms = _terms(model.kernel_, where)
     size = sum(size for size, shape in terms if shape is not None)
     constant = sum(size for size, shape in terms if shape is None)
-    where.need(constant <= 0, "kernel_ holds a constant beside k(x, v); the variance of such a sum has no C")
+    where.need(constant <= 0, "kernel_ holds a constant beside k(x, v); the variance of such a sum is not supported")
     kernel = machine.kernel
     vectors = machine.vectors.astype(PRECISIONS[precision].dtype).astype(float)
     gram = kernel.gram(vectors, vectors)
     white = model.kernel_.diag(model.X_train_) - size * kernel.diagonal(machine.vectors)
     extra = np.broadcast_to(np.asarray(model.alpha, float), white.shape) + white
-    # white is a difference of two numbers as large as the diagonal, so it has their rounding error
+    # white is a difference of two numbers of the diagonal's size, so it has their rounding error
     rounding = 1e-13 * float(np.abs(model.kernel_.diag(model.X_train_)).max())
     where.need(
         np.ptp(extra) <= 1e-9 * np.abs(extra).max() + rounding,
-        "alpha differs from sample to sample; variance has C for one alpha of all",
+        "alpha differs from sample to sample; variance needs one alpha for all samples",
     )
     noise, deviation = max(0.0, float(extra.mean())) / size, float(np.ravel(model._y_train_std)[0])
     try:
@@ -328,8 +332,8 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     least = LEAST_ALD_THRESHOLD[precision]
     where.need(
         (factor.diagonal() ** 2 > least * (gram.diagonal() + noise)).all(),
-        f"samples are so alike that {precision} cannot tell their part; train with a larger alpha or a WhiteKernel, or with "
-        "fewer samples" + (", or take precision='float64'" if precision == "float32" else ""),
+        f"samples are too alike for {precision}; train with a larger alpha or a WhiteKernel, or with fewer samples"
+        + (", or take precision='float64'" if precision == "float32" else ""),
     )
     return {
         "kernel": kernel.section(),
@@ -346,18 +350,18 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
 
 
 Shape = tuple[str, np.ndarray]
-"""A kernel's name with its numbers: 1 / length^2 for each length scale; for DotProduct coef0 and degree; for RationalQuadratic
-gamma and alpha."""
+"""A kernel's name with its numbers: 1 / length^2 for each length scale, or coef0 and degree for DotProduct, or gamma and alpha
+for RationalQuadratic."""
 Terms = list[tuple[float, Shape | None]]
-"""A kernel as a sum of terms size * k(x, v); None for k: a constant."""
+"""A kernel as a sum of terms size * k(x, v), where k is None for a constant term."""
 
 
 def _terms(kernel: Any, where: Place) -> Terms:
-    """A kernel as a sum of terms.  A WhiteKernel is zero between different samples."""
+    """Return a kernel as a sum of terms.  A WhiteKernel adds none, because it is zero between different samples."""
     kind = type(kernel).__name__
     where.need(
         type(kernel) in sklearn_types(KERNELS),
-        f"kernel_ holds a {kind}, which has no C; those that have are RBF, Matern, RationalQuadratic and DotProduct, times and "
+        f"kernel_ holds a {kind}, which is not supported; use RBF, Matern, RationalQuadratic or DotProduct, times or "
         "plus ConstantKernel, plus WhiteKernel",
     )
 
@@ -369,7 +373,7 @@ def _terms(kernel: Any, where: Place) -> Terms:
         nu = math.inf if kind == "RBF" or kernel.nu == math.inf else number_of(kernel.nu, where, "nu")
         function = MATERN_NU.get(nu)
         if function is None:
-            raise where.error(f"kernel_ holds a Matern with nu {nu:g}; those with C have 0.5, 1.5 or 2.5")
+            raise where.error(f"kernel_ holds a Matern with nu {nu:g}; nu must be 0.5, 1.5 or 2.5")
         length = np.atleast_1d(array_of(kernel.length_scale, None, where, "length_scale"))
         where.need(length.ndim == 1 and (length > 0).all(), "length_scale must be above 0")
         return [(1.0, (function, length**-2))]
@@ -385,16 +389,16 @@ def _terms(kernel: Any, where: Place) -> Terms:
     constants, rest = (first, second) if all(shape is None for _, shape in first) else (second, first)
     where.need(
         all(shape is None for _, shape in constants),
-        "kernel_ holds a product of kernels, which has no C; one kernel times constants has",
+        "kernel_ holds a product of kernels, which is not supported; use one kernel times constants",
     )
     return [(sum(by for by, _ in constants) * size, shape) for size, shape in rest if constants]
 
 
 def _linear(model: Any, where: Place) -> Machine:
-    """coef_ x + intercept_."""
+    """Read a linear model, coef_ x + intercept_."""
     name, coef = type(model).__name__, model.coef_
     bent = name == "TweedieRegressor" and model.link != "identity" and not (model.link == "auto" and model.power <= 0)
-    where.need(not bent, "predicts exp of a linear function, which has no C; link='identity' has")
+    where.need(not bent, "predicts exp of a linear function, which is not supported; use link='identity'")
     shape: tuple[int, ...] = getattr(coef, "shape", ())
     where.need(
         len(shape) in (1, 2) and 1 <= shape[-1] <= DIM_LIMIT,
@@ -428,7 +432,7 @@ def _linear(model: Any, where: Place) -> Machine:
 
 
 def _perceptron(model: Any, where: Place) -> Machine:
-    """MLPRegressor and MLPClassifier; for several classes, the values before the softmax."""
+    """Read MLPRegressor and MLPClassifier, for several classes with the values before the softmax."""
     classes, last = None, "identity"
     if hasattr(model, "classes_"):
         kind, classes = model._label_binarizer.y_type_, tuple(np.asarray(model.classes_).tolist())
@@ -439,7 +443,7 @@ def _perceptron(model: Any, where: Place) -> Machine:
         last = "logistic" if len(classes) == 2 else "softmax"
     where.need(
         model.out_activation_ == last,
-        f"out_activation_ is {shown_value(model.out_activation_)}, which has no C; {last} has, which is that of the default loss",
+        f"out_activation_ is {shown_value(model.out_activation_)}, which is not supported; it must be {last}, as with the default loss",
     )
     layers = list(zip(model.coefs_, model.intercepts_, strict=False))
     where.need(len(layers) == model.n_layers_ - 1, f"its {model.n_layers_} layers are not all there; fit it again")
@@ -453,17 +457,20 @@ def _perceptron(model: Any, where: Place) -> Machine:
 
 
 def network(where: Place, activation: Any, layers: Sequence[tuple[Any, Any]]) -> Machine:
-    """A network with one hidden layer, or with none.
+    """Return a network with one hidden layer or none.
 
     layers: for each layer, in order, its weights (inputs, outputs) and biases (outputs,).
     """
     where.need(
         1 <= len(layers) <= 2,
-        f"has {len(layers) - 1} hidden layers, and one has C; run a deeper network in its own runtime, and give the values "
+        f"has {len(layers) - 1} hidden layers, but only one is supported; run a deeper network in its own runtime, and give the values "
         "of its last hidden layer, as inputs, to a model that learns",
     )
     units = [name for name in HIDDEN if name != "fourier"]
-    where.need(activation in units, f"activation is {shown_value(activation)}, which has no C; {', '.join(units)} have")
+    where.need(
+        activation in units,
+        f"activation is {shown_value(activation)}, which is not supported; it must be one of {', '.join(units)}",
+    )
     (first, offsets), (last, bias) = layers[0], layers[-1]
     vectors, functions = table(getattr(first, "T", None), where), np.size(bias)
     offsets = array_of(offsets, (len(vectors),), where, "the bias of its first layer")
@@ -477,10 +484,10 @@ def network(where: Place, activation: Any, layers: Sequence[tuple[Any, Any]]) ->
 
 
 def told_apart(machine: Machine, classes: tuple[Any, ...], where: Place) -> Machine:
-    """A network as a classifier; with probabilities if there are two classes."""
+    """Return a network as a classifier, with probabilities if there are two classes."""
     if len(machine.bias) == 1:
         return replace(machine, classes=classes, calibration=np.array([[-1.0, 0.0]]))
-    note = f"{where}: probabilities are left out, for the softmax of {len(classes)} classes has no C"
+    note = f"{where}: probabilities are left out, for the softmax of {len(classes)} classes is not supported"
     return replace(machine, classes=classes, notes=(note,))
 
 
@@ -488,19 +495,21 @@ def told_apart(machine: Machine, classes: tuple[Any, ...], where: Place) -> Mach
 
 
 def _calibrated(model: Any, where: Place) -> Machine:
-    """A calibrated classifier: its functions are -(a f + b), and its probabilities 1 / (1 + exp(-value))."""
+    """Read a calibrated classifier, with functions -(a f + b) and probabilities 1 / (1 + exp(-value))."""
     found = model.calibrated_classifiers_
-    where.need(len(found) == 1, f"averages {len(found)} classifiers, which has no C; fit it with ensemble=False")
+    where.need(
+        len(found) == 1, f"averages {len(found)} classifiers, which is not supported; fit it with ensemble=False"
+    )
     (one,) = found
     inner = type(steps_of(one.estimator)[-1][1]).__name__
     where.need(
         hasattr(one.estimator, "decision_function"),
-        f"bends the probabilities of its {inner} once more, which has no C; give the {inner} itself",
+        f"calibrates the probabilities of its {inner} again, which is not supported; give the {inner} itself",
     )
     machine, calibrators = _read(one.estimator, where), one.calibrators
     where.need(
         {type(calibrator) for calibrator in calibrators} <= set(sklearn_types({"calibration": "_SigmoidCalibration"})),
-        f"method is {shown_value(model.method)}, which has no C; 'sigmoid' has",
+        f"method is {shown_value(model.method)}, which is not supported; it must be 'sigmoid'",
     )
     where.need(
         machine.support_class is None,
@@ -519,7 +528,7 @@ def _calibrated(model: Any, where: Place) -> Machine:
 
 
 def _rescaled(machine: Machine, factor: np.ndarray, offset: np.ndarray) -> Machine:
-    """The machine with the functions factor f + offset."""
+    """Return the machine with the functions factor f + offset."""
     gross = None if machine.gross is None else machine.gross * np.abs(factor)
     return replace(
         machine,
@@ -531,7 +540,7 @@ def _rescaled(machine: Machine, factor: np.ndarray, offset: np.ndarray) -> Machi
 
 
 def _transformed_target(model: Any, where: Place) -> Machine:
-    """A regressor whose targets were scaled."""
+    """Read a regressor whose targets were scaled."""
     machine = _read(model.regressor_, where)
     where.need(machine.classes is None, "its regressor is a classifier; it must predict numbers")
     count = len(machine.bias)
@@ -541,7 +550,7 @@ def _transformed_target(model: Any, where: Place) -> Machine:
         target = after(target, step, inside)
         inside.need(
             target.matrix is None and len(target.taken) == count,
-            f"a {type(step).__name__} mixes the targets; a scaler of each target has C",
+            f"a {type(step).__name__} mixes the targets; use a scaler that treats each target by itself",
         )
     return _rescaled(machine, 1 / target.scale, target.center)
 
@@ -571,7 +580,7 @@ def _one_vs_rest(model: Any, where: Place) -> Machine:
 
 
 def joined(machines: Sequence[Machine], where: Place) -> Machine:
-    """One machine with the functions of all.  Raises UserError where kernels or scalings differ."""
+    """Return one machine with the functions of all machines.  Raises UserError if kernels or scalings differ."""
     from scipy.linalg import block_diag  # type: ignore[import-untyped]
 
     first = machines[0]
@@ -611,7 +620,7 @@ def joined(machines: Sequence[Machine], where: Place) -> Machine:
 
 
 def _in_units_of(machine: Machine, other: Machine) -> Machine:
-    """A linear machine, converted to the scaled inputs of the other machine."""
+    """Convert a linear machine to the scaled inputs of the other machine."""
     if machine.dim != other.dim:
         return machine
     own, wanted = ((np.zeros(m.dim) if m.center is None else m.center) for m in (machine, other))
@@ -632,7 +641,7 @@ def require_targets(count: int, where: Place) -> None:
 
 
 def _several(values: Any, n: int, where: Place, name: str) -> np.ndarray:
-    """Values (n,) or (n, outputs) as an array (n, outputs)."""
+    """Return values (n,) or (n, outputs) as an array (n, outputs)."""
     shape = np.shape(values)
     array = array_of(values, shape if shape[:1] == (n,) and len(shape) <= 2 else (n,), where, name)
     array = array.reshape(n, -1)
@@ -641,7 +650,7 @@ def _several(values: Any, n: int, where: Place, name: str) -> np.ndarray:
 
 
 def spec_columns(names: Any) -> tuple[str, ...] | None:
-    """Names of inputs, if a spec can write them."""
+    """Return names of inputs if they are valid in a spec, else None."""
     if names is None or len(names) > DIM_LIMIT:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Steps before a model in a pipeline, folded into the model: affine maps, selections of inputs, kernel features.
+"""Fold the steps before a model in a pipeline into the model: affine maps, selections of inputs, and kernel features.
 
 A chain of scalers, selections and projections is one affine map.  For a linear model, the map is multiplied into the
 weights. For a kernel of distances or products, the map must be expressible by a center and a factor for each input.
@@ -30,18 +30,18 @@ KERNELS = {
     "laplacian": "laplacian",
     "sigmoid": "sigmoid",
 }
-"""scikit-learn's names of our kernel functions."""
+"""Name of a kernel in scikit-learn -> name in a spec."""
 EXACT = 1e-10
-"""Relative size below which a number in a map is treated as a rounding error, such as in products of orthogonal
+"""A number in a map is treated as a rounding error if it is below this relative size, as in products of orthogonal
 directions.
 """
 SIGNAL = "__pykernel_signal__"
-"""The method of a first step that computes features of raw samples; it returns a spec with the same [signal]."""
+"""Method of a first step that computes features of raw samples.  It returns a spec with the same [signal]."""
 
 
 @dataclass(frozen=True)
 class Affine:
-    """z = matrix ((x[taken] - center) * scale) + offset, or without a matrix (x[taken] - center) * scale.
+    """The map z = matrix ((x[taken] - center) * scale) + offset, or z = (x[taken] - center) * scale without a matrix.
 
     taken: (DIM,) positions among the ``inputs`` numbers of x; center, scale: (DIM,); matrix: (width, DIM).
     """
@@ -61,17 +61,17 @@ class Affine:
 
     @property
     def width(self) -> int:
-        """How many numbers z has."""
+        """The length of z."""
         return len(self.taken) if self.matrix is None else len(self.matrix)
 
     def scaled(self, center: np.ndarray, scale: np.ndarray) -> Affine:
-        """The map followed by z -> (z - center) * scale."""
+        """Return the map followed by z -> (z - center) * scale."""
         if self.matrix is None:
             return replace(self, center=self.center + center / self.scale, scale=self.scale * scale)
         return replace(self, matrix=self.matrix * scale[:, None], offset=(self.offset - center) * scale)
 
     def selected(self, kept: np.ndarray, where: Place) -> Affine:
-        """The map followed by z -> z[kept]."""
+        """Return the map followed by z -> z[kept]."""
         where.need(len(kept), "keeps no input; fit it so that it keeps one")
         if self.matrix is None:
             return replace(self, taken=self.taken[kept], center=self.center[kept], scale=self.scale[kept])
@@ -79,7 +79,7 @@ class Affine:
         return replace(self, matrix=self.matrix[kept], offset=offset[kept])
 
     def mixed(self, matrix: np.ndarray, where: Place) -> Affine:
-        """The map followed by z -> matrix z."""
+        """Return the map followed by z -> matrix z."""
         offset = matrix @ np.broadcast_to(self.offset, (self.width,))
         whole = matrix if self.matrix is None else matrix @ self.matrix
         return replace(self, matrix=whole, offset=offset, mixed_by=where)
@@ -89,7 +89,7 @@ class Affine:
 
 
 def sklearn_types(names: Mapping[str, str]) -> tuple[type, ...]:
-    """Types of scikit-learn.  names: module -> names of types in it."""
+    """Return types of scikit-learn.  names: module -> names of types in it."""
     return tuple(
         getattr(import_module(f"sklearn.{module}"), name) for module, own in names.items() for name in own.split()
     )
@@ -100,7 +100,7 @@ def scaler_types() -> tuple[type, ...]:
 
 
 def affine_types() -> dict[type, Callable[[Affine, Any, Place], Affine]]:
-    """Type of an affine step -> function that appends the step to a map."""
+    """Return type of an affine step -> function that appends the step to a map."""
     others = {"impute": "SimpleImputer", "compose": "ColumnTransformer", "decomposition": "PCA"}
     selectors = {"feature_selection": "SelectKBest SelectPercentile VarianceThreshold"}
     return {
@@ -111,7 +111,7 @@ def affine_types() -> dict[type, Callable[[Affine, Any, Place], Affine]]:
 
 
 def kernel_types() -> tuple[type, ...]:
-    """Types of steps with kernel features: a linear model after such a step is a kernel machine."""
+    """Return types of steps with kernel features, after which a linear model is a kernel machine."""
     return sklearn_types({"kernel_approximation": "Nystroem RBFSampler"})
 
 
@@ -125,11 +125,11 @@ NEAR = {
     "Normalizer": "a kernel with normalise = true compares directions",
     "OneHotEncoder": "encode the classes before, and give the columns as numbers",
 }
-"""Steps that are no affine maps, and what can be used instead."""
+"""Step that is no affine map -> what can be used instead."""
 
 
 def after(affine: Affine | None, step: Any, where: Place) -> Affine:
-    """The map followed by a step.  Raises UserError, one sentence."""
+    """Return the map followed by a step.  Raises UserError, one sentence."""
     from sklearn.feature_selection import SelectorMixin
 
     kind = type(step)
@@ -162,14 +162,14 @@ def require_inputs(count: int, where: Place) -> None:
 
 
 def require_fitted(part: Any, where: Place) -> None:
-    """Raises UserError unless a part is fitted."""
+    """Raise UserError unless a part is fitted."""
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
     kind = type(part).__name__
     inside = where if where == kind or ", step " in where else f"{where}: its {kind}"
     try:
-        # a Gaussian process predicts its prior before it is fitted
+        # an unfitted Gaussian process predicts its prior
         check_is_fitted(part, "X_train_" if kind == "GaussianProcessRegressor" else None)
     except NotFittedError:
         raise FILE.error(f"{inside} is not fitted; call fit first") from None
@@ -178,14 +178,14 @@ def require_fitted(part: Any, where: Place) -> None:
 
 
 def _scaler(affine: Affine, step: Any, where: Place) -> Affine:
-    """z -> (z - center) * scale."""
+    """Append z -> (z - center) * scale."""
     clips, dim = getattr(step, "clip", False), affine.width
     where.need(not clips, "clip=True bends the inputs at the range's ends; fit with clip=False")
     kind, center, spread = type(step).__name__, None, None
     if kind == "MinMaxScaler":
         scale = array_of(step.scale_, (dim,), where, "scale_")
         return affine.scaled(-array_of(step.min_, (dim,), where, "min_") / scale, scale)
-    # a scaler also has attributes that it does not use
+    # a scaler may also have attributes that it does not use
     if getattr(step, "with_std", getattr(step, "with_scaling", True)):
         spread = step.scale_
     if getattr(step, "with_mean", getattr(step, "with_centering", False)):
@@ -197,9 +197,9 @@ def _scaler(affine: Affine, step: Any, where: Place) -> Affine:
 
 
 def _projection(affine: Affine, step: Any, where: Place) -> Affine:
-    """z -> components (z - mean), whitened or not."""
+    """Append z -> components (z - mean), whitened or not."""
     components = step.components_
-    # one memory order, because the rounding of sums depends on the order
+    # use a fixed memory order, because the rounding of sums depends on it
     matrix = np.ascontiguousarray(array_of(components, (np.shape(components)[0], affine.width), where, "components_"))
     if step.whiten:
         variance = array_of(step.explained_variance_, (len(matrix),), where, "explained_variance_")
@@ -213,7 +213,7 @@ def _selector(affine: Affine, step: Any, where: Place) -> Affine:
 
 
 def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
-    """An imputer becomes the identity: a missing number is NaN, which the device refuses."""
+    """Append the identity for an imputer, because a missing number is NaN, which the device refuses."""
     missing = step.missing_values
     where.need(
         isinstance(missing, float) and math.isnan(missing),
@@ -233,7 +233,7 @@ def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
 
 
 def _columns(affine: Affine, step: Any, where: Place) -> Affine:
-    """Scalers and selections, each for its own columns."""
+    """Append the scalers and selections of a ColumnTransformer, each for its own columns."""
     found = []
     for name, part, _ in step.transformers_:
         columns = np.asarray(step._transformer_to_input_indices[name], int)
@@ -259,7 +259,7 @@ def _columns(affine: Affine, step: Any, where: Place) -> Affine:
 
 
 def steps_of(estimator: Any) -> list[tuple[str, Any]]:
-    """The steps of nested pipelines, one after the other; the model is the last.
+    """Return the steps of nested pipelines, one after the other.  The model is the last.
 
     A search is replaced with its best estimator.
     """
@@ -287,7 +287,7 @@ def is_passthrough(step: Any) -> bool:
 
 
 def affine_of(estimator: Any, where: Place) -> Affine:
-    """The map of a scaler, or of a pipeline of steps that are affine.  Raises UserError, one sentence."""
+    """Return the map of a scaler, or of a pipeline of affine steps.  Raises UserError, one sentence."""
     affine = None
     for name, step in steps_of(estimator):
         affine = after(affine, step, where if step is estimator else where.step(name))
@@ -299,7 +299,7 @@ def affine_of(estimator: Any, where: Place) -> Affine:
 
 
 def behind(machine: Machine, affine: Affine, where: Place) -> Machine:
-    """The machine composed with a map before it: x -> machine(affine(x)).
+    """Return the machine composed with a map before it: x -> machine(affine(x)).
 
     O(n D^2) with a matrix.  Raises UserError if there is no C for the result.
     """
@@ -332,7 +332,7 @@ def behind(machine: Machine, affine: Affine, where: Place) -> Machine:
 
 
 def _scaling(machine: Machine) -> tuple[np.ndarray, np.ndarray]:
-    """The machine's center and scale, (DIM,)."""
+    """Return the machine's center and scale, (DIM,)."""
     return (
         np.zeros(machine.dim) if machine.center is None else machine.center,
         np.ones(machine.dim) if machine.scale is None else machine.scale,
@@ -340,7 +340,7 @@ def _scaling(machine: Machine) -> tuple[np.ndarray, np.ndarray]:
 
 
 def taking_all(machine: Machine, where: Place) -> Machine:
-    """The machine for all inputs of its source, in their order.
+    """Return the machine for all inputs of its source, in their order.
 
     Raises UserError if an unused input cannot be added without changing the values.
     """
@@ -364,7 +364,7 @@ def taking_all(machine: Machine, where: Place) -> Machine:
 
 
 def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
-    """The machine for inputs (x - center) * scale, and the map without its matrix."""
+    """Return the machine for inputs (x - center) * scale, and the map without its matrix."""
     m, t = affine.matrix, np.broadcast_to(affine.offset, (affine.width,))
     assert m is not None
     machine = replace(machine, mixes=machine.mixes + affine.width + m.shape[1])
@@ -380,7 +380,7 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
         machine.function not in (*UNIT, "custom") and not machine.normalise,
         "mixes inputs before a kernel that is no function of a product; put a linear model behind it",
     )
-    # kernels of products: an added offset must be expressible by the inputs' center
+    # for kernels of products, the inputs' center must be able to express an added offset
     moved = np.linalg.lstsq(m, t, rcond=None)[0]
     by.need(
         (np.abs(m @ moved - t) <= EXACT * (1 + np.abs(t))).all(),
@@ -391,7 +391,7 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
 
 
 def composed(machine: Machine, features: Machine, where: Place) -> Machine:
-    """A linear machine of features, which are themselves a machine's functions.  O(n W F)."""
+    """Compose a linear machine with features, which are themselves a machine's functions.  O(n W F)."""
     where.need(
         machine.linear,
         f"has a {machine.function} kernel behind a {features.source}, which has no C; put a linear model behind it",
@@ -423,9 +423,8 @@ def composed(machine: Machine, features: Machine, where: Place) -> Machine:
 
 
 def features_of(step: Any, width: int | None, where: Place) -> tuple[int, Callable[[Machine], Machine]] | None:
-    """The number of features of a step with kernel features, and a function that folds the step into a linear machine.
-
-    None for other steps.
+    """Return the number of features of a step with kernel features, and a function that folds the step into a linear
+    machine.  The result is None for other steps.
     """
     kind = type(step)
     if kind not in kernel_types():
@@ -440,7 +439,7 @@ def features_of(step: Any, width: int | None, where: Place) -> tuple[int, Callab
 
 
 def kernel_keys(where: Place, model: Any, gamma: Any) -> dict[str, Any]:
-    """Arguments of Machine for a kernel that scikit-learn knows by its name."""
+    """Return arguments of Machine for a kernel that scikit-learn knows by its name."""
     kernel = model.kernel
     known = f"those {'with C' if callable(kernel) else 'that have'} are {', '.join(sorted(KERNELS))}"
     if callable(kernel):
@@ -453,11 +452,11 @@ def kernel_keys(where: Place, model: Any, gamma: Any) -> dict[str, Any]:
 
 
 KEYS_OF = {"linear": (), "gaussian": ("gamma",), "laplacian": ("gamma",), "sigmoid": ("gamma", "coef0")}
-"""The parameters of a kernel; all other kernels have gamma, coef0 and degree."""
+"""Kernel -> its parameters.  All other kernels have gamma, coef0 and degree."""
 
 
 def kernel_of(where: Place, function: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of Machine for a kernel with these numbers; those that the kernel does not have are ignored."""
+    """Return arguments of Machine for a kernel with these numbers.  Numbers that the kernel does not have are ignored."""
     keys = KEYS_OF.get(function, ("gamma", "coef0", "degree"))
     found = {key: number_of(numbers[key], where, key) for key in keys}
     gamma, degree = found.get("gamma", 1.0), found.get("degree", 1.0)
@@ -468,7 +467,7 @@ def kernel_of(where: Place, function: str, numbers: Mapping[str, Any]) -> dict[s
 
 
 def table(values: Any, where: Place) -> np.ndarray:
-    """A table (n, DIM) in float64.  A sparse table is converted to a dense one after a check of its size."""
+    """Return a table (n, DIM) in float64.  A sparse table is converted to a dense table after a check of its size."""
     shape: tuple[int, ...] = getattr(values, "shape", ())
     where.need(len(shape) == 2, "its vectors are not a table of numbers")
     require_inputs(shape[1], where)
@@ -486,7 +485,7 @@ def _nystroem(step: Any, where: Place) -> Machine:
 
 
 def _fourier(step: Any, where: Place) -> Machine:
-    """sqrt(2 / n) cos(w'x + b), with w and b converted to turns."""
+    """Read random Fourier features sqrt(2 / n) cos(w'x + b), with w and b converted to turns."""
     weights = table(step.random_weights_, where)
     count = weights.shape[1]
     offsets = array_of(step.random_offset_, (count,), where, "random_offset_") / (2 * np.pi)

@@ -166,7 +166,7 @@ class _Typer(Expressions):
         self.refuse_if(hides, node, f"{name} shadows a global of this file or of Python; choose another name")
 
     def do_Assign(self, node: ast.Assign) -> Statement:
-        self.refuse_if(len(node.targets) != 1, node, "one name for each assignment")
+        self.refuse_if(len(node.targets) != 1, node, "assign to one name at a time")
         target, value = node.targets[0], self.value(node.value)
         if not isinstance(target, ast.Name):
             return Assign(node.lineno, self.place(target, value.kind), value)
@@ -213,7 +213,7 @@ class _Typer(Expressions):
             target = self.place(node.target, value.kind)
         if op is None or op in ("/", "//", "%"):
             self.refuse(node, INSTEAD.get(type(node.op), f"{op}= is not in the dialect; write the assignment out"))
-        self.refuse_if(value.kind is Bool, node, "arithmetic on truth values differs; use if")
+        self.refuse_if(value.kind is Bool, node, "arithmetic on truth values differs in C; use if")
         return Assign(node.lineno, target, value, op)
 
     def place(self, node: ast.expr, kind: Any) -> Element:

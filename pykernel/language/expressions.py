@@ -275,13 +275,13 @@ class Expressions:
         )
         if op in ("//", "%"):
             self.refuse_if(
-                left.kind is not Index, node, f"{op} is of Index, this is {left.kind}; use truncate() or index()"
+                left.kind is not Index, node, f"{op} needs Index, this is {left.kind}; use truncate() or index()"
             )
             positive = isinstance(right, Length) or (isinstance(right, Literal) and right.value > 0)
             self.refuse_if(
                 not positive or not self.is_nonnegative(left),
                 node,
-                f"{op} rounds differently for negative numbers; the left side must be sure not to be negative "
+                f"{op} rounds differently for negative numbers; the left side must be provably not negative "
                 "(loop variables, lengths, literals, sums and products of them, remainders), the right a positive literal or len(…)",
             )
         if op == "/" and self.kernel is not ratio and not _is_normal(left, right):
@@ -420,7 +420,7 @@ class Expressions:
             return Literal(node.lineno, Real, float(-number if negative else number))
         value = self.value(argument)
         self.refuse_if(
-            isinstance(value, Member), node, "Numba makes no real of an enumeration's member; write its number"
+            isinstance(value, Member), node, "Numba cannot convert an enumeration's member to real; write its number"
         )
         self.refuse_if(
             value.kind is not Index, node, f"real() takes a literal or an Index, this is {value.kind} already"

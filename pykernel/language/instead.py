@@ -8,8 +8,8 @@ from pykernel.dialect.reserved import C_KEYWORDS
 
 INSTEAD = {
     ast.Pow: "** differs between libraries; multiply",
-    ast.LShift: "<< is for a Word by an Index; of an Index it differs for negative numbers and wide results: multiply, or use pow2()",
-    ast.RShift: ">> is for a Word by an Index; for an Index use floor_shift()",
+    ast.LShift: "<< shifts a Word by an Index; shifting an Index differs for negative numbers and wide results: multiply, or use pow2()",
+    ast.RShift: ">> shifts a Word by an Index; to shift an Index use floor_shift()",
     ast.BitAnd: "& is for two Words; use `and` for conditions, % for powers of two",
     ast.BitOr: "bit operations are not in the dialect; use `or` for conditions",
     ast.BitXor: "bit operations are not in the dialect; use `and`, `or` and `not` for conditions",
@@ -40,7 +40,7 @@ INSTEAD = {
     ast.AnnAssign: "local types follow from values; write name = value",
     ast.NamedExpr: "the order of side effects differs in C; assign in a statement of its own",
     ast.Slice: "slices are not in the dialect; pass a row as s.v[i], or loop",
-    ast.Starred: "each argument is written out in C",
+    ast.Starred: "C has no starred arguments; write each argument out",
     ast.Pass: "an empty block has no meaning; leave it out",
     ast.Match: "match is not in the dialect; use if / elif",
     ast.Yield: "generators do not exist on the device; write a loop",

@@ -287,7 +287,7 @@ def _all(node: Any) -> tuple[Any, ...]:
 
 
 def children(node: Node) -> list[Any]:
-    """Yield the nodes just below a node."""
+    """Return the nodes just below a node."""
     below: list[Any] = []
     for name in _names(type(node)):  # type: ignore[arg-type]
         value = node.__dict__[name]

@@ -61,7 +61,9 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
         ("flash", f"{report['flash_bytes']:,} bytes, rule {rule}" if rule else ""),
         (
             "rounding",
-            "{difference:.2g} at most on {rows:,} rows, from float64".format_map(rounding) if rounding else "",
+            "differs from float64 by at most {difference:.2g} on {rows:,} rows".format_map(rounding)
+            if rounding
+            else "",
         ),
         ("spec", report["spec"]),
         ("basis", None if report["spec"] else report["output"]),
@@ -84,7 +86,7 @@ def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Say how the vectors were chosen, and what the choice cost."""
     n, bound = report["vectors"], report["bound"]
     left = (
-        f"of every other row less than {option('precision')} resolves is left over"
+        f"what is left of every other row is less than {option('precision')} resolves"
         if report["spec"]
         else "every row is spanned"
     )

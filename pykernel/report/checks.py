@@ -157,8 +157,8 @@ def _load_told(load: Mapping[str, Any]) -> str:
         )
     if load["waiting"]:
         return (
-            f"{load['waiting']:,} more samples may come while the longest one is learned, and its alarm answered: let an "
-            "interrupt put them into a queue of so many"
+            f"up to {load['waiting']:,} samples may arrive while the slowest one is learned and its alarm answered: let an "
+            "interrupt put them into a queue of this length"
         )
     return ""
 
@@ -219,11 +219,11 @@ def proved(report: Mapping[str, Any], said: str) -> Document:
     ]
     left = dict.fromkeys(name for row in report["calls"] for name in row["unreached"])
     ended = [
-        f"statements that no such call reaches: {', '.join(left)}" if left else "",
+        f"statements that none of these calls reaches: {', '.join(left)}" if left else "",
         f"{report['proved_nan_steps']} of {report['nan_steps']} steps about NaN proved by WP and Z3",
         f"configuration {report['config_hash']}; {report['seconds']:g} s in all, by {report['tools']}",
     ]
-    title = f"what no call of {report['name']} does, by {report['tools']}"
+    title = f"calls of {report['name']}, analysed by {report['tools']}"
     sections = [
         Section("Calls", [table_of(calls, ("call", "from", "proved", "why"), title=title)], "both"),
         Section("Alarms", [table_of(alarms, alarms[0] if alarms else ())], "both"),

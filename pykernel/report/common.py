@@ -63,7 +63,7 @@ def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int
         parts.append(Table(head, lines, words=(0, 1), strong=strong))
         parts.append(
             Sentence(
-                f"{rows:,} rows. Drift: the mean of the last third minus that of the first third, in deviations; bold from {DRIFT:g} on."
+                f"{rows:,} rows. Drift: the mean of the last third minus that of the first third, in standard deviations; bold if its magnitude is at least {DRIFT:g}."
             )
         )
     if len(columns) > COLUMNS:

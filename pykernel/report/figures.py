@@ -393,7 +393,7 @@ def _stairs(on: np.ndarray, across: Axis, up: Axis) -> Html:
 
 
 def _name(text: str, strong: bool, x: float, y: float) -> Html:
-    """Write a name next to its point, on the side of the figure's middle."""
+    """Write a name next to its point, on the side towards the middle of the figure."""
     side, at = ("right", 1 - x) if x > 0.6 else ("left", x)
     style = f"{side}:{100 * at:.1f}%;bottom:{100 * y:.1f}%"
     return element("span", text, class_="name strong" if strong else "name", style=style)

@@ -23,11 +23,13 @@ def fitted(
     trained = f"{report['model']}, {report['kernel']['function']} kernel, {rows}"
     simple = simple_errors(report)
     name, ours = min(simple, key=lambda each: simple[each]), errors["cross_validated"]
-    error = f"{shown(ours)} by {how}" if ours is not None else f"not known, for {how} were interrupted"
+    error = f"{shown(ours)} by {how}" if ours is not None else f"unknown, because {how} were interrupted"
     flash = f"in {report['flash_bytes']:,} bytes of flash"
     said = f"{report['model']}, {told_vectors(report)} {flash}: {measure} {error}; {name}: {shown(simple[name])}"
     by = f", chosen by {report['basis']['method']}" if report["basis"] else ""
-    moved = "moves predictions by {difference:.2g} at most on {rows:,} rows, by {allowed:.2g} at most for any input"
+    moved = (
+        "changes predictions by at most {difference:.2g} on {rows:,} rows, and by at most {allowed:.2g} for any input"
+    )
     tried = [] if grid is None else [figures.heat(*grid)]
     sections = [
         what_was_asked(

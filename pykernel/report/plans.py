@@ -215,5 +215,5 @@ def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
         ]
         for row in found["features"]
     ]
-    title = f"what features earn: {kind} of the planned model without them"
+    title = f"{kind} of the planned model without each kind of feature"
     return [Table(("features", "error", "change", "RAM", "earns it"), rows, title=title)]

@@ -99,7 +99,7 @@ def _errors(
     ]
     strong = [i for i, row in enumerate(rows) if row["predictor"] == "model"]
     linear = any("linear" in name for name in report["simple"])
-    told = ["" if linear else "so many inputs: the linear models are left out", rivals_told(report)]
+    told = ["" if linear else "the linear models are left out, because there are too many inputs", rivals_told(report)]
     confusion = report.get("confusion", ())
     taken = [sum(column) for column in zip(*confusion, strict=True)]
     matrix = [
@@ -153,7 +153,7 @@ def _losses(report: Mapping[str, Any]) -> str:
     found = report.get("log_loss", {}).get("second_half")
     if not found or found["model"] is None:
         return ""
-    told = f"log loss {number(found['model'])}, of the classes' shares so far {number(found['base rate'])}"
+    told = f"log loss {number(found['model'])}, against {number(found['base rate'])} for the classes' shares so far"
     return f"probabilities: {told}, over the second half"
 
 
@@ -210,10 +210,10 @@ def _alarms(
                 f"{len(born)} of them came after the warm-up, with {unit}s {', '.join(f'{row:,}' for row in born[:LISTED])}{'' if len(born) <= LISTED else ', ...'}"
             )
     if (left := report.get("until_armed")) is not None:
-        another = (
-            f"a state that is new is in alarm for {report['relearn_after']:,} {unit}s, or until it is acknowledged"
+        another = f"a new state raises an alarm for {report['relearn_after']:,} {unit}s, or until it is acknowledged"
+        told.append(
+            f"not armed yet: the monitor learns {left:,} more {unit}s; then {another}" if left else f"armed: {another}"
         )
-        told.append(f"not armed yet: it learns {left:,} {unit}s more; then {another}" if left else f"armed: {another}")
     table = table_of([every[i] for i in sorted(surest)], words, title=title, spare=("time", "share"))
     return [
         Section("Alarms", [table, *map(Sentence, told)], "both"),
@@ -223,12 +223,12 @@ def _alarms(
 
 def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
     """Say which of the first rows are unlike the rows after them: a monitor always takes the first rows for normal."""
-    after = f"unlike the {2 * found['rows']:,} {unit}s after the first {found['rows']:,}, which the monitor takes for normal"
-    advice = "if that is a fault, leave them out"
+    after = f"unlike the {2 * found['rows']:,} {unit}s after the first {found['rows']:,}, but the monitor takes them for normal"
+    advice = "if they show a fault, leave them out"
     spans = [f"{first:,} to {last:,}" for first, last in found["unlike"]]
     told = [f"{unit}s {' and '.join(spans)} are {after}: {advice}"] if spans else []
     if found["scattered"]:
-        told.append(f"{rate(found['scattered'])} of the {unit}s are {after}, all over these: {advice}")
+        told.append(f"{rate(found['scattered'])} of the {unit}s, scattered over the beginning, are {after}: {advice}")
     return told
 
 
@@ -333,7 +333,7 @@ def simulated_devices(report: Mapping[str, Any], asked: Asked) -> Document:
     ]
     title = f"{report['name']} ({report['rule']}): {words}, {report['rows']:,} rows in all"
     values = np.sort([row[key] for row in report["devices"] if row[key] is not None])
-    what = "the model's error, of the best simple predictor's" if key == "ratio" else measure
+    what = "the model's error, divided by the best simple predictor's" if key == "ratio" else measure
     line = Line(what, np.linspace(0, 100, len(values)), values, "model")
     plot = Plot("All devices, the best first", "% of the devices", what, [line], zero=True)
     unread = [[each["device"], each["reason"]] for each in report["unread"]]

@@ -86,5 +86,5 @@ def measured(given: float | str, name: str) -> float:
         example = {"clock": "48M", "rate": "10", "current": "120"}[name]
         raise UserError(f"{option(name)} is {text[:40]!r}; it must be a number above 0, such as {example}")
     if name == "clock" and value < 1000:
-        raise UserError(f"{option(name)} is {text}, which is {value:g} Hz; of megahertz write {text}M")
+        raise UserError(f"{option(name)} is {text}, which is {value:g} Hz; for megahertz write {text}M")
     return value

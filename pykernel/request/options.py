@@ -13,7 +13,7 @@ from pykernel.request.option import Arg, Opt, Py
 
 Table = Annotated[
     Files,
-    Arg("A table, or -; a folder or several: one device each.", "DATA…", kind=list[str]),
+    Arg("A table or -; for many devices, a folder or tables.", "DATA…", kind=list[str]),
 ]
 OneTable = Annotated[File, Arg("A CSV file; - reads standard input.", "DATA", kind=str)]
 
@@ -29,7 +29,7 @@ STARTS = ("--state", "--data")
 SpecOut = Annotated[File | None, Opt("The spec to write.", "SPEC", short="-o", needed=True, was=OUT)]
 StateOut = Annotated[File | None, Opt("The snapshot to write.", "FILE", short="-o", needed=True, was=OUT)]
 Folder = Annotated[File, Opt("Folder for the results.", "FOLDER", short="-o", was=OUT)]
-MostVectors = Annotated[int, Opt("Most vectors that are stored.", "N", short="-n", was=("--n", "--vectors"))]
+MostVectors = Annotated[int, Opt("Maximum number of stored vectors.", "N", short="-n", was=("--n", "--vectors"))]
 Inputs = Annotated[Words, Opt("The inputs' columns.", "A,B", without="all others with numbers", was=("--columns",))]
 Precision = Annotated[str, Opt("float32, float64 or int16.", "TYPE", key="precision")]
 Name = Annotated[str | None, Opt("Prefix of all names in C.", "NAME", key="name", without="the spec's file")]
@@ -38,7 +38,7 @@ AllJobs = Annotated[
     Opt(
         "Processes.",
         "N",
-        without="as many as pay",
+        without="as many as save time",
         rare=True,
         was=("--scheduler", "--workers"),
     ),
@@ -55,17 +55,17 @@ Only = Annotated[
 ]
 Targets = Annotated[Words, Opt("Run on this emulated CPU, or on all.", "TARGET", kind=list[str])]
 Classes = Annotated[
-    Words, Opt("Classes; of two, the second is positive.", "A,B", key="label.classes", without="sorted")
+    Words, Opt("Classes; if there are two, the second is positive.", "A,B", key="label.classes", without="sorted")
 ]
 Seed = Annotated[int, Opt("Seed of all draws.", "S", least=0, rare=True)]
 Record = Annotated[File | None, Opt("Write the verdict to VALIDITY.md of this project.", "FOLDER")]
 Force = Annotated[bool, Opt("Overwrite files that are there.")]
-Watched = Annotated[Any, Py("Who is told how far the work is.")]
+Watched = Annotated[Any, Py("Object that receives progress and messages.")]
 
 # ----------------------------------------------------------------------------------------- options that are not taken
 
 ANEW = dict.fromkeys(
-    ("--results", "--checkpoint"), "what is interrupted begins anew; of a plan, Ctrl-C keeps the best so far"
+    ("--results", "--checkpoint"), "interrupted work begins anew; Ctrl-C ends a plan and keeps the best model so far"
 )
 THE_TABLE = {"--data": "the table is given without an option's name"}
 OF_SPEC = {

@@ -16,17 +16,18 @@ class Training:
     model: Annotated[
         str | None,
         Opt(
-            "kfd, ls-svm, krr, svm, lp, trained or network; of a basis krr or ls-svm.",
+            "kfd, ls-svm, krr, svm, lp, trained or network; for a basis, krr or ls-svm.",
             "MODEL",
             key="training.model",
             without="kfd; ls-svm for numbers; krr for a rule that learns",
         ),
     ] = None
     normalise: Annotated[
-        bool, Opt("A basis by k(a, b) / sqrt(k(a, a) k(b, b)); polynomial, linear.", "BOOL", key="training.normalise")
+        bool,
+        Opt("Choose a basis by k(a, b) / sqrt(k(a, a) k(b, b)); polynomial, linear.", "BOOL", key="training.normalise"),
     ] = False
     ridge: Annotated[
-        Numbers, Opt("Ridges to try; of svm, lp 1/C.", "R,R", key="training.ridge", without="by the data")
+        Numbers, Opt("Ridges to try; for svm and lp, 1/C.", "R,R", key="training.ridge", without="by the data")
     ] = None
     coding: Annotated[
         str | None,
@@ -34,7 +35,7 @@ class Training:
             "How classes are coded: by how frequent they are, or +1 and -1.",
             "counts|signs",
             key="training.coding",
-            without="counts of kfd, signs of the others",
+            without="counts for kfd, signs for the others",
         ),
     ] = None
     method: Annotated[
@@ -49,12 +50,12 @@ class Training:
     ] = None
     with_: Annotated[
         str | dict[str, Any] | None,
-        Opt("Options of the method, epsilon, swaps.", "KEY=V,KEY=V", key="training.with", without="none"),
+        Opt("Options of the method; epsilon and swaps.", "KEY=V,KEY=V", key="training.with", without="none"),
     ] = None
     weights: Annotated[
         Numbers,
         Opt(
-            "How much rows of each class count, in their order, or balanced; not of kfd.",
+            "Weight of each class's rows, in the order of the classes, or balanced; not for kfd.",
             "W,W",
             key="training.weights",
             without="all rows alike",
@@ -88,28 +89,28 @@ class Training:
         ),
     ] = None
     shrinkage: Annotated[
-        float, Opt("Of these features: taken from each singular value.", "L", key="training.shrinkage")
+        float, Opt("Subtracted from each singular value of these features.", "L", key="training.shrinkage")
     ] = 0.1
     candidates: Annotated[
         int, Opt("efvs, sgma: rows tried for a vector; 0: all.", "K", key="training.candidates", least=0)
     ] = 59
     points: Annotated[int, Opt("efvs: rows that judge a candidate; 0: all.", "V", key="training.points", least=0)] = 59
     tau: Annotated[
-        float, Opt("A basis ends when at most this part is left out; 0: never.", "T", key="training.tau")
+        float, Opt("Stop choosing vectors when at most this part is left out; 0: never.", "T", key="training.tau")
     ] = 0.0
     confidence: Annotated[
         float | None,
         Opt(
-            "It ends there when it is true with this probability.",
+            "Stop there only if this is true with probability P.",
             "P",
             key="training.confidence",
-            without="when the estimate is",
+            without="the estimate decides",
         ),
     ] = None
     standardise: Annotated[
         bool | None,
         Opt(
-            "Scale each input to mean 0 and deviation 1, on the device too.",
+            "Scale each input to mean 0 and standard deviation 1, on the device too.",
             "BOOL",
             key="training.standardise",
             without="if their scales differ",

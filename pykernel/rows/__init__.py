@@ -6,7 +6,7 @@
     for start, block in rows.blocks(65_536):
         ...
 
-Callers always get float64, without NaN and infinity: a row that holds one is refused.
+Callers always get float64.  A row with a NaN or an infinity is refused.
 """
 
 from __future__ import annotations
@@ -44,24 +44,25 @@ PARQUET = (".parquet", ".pq")
 TABLES = (*PARQUET, ".arrow", ".feather", ".ipc")
 """File name endings of tables whose columns have names."""
 Source = Any
-"""What ``as_rows`` takes: an array, np.memmap, a path, a pyarrow Table, or Rows."""
+"""A source that ``as_rows`` takes: an array, np.memmap, a path, a pyarrow Table, or Rows."""
 
 
 def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = CACHE_BYTES) -> Rows:
-    """Rows of an array (l, D), a file, a folder of files, a pyarrow Table; or Rows as they are.
+    """Return the rows of an array (l, D), a file, a folder of files, or a pyarrow Table.  Rows are returned as they
+    are.
 
-    columns: which columns, in which order; by position, those of Parquet and Arrow also by name.  All if not given.
+    columns: the columns to use, in order, by position, or for Parquet and Arrow also by name.  All if not given.
     Numbers are converted to float64 when they are read; booleans are 0 and 1.
 
-    Where the data stays, and what random access costs:
+    The source decides where the data stays, and what random access costs:
 
     - an array (any real type): in memory, not copied.
     - .npy, np.memmap: on disk.  ``take`` reads only the rows that it returns.  It does not read through the mapping, so
       no page counts as this process's memory.  A file in column-major order is mapped.
     - Parquet (a file, or a folder's files in the order of their paths): on disk.  The smallest part that can be decoded
-      is a row group, so ``take`` decodes each row group that it needs.  The last ones are kept, up to ``cache`` bytes.
-      A row group that is larger is decoded again for each ``take``.  For many random draws a .npy file is faster:
-      ``save_rows``.
+      is a row group, so ``take`` decodes each row group that it needs.  The row groups used last are kept, up to
+      ``cache`` bytes.  A larger row group is decoded again for each ``take``.  For many random draws, a .npy file is
+      faster (``save_rows``).
     - Arrow IPC (.arrow, .feather, .ipc, uncompressed): mapped.  ``take`` reads the pages that hold its rows.  The
       system counts these pages as this process's memory, and frees them when memory is needed.
 
@@ -77,7 +78,9 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
         return arrow_module("the data").arrow_rows(x, columns)
     if not isinstance(x, np.ndarray) and isinstance(x, Rows):
         if columns is not None:
-            raise UserError("columns cannot be chosen of rows that are read already; choose them where they are opened")
+            raise UserError(
+                "columns cannot be chosen from rows that are already read; choose them where the rows are opened"
+            )
         return x
     return ArrayRows(x, columns)
 
@@ -103,14 +106,14 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
 
 
 def table_columns(path: str | Path) -> list[tuple[str, bool]]:
-    """The columns of a Parquet or Arrow file (of a folder's first file) and whether they hold numbers."""
+    """Return the columns of a Parquet or Arrow file (of a folder's first file) and whether they hold numbers."""
     path = Path(path)
     parquet = path.is_dir() or path.suffix.lower() in PARQUET
     return arrow_module(str(path)).column_kinds(_parquet_files(path)[0] if parquet else str(path), parquet)
 
 
 def _parquet_files(path: Path) -> list[str]:
-    """The file, or a folder's files in the order of their paths."""
+    """Return the file, or a folder's files in the order of their paths."""
     if not path.is_dir():
         return [str(path)]
     every = [each for each in path.rglob("*") if each.suffix.lower() in PARQUET]

@@ -1,4 +1,4 @@
-"""Rows of arrays and of .npy files, parts of other rows, and what all rows share."""
+"""Rows of arrays and of .npy files, parts of other rows, and the base class of all rows."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from pykernel.files import open_plain, whole_file
 GAP_BYTES = 4096
 """Requested rows of a file are read in one call if they are fewer bytes apart than this."""
 RUN_BYTES = 2**22
-"""Most bytes of a file that are read in one call."""
+"""Maximum number of bytes of a file that are read in one call."""
 NPY_HEADER = 2**16
-"""Most bytes before the numbers of an .npy file; NumPy refuses headers of more than 10,000."""
+"""Maximum number of bytes before the numbers of an .npy file.  NumPy refuses headers of more than 10,000 bytes."""
 SAVED_ROWS = 2**16
-"""Rows that are written at a time."""
+"""Number of rows that are written at a time."""
 CACHE_BYTES = 2**28
 """Size in bytes of the cache of decoded Parquet row groups."""
 
 Cells = np.ndarray | list[str]
-"""Cells of a column, one below the other: numbers in float64, NaN where a cell is empty; or text, without spaces around it."""
+"""Cells of a column, one below the other.  They are numbers in float64, with NaN for empty cells, or text without spaces
+around it."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Consecutive rows of a table: the wanted columns, the lines where the rows end, and the bytes read so far.
-
-    A part of a column of numbers may be text, if a cell in it is empty, no number, or in quotes.
+    """Consecutive rows of a table: the requested columns, the lines where the rows end, and the number of bytes read so
+    far.  A column of numbers may be text in this part, if one of its cells is empty, no number, or in quotes.
     """
 
     columns: Mapping[str, Cells]
@@ -49,16 +49,18 @@ class Rows(Protocol):
 
     @property
     def dim(self) -> int:
-        """D."""
+        """The number of columns, D."""
 
     def __len__(self) -> int:
-        """l."""
+        """Return the number of rows, l."""
 
     def take(self, indices: Any) -> np.ndarray:
-        """The rows at these positions, in this order, repeats allowed: (k, D) float64."""
+        """Return the rows at these positions, in this order, (k, D) float64.  Positions may repeat."""
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """All rows in their order: the position of the first, and (k, D) float64 with k at most ``size``."""
+        """Yield all rows in their order, in blocks: the position of a block's first row, and (k, D) float64 with k at
+        most ``size``.
+        """
 
 
 # ---------------------------------------------------------------------------------------------------------- arrays
@@ -91,10 +93,10 @@ class ArrayRows:
 
 
 class FileRows:
-    """Rows of a file of row-major numbers, read with ``pread``.  Memory: the requested rows, and 4 MB.
+    """Rows of a file of row-major numbers, read with ``pread``.  Memory is needed for the requested rows, plus 4 MB.
 
-    take: O(k log k + k D), one read for each run of near rows.  The object can be sent to another process, which opens
-    the file again.
+    take: O(k log k + k D), with one read for each run of near rows.  The object can be sent to another process, which
+    opens the file again.
     """
 
     def __init__(
@@ -125,7 +127,7 @@ class FileRows:
         out = np.empty((len(indices), self.dim))
         order = np.argsort(indices, kind="stable")
         ordered = indices[order]
-        # runs of near rows, none of them long
+        # read near rows together, in runs of limited length
         longest = max(1, RUN_BYTES // self._row_bytes)
         far = (np.diff(ordered) * self._row_bytes > GAP_BYTES) | (np.diff(ordered // longest) > 0)
         first = 0
@@ -140,7 +142,7 @@ class FileRows:
             yield start, finite(np.array(self._read(start, end - start), np.float64, order="C"), start, self.name)
 
     def _read(self, start: int, count: int) -> np.ndarray:
-        """``count`` rows from row ``start`` on, in the file's number type; only the chosen columns."""
+        """Return ``count`` rows, beginning with row ``start``, in the file's number type, with only the chosen columns."""
         raw = bytearray(count * self._row_bytes)
         self._fill(memoryview(raw), self.offset + start * self._row_bytes)
         table = np.frombuffer(raw, self.kind).reshape(-1, self.width)
@@ -160,7 +162,7 @@ class FileRows:
     def _read_at(self, into: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):
             return os.preadv(self._file, [into], offset)
-        with self._lock:  # Windows
+        with self._lock:  # on Windows, there is no pread
             os.lseek(self._file, offset, os.SEEK_SET)
             part = os.read(self._file, len(into))
             into[: len(part)] = part
@@ -168,7 +170,7 @@ class FileRows:
 
 
 def _need_whole(path: Path, size: int, offset: int, length: int, row_bytes: int) -> None:
-    """Raises UserError if a file of ``size`` bytes cannot hold ``length`` rows after its first ``offset`` bytes."""
+    """Raise UserError if a file of ``size`` bytes cannot hold ``length`` rows after its first ``offset`` bytes."""
     if size < offset + length * row_bytes:
         raise UserError(
             f"{path}: ends after {max(0, size - offset) // max(1, row_bytes):,} rows, but its header says "
@@ -202,7 +204,7 @@ def npy_rows(path: Path, columns: Sequence[str | int] | None) -> Rows:
 
 
 def mapped_rows(x: np.memmap) -> FileRows | None:
-    """The file behind a mapped table, if its rows are contiguous and the mapping is not a private copy; otherwise None."""
+    """Return the file behind a mapped table if its rows are contiguous and the mapping is not a private copy, else None."""
     import mmap
 
     file = getattr(x, "_mmap", None)
@@ -223,14 +225,14 @@ def save_rows(
     progress: Callable[[int, int], None] | None = None,
     block: int = SAVED_ROWS,
 ) -> None:
-    """Write rows to a .npy file, which can then be read row by row.  Memory: ``block`` rows.
+    """Write rows to a .npy file, which can then be read row by row.  Memory is needed for ``block`` rows.
 
     kind: float32 or float64.  progress: called with the number of rows written, and the number of all rows.
-    Raises UserError if ``kind`` cannot hold a number, or if the file cannot be written; no file is left then.
+    Raises UserError, and leaves no file, if ``kind`` cannot hold a number, or if the file cannot be written.
     """
     kind = np.dtype(kind)
     if kind not in (np.float32, np.float64):
-        raise UserError(f"{kind} is not what rows are saved as; it must be float32 or float64")
+        raise UserError(f"rows cannot be saved as {kind}; it must be float32 or float64")
     with whole_file(path) as file:
         header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (len(rows), rows.dim)}
         np.lib.format.write_array_header_1_0(file, header)
@@ -264,7 +266,7 @@ class SomeRows:
 
 
 class ScaledRows:
-    """Other rows, scaled to (x - center) * scale; center, scale: (D,)."""
+    """Other rows, scaled to (x - center) * scale.  center, scale: (D,)."""
 
     def __init__(self, rows: Rows, center: Any, scale: Any) -> None:
         self.rows, self.dim = rows, rows.dim
@@ -284,7 +286,7 @@ class ScaledRows:
 
 
 def each_row(rows: Rows, size: int, values: Callable[[np.ndarray], np.ndarray], *shape: int) -> np.ndarray:
-    """(l, *shape): the results of ``values`` for blocks of ``size`` rows, (k, D) -> (k, *shape)."""
+    """Return the results of ``values`` for all rows, (l, *shape), computed in blocks of ``size`` rows, (k, D) -> (k, *shape)."""
     out = np.empty((len(rows), *shape))
     for start, block in rows.blocks(size):
         out[start : start + len(block)] = values(block)
@@ -297,12 +299,12 @@ def each_row(rows: Rows, size: int, values: Callable[[np.ndarray], np.ndarray], 
 def finite(
     x: np.ndarray, where: np.ndarray | int, name: str, tell: Callable[[int, int], str] | None = None
 ) -> np.ndarray:
-    """x as it is.  Raises UserError with the row's number, counted from 0, if it holds a NaN or an infinity.
+    """Return x unchanged.  Raises UserError with the row's number, counted from 0, if x holds a NaN or an infinity.
 
-    where: the rows' positions, or the position of the first row.  tell: returns the words for a row and a column; if
-    not given, their positions.
+    where: the rows' positions, or the position of the first row.  tell: returns words for a row and a column, which are
+    their positions by default.
     """
-    # a finite sum means that all numbers are finite; else look at each number, because a sum can also overflow
+    # a finite sum means that all numbers are finite; otherwise check each number, because a sum can also overflow
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(x.sum()):
             return x
@@ -317,7 +319,7 @@ def finite(
 
 def need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
     if len(shape) != 2:
-        raise UserError(f"{name}: has {len(shape)} dimensions; rows and columns are wanted, (rows, {'…'})")
+        raise UserError(f"{name}: has {len(shape)} dimensions; it must have two, (rows, {'…'})")
     if kind.kind not in "fiub":
         raise UserError(f"{name}: holds {kind}; it must hold real numbers, such as float32")
     if shape[0] < 0 or not shape[1] * kind.itemsize < 2**31:
@@ -329,7 +331,7 @@ def need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
 
 
 def positions_of(columns: Sequence[str | int], width: int, name: str) -> list[int]:
-    """Positions of columns; a position below 0 counts from the end."""
+    """Return positions of columns.  A position below 0 counts from the end."""
     found = []
     for column in columns:
         try:
@@ -349,7 +351,7 @@ def checked_positions(indices: Any, count: int) -> np.ndarray:
     if found.size == 0:
         return np.zeros(0, np.int64)
     if found.ndim != 1 or found.dtype.kind not in "iu":
-        raise IndexError(f"positions of rows must be whole numbers (k,), not {found.dtype} {found.shape}")
+        raise IndexError(f"positions of rows must be integers of shape (k,), not {found.dtype} {found.shape}")
     found = found.astype(np.int64, copy=False)
     if found.min() < 0 or found.max() >= count:
         raise IndexError(f"positions of rows must be from 0 to {count - 1:,}, not {found.min():,} to {found.max():,}")
@@ -357,7 +359,7 @@ def checked_positions(indices: Any, count: int) -> np.ndarray:
 
 
 def parts(count: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where each block begins and ends."""
+    """Yield where each block begins and ends."""
     if size < 1:
         raise UserError(f"a block of {size} rows was asked for; it must be 1 or more")
     for start in range(0, count, size):

@@ -1,4 +1,4 @@
-"""Rows of Parquet and Arrow, by pyarrow."""
+"""Rows of Parquet and Arrow, read by pyarrow."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pykernel.files import open_plain
 from pykernel.rows.arrays import CACHE_BYTES, Part, Rows, checked_positions, finite, parts, positions_of
 
 BATCH_ROWS = 2**16
-"""Rows of Parquet that are decoded at a time."""
+"""Number of rows of Parquet that are decoded at a time."""
 
 
 class _Parts(ABC):
-    """Rows that lie in parts, one after the other: Parquet's row groups, Arrow's record batches.
+    """Rows that lie in parts, one after the other: row groups of Parquet, or record batches of Arrow.
 
-    starts: (parts + 1,), the first row of each part, and the number of all rows.  kind: float32 if that holds every
+    starts: (parts + 1,), the first row of each part, and the number of all rows.  kind: float32 if it can hold every
     value of all columns, else float64.
     """
 
@@ -53,7 +53,7 @@ class _Parts(ABC):
         return finite(out, indices, self.name, self._tell)
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Blocks have ``size`` rows, wherever the parts end."""
+        """Yield blocks of ``size`` rows, no matter where the parts end."""
         borders = parts(len(self), size)
         block, filled = np.empty((0, self.dim)), 0
         start = 0
@@ -70,35 +70,35 @@ class _Parts(ABC):
                     yield start, finite(block, start, self.name, self._tell)
 
     def _owner(self, rows: Any) -> Any:
-        """The part of a row, or of each row."""
+        """Return the part of a row, or of each row."""
         return np.searchsorted(self.starts, rows, "right") - 1
 
     def _tell(self, row: int, j: int) -> str:
-        """What is wrong with a cell."""
+        """Return what is wrong with a cell."""
         part = int(self._owner(row))
         value = self._cell(part, row - int(self.starts[part]), j)
         return f"column {self.columns[j]!r} is {'null' if value is None else value}"
 
     @abstractmethod
     def _gather(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
-        """Write these rows of a part to these places of ``out``."""
+        """Write the given rows of a part to the given places of ``out``."""
 
     @abstractmethod
     def _read(self, part: int) -> Iterator[np.ndarray]:
-        """A part's rows in order, (k, D), at most BATCH_ROWS at a time."""
+        """Yield a part's rows in order, (k, D), at most BATCH_ROWS at a time."""
 
     @abstractmethod
     def _cell(self, part: int, row: int, j: int) -> Any:
-        """A cell's value, None where it is null."""
+        """Return a cell's value, or None for null."""
 
 
 class ParquetRows(_Parts):
-    """Rows of Parquet files, one file after the other.  Row groups are decoded; the last ones are kept, up to ``cache``
-    bytes.
+    """Rows of Parquet files, one file after the other.  Decoded row groups that were used last are kept, up to
+    ``cache`` bytes.
 
-    Memory: the cache, and one row group as columns and as rows.  For ``blocks``, and for a row group larger than
-    ``cache``: BATCH_ROWS rows, and a read buffer for each column.  Numbers are kept as float32 if float32 holds every
-    column.
+    Memory is needed for the cache, and for one row group as columns and as rows.  ``blocks``, and a row group larger
+    than ``cache``, need memory for BATCH_ROWS rows and a read buffer for each column.  Numbers are kept as float32 if
+    float32 can hold every column.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ParquetRows(_Parts):
         self.files, self.cache = list(files), cache
         names: list[str] = []
         lengths: list[int] = []
-        self._groups: list[tuple[int, int]] = []  # file, row group
+        self._groups: list[tuple[int, int]] = []  # (file, row group)
         narrow = True
         for number, file in enumerate(self.files):
             with _opened(file) as opened:
@@ -125,7 +125,7 @@ class ParquetRows(_Parts):
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
         self._kept_bytes = 0
         self.decoded = 0
-        """Rows decoded so far, by ``take`` and ``blocks``."""
+        """Number of rows decoded so far, by ``take`` and ``blocks``."""
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -163,7 +163,7 @@ class ParquetRows(_Parts):
     def _read(self, part: int) -> Iterator[np.ndarray]:
         number, group = self._groups[part]
         with _opened(self.files[number]) as opened, _as_user_errors(self.files[number]):
-            # each column's pages are read as they are needed, not all at once
+            # read each column's pages as they are needed, not all at once
             for batch in opened.iter_batches(BATCH_ROWS, [group], self.columns, use_threads=False):
                 piece = np.empty((batch.num_rows, self.dim), self.kind)
                 for j, column in enumerate(self.columns):
@@ -177,7 +177,7 @@ class ParquetRows(_Parts):
             return opened.read_row_group(group, [self.columns[j]]).column(0)[row].as_py()
 
     def _tell(self, row: int, j: int) -> str:
-        """What is wrong with a cell, and in which file."""
+        """Return what is wrong with a cell, and in which file."""
         number = self._groups[int(self._owner(row))][0]
         first = next(i for i, (each, _) in enumerate(self._groups) if each == number)
         where = f" (row {row - int(self.starts[first]):,} of {self.files[number]})" if len(self.files) > 1 else ""
@@ -185,9 +185,9 @@ class ParquetRows(_Parts):
 
 
 class ArrowRows(_Parts):
-    """Rows of record batches: of an uncompressed Arrow IPC file, which is mapped, or of a pyarrow Table in memory.
+    """Rows of record batches of an uncompressed Arrow IPC file, which is mapped, or of a pyarrow Table in memory.
 
-    take: O(k log k + k D) and the pages that hold the rows; columns without nulls are not copied.
+    take: O(k log k + k D), and reads the pages that hold the rows.  Columns without nulls are not copied.
     """
 
     def __init__(self, source: Any, columns: Sequence[str | int] | None = None, name: str = "the data") -> None:
@@ -222,7 +222,7 @@ class ArrowRows(_Parts):
 
 
 def arrow_rows(x: Any, columns: Sequence[str | int] | None) -> Rows:
-    """Rows of a pyarrow Table or RecordBatch."""
+    """Return the rows of a pyarrow Table or RecordBatch."""
     if not isinstance(x, (pyarrow.Table, pyarrow.RecordBatch)):
         raise UserError(
             f"a pyarrow {type(x).__name__} cannot be read by rows; give a Table, or the path of a Parquet file or its folder"
@@ -231,9 +231,9 @@ def arrow_rows(x: Any, columns: Sequence[str | int] | None) -> Rows:
 
 
 class ArrowTable:
-    """A Parquet or Arrow file as a table with a header; only the requested columns are decoded.
+    """A Parquet or Arrow file as a table with a header.  Only the requested columns are decoded.
 
-    Unlike ``Rows`` it may be compressed, and hold words, times and nulls.
+    Unlike the files of ``Rows``, the file may be compressed, and hold words, times and nulls.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
@@ -251,7 +251,7 @@ class ArrowTable:
                 self.header = list(self._file.schema.names)
 
     def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
-        """The columns of ``kinds``, which are found by their names."""
+        """Yield the columns of ``kinds``, which are found by their names."""
         done = 0
         with _as_user_errors(self.name):
             for batch, share in self._batches(list(kinds), rows):
@@ -262,7 +262,7 @@ class ArrowTable:
                     done += some.num_rows
 
     def _batches(self, columns: list[str], rows: int) -> Iterator[tuple[Any, float]]:
-        """Record batches, and the fraction of the file that has been read."""
+        """Yield record batches, each with the fraction of the file that has been read."""
         if self._parquet:
             done, every = 0, max(1, self._file.metadata.num_rows)
             for batch in self._file.iter_batches(rows, columns=columns, use_threads=False):
@@ -274,11 +274,11 @@ class ArrowTable:
 
 
 def _cells(column: Any, numbers: bool) -> np.ndarray | list[str]:
-    """A column of numbers in float64, with NaN for null.  If a number is NaN, or without ``numbers``: text that reads back to the same
-    value, with "" for null, and 0 and 1 for booleans.
+    """Return a column of numbers in float64, with NaN for null.  If a number is NaN, or ``numbers`` is false, return text that reads
+    back to the same value, with "" for null, and 0 and 1 for booleans.
     """
     if numbers and _is_number(column.type):
-        with np.errstate(invalid="ignore"):  # signalling NaNs
+        with np.errstate(invalid="ignore"):  # ignore signalling NaNs
             values = _numbers(column).astype(np.float64)
         if np.isnan(values).sum() == column.null_count:
             return values
@@ -287,7 +287,7 @@ def _cells(column: Any, numbers: bool) -> np.ndarray | list[str]:
 
 
 def _need_file(path: Path) -> None:
-    """Raises UserError at once for a pipe or a device: pyarrow would open it, which could block forever."""
+    """Raise UserError for a pipe or a device, because pyarrow would open it, which could block forever."""
     try:
         with open_plain(path):
             pass
@@ -305,7 +305,7 @@ def _as_user_errors(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[Any]:
-    """A Parquet file."""
+    """Open a Parquet file."""
     _need_file(Path(path))
     with _as_user_errors(path):
         file = pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16)
@@ -314,7 +314,7 @@ def _opened(path: str) -> Iterator[Any]:
 
 
 def column_kinds(path: str, parquet: bool) -> list[tuple[str, bool]]:
-    """The columns of a Parquet or Arrow file, and whether they hold numbers."""
+    """Return the columns of a Parquet or Arrow file, and whether they hold numbers."""
     if parquet:
         with _opened(path) as file:
             schema = file.schema_arrow
@@ -327,7 +327,7 @@ def _mapped_batches(path: Path) -> tuple[list[Any], Any]:
     _need_file(path)
     with _as_user_errors(str(path)):
         file = pyarrow.memory_map(str(path))
-        whole = file.read_buffer(file.size())  # a view of the mapping; nothing is read here
+        whole = file.read_buffer(file.size())  # this is a view of the mapping, so nothing is read here
         if whole.slice(0, 6).to_pybytes() != b"ARROW1":
             raise UserError(f"{path}: is no Arrow IPC file; a stream must be written again with pyarrow.ipc.new_file")
         reader = pyarrow.ipc.open_file(file)
@@ -343,7 +343,7 @@ def _mapped_batches(path: Path) -> tuple[list[Any], Any]:
 
 
 def _named(schema: Any, columns: Sequence[str | int] | None, name: str) -> list[str]:
-    """The names of columns that are given by name or position."""
+    """Return the names of columns that are given by name or position."""
     names: list[str] = list(schema.names)
     found = []
     for column in names if columns is None else columns:
@@ -365,7 +365,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
-    """Whether float32 holds every value of the columns' types.  Raises UserError for a column without numbers."""
+    """Return whether float32 can hold every value of the columns' types.  Raises UserError for a column without numbers."""
     narrow = True
     for column in columns:
         at = schema.get_field_index(column)
@@ -385,6 +385,6 @@ def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
 
 
 def _numbers(column: Any) -> np.ndarray:
-    """A column's values; NaN, or None among booleans, where they are null."""
+    """Return a column's values, with NaN for null, or None among booleans."""
     found: np.ndarray = column.to_numpy(zero_copy_only=False)
     return found

@@ -1,12 +1,13 @@
-"""Whether the cells of a table's columns are numbers, missing values or words, and how they become numbers.
+"""Decide whether the cells of a table's columns are numbers, missing values or words, and convert them to numbers.
 
 Every command that reads a table of text reads its numbers here, so that all commands read a file in the same way, or
 refuse it with the same message.
 
-- A cell is missing if it is empty, or one of the words in ``MISSING``.
+- A cell is missing if it is empty or one of the words in ``MISSING``.
 - A column holds numbers if at least 95 % of its other cells are numbers.  The few words among them, such as a logger's
-  "error", are missing values, too; they are counted.
-- A number in another notation, such as "1,234.5" or "3.2 mm", is no missing value: it is refused, with its line number.
+"error", are counted, and are missing values, too.
+- A number in another notation, such as "1,234.5" or "3.2 mm", is not a missing value.  It is refused, with its line
+number.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MISSING = frozenset(
 )
 """Words for a missing number, in lower case."""
 NO_CLASS = MISSING - {".", "-", "--", "---", "nil", "none", "missing"}
-"""Words for a missing class.  "none" may be a class: a machine without a fault."""
+"""Words for a missing class.  "none" is not among them, because it may be a class, such as a machine without a fault."""
 UNIT = re.compile(r"([+-]?\d+(?:[.,]\d+)?(?:e[+-]?\d+)?)\s*[a-zµμ°%Ω€$][\w°%/²³^.·*-]{0,11}", re.IGNORECASE)
 """A number with its unit."""
 
@@ -38,29 +39,29 @@ POWERS = [sign * 10.0**n for sign in (1, -1) for n in range(10, 39)]
 LIMITS = [127, -127, -128, 255, 8190, 8191, 32767, -32767, -32768, 65535, 2**31 - 1, -(2**31), 2**32 - 1]
 LARGEST = [sign * float(np.finfo(kind).max) for sign in (1, -1) for kind in (np.float32, np.float64)]
 SENTINELS = frozenset([*NINES, *(float(np.float32(each)) for each in NINES), *POWERS, *map(float, LIMITS), *LARGEST])
-"""Numbers that loggers and databases write where there is no number."""
+"""Sentinels, which are numbers that loggers and databases write instead of a missing number."""
 FAR = 2.0
-"""A sentinel lies further from all other numbers of its column than this many times their range.  In 199 columns of scikit-learn's
-tables and of the demo's and benchmarks' streams, no repeated largest or smallest value is further away than the range itself.  The
-furthest one is a 2 among 0 and 1, in a column that is nearly always 0 (measured once, by hand)."""
+"""A sentinel is further away from all other numbers of its column than this many times the range of these numbers.  In 199 columns
+of scikit-learn's tables and of the demo's and benchmarks' streams, no repeated largest or smallest value is further away than one
+range.  The value furthest away is a 2 among 0 and 1, in a column that is nearly always 0 (measured once, by hand)."""
 
 
 APART, SPIKES, FEW = 1.0, 0.02, 20
-"""Other outliers are reported, and not trained on, if they lie further from the rest than APART times the range of the rest.  They are at
-most the fraction SPIKES of the cells, or one repeated number, and the rest has at least FEW different numbers."""
+"""Other outliers are reported, and not trained on, if they are further away from the rest than APART times the range of the rest.  They
+must be at most the fraction SPIKES of the cells, or one repeated number, and the rest must have at least FEW different numbers."""
 COARSE = 1e-3
 TRACKED = 64
-"""This many of the smallest and of the largest numbers are counted."""
+"""How many of the smallest and of the largest numbers are counted."""
 
 
 class Ends:
-    """The smallest and the largest different numbers of a column, how often each occurs, and its first line."""
+    """The smallest and the largest different numbers of a column, how often each occurs, and the line where it occurs first."""
 
     def __init__(self) -> None:
         self.sides: tuple[dict[float, list[int]], dict[float, list[int]]] = (
             {},
             {},
-        )  # the largest with their sign changed
+        )  # the smallest numbers, and the largest with changed sign
 
     def take(self, values: np.ndarray, lines: np.ndarray) -> None:
         for sign, side in zip((1, -1), self.sides, strict=True):
@@ -76,7 +77,9 @@ class Ends:
                 del side[value]
 
     def apart(self, total: int, shared: frozenset[float] = frozenset()) -> dict[float, tuple[int, int]]:
-        """How often each number that lies apart from the rest occurs, and its first line.  shared: numbers apart in another column."""
+        """Return numbers that lie apart from the rest -> how often they occur, and the first line.  shared: numbers apart in another
+        column.
+        """
         ordered = [sorted(side) for side in self.sides]
         cut = [0, 0]
         for side in (0, 1, 0):
@@ -88,7 +91,7 @@ class Ends:
         }
 
     def _cut(self, ordered: list[list[float]], cut: list[int], side: int, total: int, shared: frozenset[float]) -> int:
-        """How many numbers of a side lie apart from the rest."""
+        """Return how many numbers of a side lie apart from the rest."""
         own, sign, cells, found = ordered[side], (1, -1)[side], 0, 0
         for many in range(1, len(own)):
             cells += self.sides[side][own[many - 1]][0]
@@ -103,7 +106,8 @@ class Ends:
 
 
 def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> str | None:
-    """A sentence about the column that loses most in this number type; None if none loses more than a thousandth of its deviation.
+    """Return a sentence about the column that loses most in this number type, or None if no column loses more than a thousandth of
+    its standard deviation.
 
     values: (rows, columns), NaN where a number is missing.
     """
@@ -122,13 +126,13 @@ def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> s
         return None
     offset = float(f"{middle:.{max(1, round(math.log10(abs(middle) / deviation)))}g}")
     return (
-        f"{names[j]} is near {middle:.6g} and varies by {deviation:.2g}; {number} holds it to {np.spacing(number.type(abs(middle))):.2g}, and loses "
-        f"{min(100.0, 100 * part):.3g} % of what it varies by: subtract {offset:.12g} from it before it becomes a {number}, in the firmware as in the table"
+        f"{names[j]} is near {middle:.6g} and varies by {deviation:.2g}; {number} resolves it only to {np.spacing(number.type(abs(middle))):.2g}, and loses "
+        f"{min(100.0, 100 * part):.3g} % of its variation: subtract {offset:.12g} from it before it becomes a {number}, in the firmware as in the table"
     )
 
 
 def apart_rows(values: np.ndarray) -> np.ndarray:
-    """Whether each row has a number apart from the rest of its column, (rows,).  values: (rows, columns), NaN if missing."""
+    """Return whether each row has a number apart from the rest of its column, (rows,).  values: (rows, columns), NaN if missing."""
     found = np.zeros(len(values), bool)
     for column in values.T:
         there, ends = np.isfinite(column), Ends()
@@ -140,30 +144,30 @@ def apart_rows(values: np.ndarray) -> np.ndarray:
 class Column:
     """Counts of a column's cells, which are read batch by batch.
 
-    named: whether the user or a spec says that it holds numbers; a cell in another notation is then refused at once.
-    label: whether it is a label, which could be classes.
+    named: whether the user or a spec says that the column holds numbers.  A cell in another notation is then refused at
+    once. label: whether the column is a label, which could be classes.
     """
 
     def __init__(self, table: str, name: str, named: bool = True, label: bool = False) -> None:
         self.table, self.name, self.named, self.label = table, name, named, label
         self.cells = self.numbers = self.words = self.infinite = 0
         self.others = 0  # cells that are neither empty nor numbers
-        self.first: tuple[str, int] | None = None  # the first cell that is no number, and its line
-        self.word: tuple[str, int, str] | None = None  # the first that is neither a number nor missing, and its table
-        self.noted: tuple[str, int, str] | None = None  # the first number in another notation
-        self.low, self.high = math.inf, -math.inf  # of all numbers that are no sentinels
+        self.first: tuple[str, int] | None = None  # the first cell that is not a number, and its line
+        self.word: tuple[str, int, str] | None = None  # the first cell neither a number nor missing, line, table
+        self.noted: tuple[str, int, str] | None = None  # the first number in another notation, its line and table
+        self.low, self.high = math.inf, -math.inf  # range of all numbers that are not sentinels
         self.sentinels: dict[float, int] = {}
-        self.first_lines: dict[float, int] = {}  # of sentinels
+        self.first_lines: dict[float, int] = {}  # sentinel -> first line
         self.ends = Ends()
-        self.codes = frozenset[float]()  # sentinels of another column: here they need not be repeated
-        self.then = "read"  # what becomes of sentinels, a key of ``telling.SENTINEL``
+        self.codes = frozenset[float]()  # sentinels of another column, which need not be repeated in this one
+        self.then = "read"  # what is done with sentinels, a key of ``telling.SENTINEL``
 
     @property
     def holds_numbers(self) -> bool:
         return self.numbers > 0 and self.words <= (1 - NUMBERS) * (self.numbers + self.words)
 
     def read(self, cells: Any, lines: Sequence[int], most: float = math.inf) -> np.ndarray:
-        """The next cells of a ``Part`` as numbers, NaN where they are missing.
+        """Return the next cells of a ``Part`` as numbers, with NaN for missing cells.
 
         most: if the column has more words than this, the rest of the cells is not read.
         """
@@ -202,7 +206,7 @@ class Column:
         self.ends.take(values, lines)
 
     def far(self) -> dict[float, int]:
-        """Sentinels that lie far from all other numbers and are repeated, here or in another column; how often each occurs."""
+        """Return sentinels far from all other numbers that are repeated, here or in another column -> how often each occurs."""
         most = FAR * (self.high - self.low)
         if not most > 0:
             return {}
@@ -213,19 +217,21 @@ class Column:
         }
 
     def apart(self) -> dict[float, tuple[int, int]]:
-        """Numbers that lie apart from all others and are not taken for missing values: how often each occurs, and its first line."""
+        """Return numbers that lie apart from all others and are not treated as missing values -> how often they occur, and the first
+        line.
+        """
         found = self.ends.apart(self.numbers, self.codes)
         most, gone = APART * (self.high - self.low), self.far()
         lone = [v for v in self.sentinels if v not in gone and max(self.low - v, v - self.high) > most > 0]
         return found | {value: (self.sentinels[value], self.first_lines[value]) for value in lone}
 
     def emptied(self, values: np.ndarray) -> np.ndarray:
-        """All numbers of the column, with NaN instead of sentinels."""
+        """Return all numbers of the column, with NaN instead of sentinels."""
         self.then = "missing"
         return np.where(np.isin(values, list(self.far())), math.nan, values)
 
     def apart_told(self) -> list[dict[str, Any]]:
-        """The numbers that lie apart, as plain values: one entry for each repeated number, and one for all others."""
+        """Return the numbers that lie apart, as plain values, with one entry for each repeated number, and one for all others."""
         found = self.apart()
         if not found:
             return []
@@ -250,7 +256,7 @@ class Column:
         ]
 
     def count_other(self, cell: str, line: int) -> None:
-        """Count a cell that is no number, or no class."""
+        """Count a cell that is not a number, or not a class."""
         self.others += 1
         self.first = self.first or (cell, line)
 
@@ -276,19 +282,19 @@ class Column:
         return value
 
     def refuse_notation(self) -> None:
-        """Raises UserError if a cell is a number in another notation."""
+        """Raise UserError if a cell is a number in another notation."""
         if self.noted is not None:
             raise UserError(f"{self._told(*self.noted)}; {other_notation(self.noted[0])}")
 
     def need_numbers(self) -> None:
-        """Raises UserError if the column holds words."""
+        """Raise UserError if the column holds words."""
         if not self.words or self.holds_numbers:
             return
         assert self.word is not None
         count, of = self.words, self.words + self.numbers
         remedy = "correct the cell, or leave it empty"
         if count > 1:
-            allowed = f"at most {100 * (1 - NUMBERS):.0f} % may be"
+            allowed = f"but at most {100 * (1 - NUMBERS):.0f} % may be"
             remedy = f"{count:,} of {of:,} cells are words, {allowed}: correct them, or name another column"
         if self.label:
             remedy += f"; if these are classes, add classes = [{shown_cell(self.word[0])}, ...] to [label]"
@@ -299,7 +305,7 @@ class Column:
 
 
 def other_notation(cell: str) -> str:
-    """How to correct a number in another notation; "" if the cell is not one."""
+    """Return how to correct a number in another notation, or "" for other cells."""
     if "," in cell and is_number(cell.replace(",", ".")):
         return "write a point before the decimals, or separate the cells by semicolons or tabs"
     if ("," in cell or "'" in cell) and is_number(re.sub("[.,']", "", cell)):
@@ -308,7 +314,7 @@ def other_notation(cell: str) -> str:
 
 
 def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
-    """A number that stands for a missing value in one column of a table, or in ``known``, does so in all columns."""
+    """Treat numbers that stand for a missing value in one column of a table, or in ``known``, as missing in all columns."""
     every = list(columns)
     repeated = (value for column in every for value, (count, _) in column.apart().items() if count > 1)
     codes = frozenset([*known, *(value for column in every for value in column.far()), *repeated])
@@ -317,7 +323,7 @@ def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
 
 
 class Columns:
-    """The columns of numbers of one table, and what was found in them."""
+    """The columns of numbers of one table, with counts of their cells."""
 
     def __init__(self) -> None:
         self.table, self.columns, self.rows = "", dict[str, Column](), 0
@@ -326,9 +332,8 @@ class Columns:
         self._began: list[str] = []
 
     def begin(self, table: str, names: Sequence[str], labels: Sequence[str] = (), classes: bool = False) -> None:
-        """names: of all columns of numbers.  labels: of the labels.  classes: whether the only label has classes.
-
-        The cells of a further table with the same columns are added to the counts.
+        """Begin a table.  The cells of a further table with the same columns are added to the counts.  names: names of
+        all columns of numbers.  labels: names of the labels.  classes: whether the only label has classes.
         """
         if self._order and [*names, *labels] == self._began:
             for column in (*self.columns.values(), *([self.classes] if self.classes is not None else [])):
@@ -339,17 +344,17 @@ class Columns:
         self.classes = Column(table, labels[0], label=True) if classes else None
 
     def read(self, part: Part) -> np.ndarray:
-        """The next rows as numbers, (rows, columns), NaN where they are missing.  Raises UserError."""
+        """Return the next rows as numbers, (rows, columns), with NaN for missing cells.  Raises UserError."""
         self.rows += len(part.lines)
         return np.column_stack([self.columns[name].read(part.columns[name], part.lines) for name in self._order])
 
     def end(self) -> None:
-        """To be called after the last row.  Raises UserError if a column holds words."""
+        """End the table after the last row.  Raises UserError if a column holds words."""
         for column in self.columns.values():
             column.need_numbers()
 
     def report(self, **more: Any) -> dict[str, Any]:
-        """What was read, as plain values; ``pykernel.telling.data_told`` makes sentences of it.
+        """Return a report on the data as plain values, from which ``pykernel.telling.data_told`` makes sentences.
 
         more: values that replace those of this report.
         """

@@ -1,7 +1,8 @@
-"""Frames that the firmware of ``generate --for recorder`` sends, as rows of a table.
+"""Decode frames that the firmware of ``generate --for recorder`` sends to rows of a table.
 
-A frame lies between two zero bytes and contains none (consistent overhead byte stuffing).  It holds a kind, the content of this kind,
-and the CRC-32 of both.  pykernel/gen/templates/log.c lists the kinds.  Bytes between frames are other text of the firmware.
+A frame lies between two zero bytes and contains no zero byte (consistent overhead byte stuffing).  It holds a kind, the content of
+this kind, and the CRC-32 of kind and content.  pykernel/gen/templates/log.c lists the kinds.  Bytes between frames are other text of
+the firmware.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from pykernel.errors import UserError
 from pykernel.rows.arrays import Part
 
 PARTS = ("time", "x", "label", "answer", "status", "hash")
-"""The parts that a row may have, in this order; bit i of a row's ``parts`` stands for part i."""
+"""The parts that a row may have, in this order.  Bit i of a row's ``parts`` stands for part i."""
 FORMAT = 1
 CODES = "fdhib"
 """Types of numbers, as in format strings of Python's struct."""
 LONGEST = 2**17
-"""Most bytes of a frame."""
+"""Maximum size of a frame in bytes."""
 READ = 2**16
 BEHIND = 2**15
-"""A row number that seems to be further ahead than this is really behind: the device has restarted."""
+"""If a row number seems to be further ahead than this, it is behind, because the device has restarted."""
 SHOWN = {"f": ".9g", "d": ".17g"}
-"""How reals are written, so that they read back to the same bits."""
+"""Formats of reals, which read back to the same bits."""
 
 
 def decoded(frame: bytes) -> bytes | None:
-    """The data of an encoded frame; None for an invalid frame.  frame: without the zeros around it."""
+    """Return the data of an encoded frame, or None for an invalid frame.  frame: without the zeros around it."""
     found, at = bytearray(), 0
     while at < len(frame):
         code = frame[at]
@@ -43,7 +44,7 @@ def decoded(frame: bytes) -> bytes | None:
 
 
 def checked(frame: bytes) -> bytes | None:
-    """The kind and the content of a frame; None if it was damaged."""
+    """Return the kind and the content of a frame, or None if it was damaged."""
     content = decoded(frame)
     if content is None or len(content) < 6 or zlib.crc32(content[:-4]).to_bytes(4, "little") != content[-4:]:
         return None
@@ -51,7 +52,7 @@ def checked(frame: bytes) -> bytes | None:
 
 
 class Told(NamedTuple):
-    """An event: the cells of a "row"; the number of rows "lost" before the next one; or a restart of the device ("began")."""
+    """An event: a "row" with its cells, a number of "lost" rows, or a restart of the device ("began")."""
 
     kind: Literal["row", "lost", "began"]
     cells: Sequence[str] = ()
@@ -59,7 +60,7 @@ class Told(NamedTuple):
 
 
 class Frames:
-    """A decoder of frames, which arrive in pieces of any length.
+    """A decoder of frames that arrive in pieces of any length.
 
     damaged: number of damaged frames.  early: number of rows that came before the names of all columns.
     """
@@ -73,7 +74,7 @@ class Frames:
 
     @property
     def header(self) -> list[str] | None:
-        """All columns, once they are known.  The last ones are those that the device computes: see ``logged``."""
+        """Names of all columns, once they are known.  The last columns are computed by the device; see ``logged``."""
         names = [name for name in self.names if name is not None]
         if self.layout is None or len(names) < len(self.names):
             return None
@@ -146,7 +147,7 @@ class Frames:
             self.damaged += 1
 
     def _cells(self, parts: int, data: bytes) -> list[str] | None:
-        """The cells of a row; None if its length does not fit its parts."""
+        """Return the cells of a row, or None if its length does not fit its parts."""
         codes = [chr(code) for code in (self.layout or b"")[1:4]]
         counts = self._counts
         kinds = ["I", *(code * count for code, count in zip(codes, counts, strict=True)), "i", "I"]
@@ -167,19 +168,19 @@ class Frames:
 
 
 def logged(header: Sequence[str]) -> list[str]:
-    """The columns that a device has computed, in a table with the header of ``Frames``; an empty list for other tables."""
+    """Return the columns that a device has computed, in a table with the header of ``Frames``, or [] for other tables."""
     at = header.index("status") if "status" in header else len(header)
     return list(header[at:]) if list(header[at + 1 : at + 2]) == ["call"] else []
 
 
 def is_framed(head: bytes) -> bool:
-    """Whether bytes from the beginning of a file hold a frame."""
+    """Return whether bytes from the beginning of a file hold a frame."""
     return any(checked(piece) is not None for piece in head.split(b"\0")[:-1])
 
 
 class FramedTable:
-    """A file of frames, read up to the names of its columns, as ``read_parts`` needs it.  Row numbers from 1 replace line numbers,
-    and lost rows are empty.
+    """A file of frames as a table for ``read_parts``, read up to the names of its columns.  Row numbers from 1 replace line
+    numbers, and lost rows are empty.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
@@ -196,7 +197,7 @@ class FramedTable:
             yield from self.frames.feed(data)
 
     def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
-        """The columns at these places."""
+        """Yield the columns at these places."""
         cells = self._rows()
         for first in itertools.count(1, rows):
             some = list(itertools.islice(cells, rows))
@@ -211,7 +212,7 @@ class FramedTable:
             if told.kind == "began":
                 raise UserError(
                     f"{self.name}: after row {count:,} the device began anew, and a table is one recording; pykernel table {self.name} "
-                    "--output FIRST.csv writes a file of each"
+                    "--output FIRST.csv writes a file for each recording"
                 )
             for row in [[""] * len(self.header)] * told.rows if told.kind == "lost" else [told.cells]:
                 count += 1

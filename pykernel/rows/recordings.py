@@ -1,7 +1,7 @@
-"""Recordings of many devices: a folder, several files or a glob.  Each file is one device.
+"""Recordings of many devices, given as a folder, several files or a glob.  Each file is one device.
 
-Only this module implements this, and what every command guarantees: devices are ordered by name, and their files have the same
-columns.  Commands ask ``recordings_of`` whether data are of many devices, and treat each file like a single table.
+This module guarantees for all commands that devices are ordered by name, and that their files have the same columns.  Commands
+ask ``recordings_of`` whether data are of many devices, and treat each file like a single table.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from pykernel.rows.text import Choose, column_names, read_parts, shown_cell
 ENDINGS = (*TEXTS, *TABLES)
 """File name endings of recordings; other files in a folder are ignored."""
 HIDDEN = (".", "_")
-"""Files and folders whose names begin like this are ignored: they are partly written, or belong to other programs."""
+"""Files and folders whose names begin with these characters are ignored, because they are partly written or belong to
+other programs."""
 MOST_NAMED = 4
-"""Most columns that are named in a message."""
+"""Maximum number of columns that are named in a message."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,9 @@ class Device:
 
 @dataclass(frozen=True)
 class Recordings:
-    """Many devices.  source: where they were found, for messages.  columns: of all files, in the order of the first file."""
+    """Many devices.  source: where they were found, for messages.  columns: the columns of all files, in the order of the
+    first file.
+    """
 
     source: str
     devices: tuple[Device, ...]
@@ -50,16 +53,16 @@ class Recordings:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Size of all files in bytes."""
         return sum(os.path.getsize(device.path) for device in self.devices)
 
 
 def recordings_of(data: Any) -> Recordings | None:
-    """The devices, if the data are many: a folder, a glob, or a list of paths; None for one table.
+    """Return the devices if the data are many files (a folder, a glob, or a list of paths), or None for one table.
 
-    A folder's recordings are the files in it and below it that end with one of ``ENDINGS``.  A glob's are such files, too; all matches
-    if it matches none of them.  Raises UserError if there are no files, if one cannot be opened, or if columns differ; the message names
-    the file and the difference.
+    A folder's recordings are the files in it and below it that end with one of ``ENDINGS``.  A glob's recordings are its matches with
+    these endings, or all matches if none has such an ending.  Raises UserError if there are no files, if one cannot be opened, or if
+    columns differ; the message names the file and the difference.
     """
     found = _files(data)
     if found is None:
@@ -70,9 +73,8 @@ def recordings_of(data: Any) -> Recordings | None:
 
 
 def each_part(many: Recordings, choose: Choose) -> Iterator[tuple[str, Part]]:
-    """Parts of the devices' tables, as ``read_parts`` reads each file, with its path.
-
-    The position counts bytes of all files.
+    """Yield parts of the devices' tables, as ``read_parts`` reads each file, with the file's path.  Positions count
+    bytes of all files.
     """
     done = 0
     for device in many.devices:
@@ -84,7 +86,7 @@ def each_part(many: Recordings, choose: Choose) -> Iterator[tuple[str, Part]]:
 
 
 def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
-    """Where many recordings are, the folder that their names are relative to, and their paths; None for one table."""
+    """Return where many recordings are, the folder to which their names are relative, and their paths, or None for one table."""
     if isinstance(data, (list, tuple)):
         if not data or not all(isinstance(each, (str, os.PathLike)) for each in data):
             return None
@@ -122,7 +124,9 @@ def _told(data: Any) -> str:
 
 
 def _names(root: Path | None, paths: Sequence[str]) -> list[str]:
-    """The devices' names: their paths below the common folder, without the endings if these are not needed to tell them apart."""
+    """Return the devices' names: their paths below the common folder, without endings if these are not needed to distinguish the
+    devices.
+    """
     root = root or Path(os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths]))
     long = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
     short = [str(PurePath(name).with_suffix("")) for name in long]
@@ -130,7 +134,7 @@ def _names(root: Path | None, paths: Sequence[str]) -> list[str]:
 
 
 def _columns(paths: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the first file; raises UserError for a file with other columns.  Their order may differ."""
+    """Return the columns of the first file.  Raises UserError for a file with other columns, but their order may differ."""
     first: list[str] = []
     for path in paths:
         with contextlib.ExitStack() as stack:
@@ -154,7 +158,7 @@ def _some(columns: Sequence[str]) -> str:
 
 
 def need_none(**given: object) -> None:
-    """Raises UserError for a given argument that has no meaning for many devices."""
+    """Raise UserError for a given argument that has no meaning for many devices."""
     for name, value in given.items():
         if value:
-            raise UserError(f"{option(name)} is of one device, and these are many; leave it out, or give one file")
+            raise UserError(f"{option(name)} is for one device, but several were given; leave it out, or give one file")

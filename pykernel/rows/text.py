@@ -17,9 +17,9 @@ from pykernel.rows.arrays import Cells, Part
 from pykernel.rows.frames import FramedTable, is_framed
 
 BATCH = 4096
-"""Rows read and run at a time."""
+"""Number of rows that are read and run at a time."""
 LINE_LIMIT = 2**20
-"""Most bytes in a line."""
+"""Maximum length of a line in bytes."""
 BINARIES = (b"PAR1", b"ARROW1")
 """The first bytes of Parquet and Arrow files."""
 COMPRESSED = {
@@ -40,18 +40,18 @@ DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]
 """A number with a decimal mark."""
 
 Choose = Callable[[list[str]], Mapping[str, str]]
-"""A function of the names of all columns that returns the wanted ones, and how each is read: as "numbers", as "text", or as "words",
-in which a comma is no decimal mark."""
+"""A function of the names of all columns that returns the requested columns and how each is read: as "numbers", as "text", or as
+"words", in which a comma is not a decimal mark."""
 
 
 def read_parts(file: BinaryIO, name: str, choose: Choose, example: str, rows: int = BATCH) -> Iterator[Part]:
-    """Parts of at most ``rows`` rows, with the columns that ``choose`` selects from the header.
+    """Yield parts of at most ``rows`` rows, with the columns that ``choose`` selects from the header.
 
-    This function reads all tables with a header; the first bytes decide the format.  In Parquet and Arrow, numbers are not converted
-    to text, everything else is, nulls become empty cells, and row numbers from 1 replace line numbers.  In text, the separator is the
+    This function reads all tables with a header; the first bytes decide the format.  In Parquet and Arrow, all values except numbers
+    are converted to text, nulls become empty cells, and row numbers from 1 replace line numbers.  In text, the separator is the
     comma, semicolon or tab that is most frequent in the header line.  If it is not the comma, numbers may have decimal commas, which
     become points.  Spaces around cells, quotes and a byte order mark are ignored.
-    example: a header line, to be shown in the message if the file has none.
+    example: a header line for the error message if the file has no header.
     """
     source, rows_of_parts = _source(file, name, example), 0
     kinds = choose(source.header)
@@ -64,7 +64,7 @@ def read_parts(file: BinaryIO, name: str, choose: Choose, example: str, rows: in
 
 
 def column_names(file: BinaryIO, name: str) -> list[str]:
-    """The columns of a table with a header, as ``read_parts`` finds them."""
+    """Return the columns of a table with a header, as ``read_parts`` finds them."""
     return list(_source(file, name, "a,b,label").header)
 
 
@@ -79,7 +79,7 @@ class _TextTable:
     """A table of text, read up to its header.  where: the header's line, for messages.
 
     If the separator is not the comma, numbers have decimal commas or decimal points, but not both.  mark: the decimal mark, once a
-    number had one.
+    number with a decimal mark was read.
     """
 
     def __init__(self, file: BinaryIO, name: str, example: str) -> None:
@@ -119,9 +119,9 @@ class _TextTable:
     def _loaded(
         self, lines: list[str], kinds: Mapping[str, str], places: Mapping[str, int]
     ) -> Mapping[str, Cells] | None:
-        """The columns of lines without faults and quotes, if only numbers are wanted; None for other lines.
+        """Return the columns of lines without faults and quotes if only numbers are requested, else None.
 
-        Whatever NumPy reads as a number, Python reads as a number, too, with the same bits.
+        Text that NumPy reads as a number, Python reads as the same number, with the same bits.
         """
         whole, marks = "".join(lines), set(map(str.count, lines, itertools.repeat(self.separator)))
         if {*kinds.values()} != {"numbers"} or marks != {len(self.header) - 1} or '"' in whole:
@@ -134,7 +134,7 @@ class _TextTable:
         return dict(zip(kinds, table.T, strict=True)) if well else None
 
     def _at_once(self, lines: list[str]) -> list[list[str]]:
-        """The records, if each line is one record with a cell for each column; otherwise an empty list."""
+        """Return the records if each line is one record with a cell for each column, else an empty list."""
         try:
             records = list(self._reader(lines))
         except csv.Error:
@@ -142,7 +142,7 @@ class _TextTable:
         return records if len(records) == len(lines) and {*map(len, records)} == {len(self.header)} else []
 
     def _one_by_one(self) -> Iterator[tuple[list[str], int]]:
-        """The next records, and the lines where they end.  Raises UserError for one with too few or too many cells."""
+        """Yield the next records, and the lines where they end.  Raises UserError for a record with too few or too many cells."""
         for record in self.records:
             if len(record) != len(self.header):
                 raise UserError(
@@ -152,13 +152,13 @@ class _TextTable:
             yield record, self.lines.number
 
     def _are_points(self, text: str) -> bool:
-        """Whether numbers have decimal points, as before, or none at all."""
+        """Return whether all numbers can be read with decimal points, because the text has no other decimal mark."""
         return self.separator == "," or ("," not in text and (self.mark == "." or "." not in text))
 
     def _as_points(
         self, columns: dict[str, list[str]], kinds: Mapping[str, str], lines: Sequence[int]
     ) -> Mapping[str, Cells]:
-        """Text with decimal points instead of decimal commas."""
+        """Return text with decimal points instead of decimal commas."""
         if self._are_points("".join(map("".join, columns.values()))):
             return columns
         rows = [
@@ -183,13 +183,13 @@ class _TextTable:
 
 
 def _head(file: BinaryIO, name: str) -> bytes:
-    """The first bytes of the file; b"" if it does not support ``peek``: then it is read as text.
+    """Return the first bytes of the file, or b"" if it does not support ``peek``.  The file is then read as text.
 
     Raises UserError for a compressed file.
     """
     try:
         head = file.peek(16) if hasattr(file, "peek") else b""
-    except OSError:  # reading it will say why
+    except OSError:  # reading the file will raise an error that says why
         head = b""
     kind = next((kind for begin, kind in COMPRESSED.items() if re.match(begin, head)), None)
     if kind is not None:
@@ -198,7 +198,7 @@ def _head(file: BinaryIO, name: str) -> bytes:
 
 
 def arrow_module(name: str) -> Any:
-    """The module that reads Parquet and Arrow.  Raises MissingExtra.  name: the file's name, or words for it."""
+    """Return the module that reads Parquet and Arrow.  Raises MissingExtra.  name: the file's name, or words for the file."""
     try:
         from pykernel.rows import arrow
     except ImportError:
@@ -207,16 +207,17 @@ def arrow_module(name: str) -> Any:
 
 
 def _separator(header: str) -> str:
-    """The separator that is most frequent in the header line outside of quotes.
-
-    A comma can also be part of a name or number.
+    """Return the separator that is most frequent in the header line outside of quotes, because a comma can also be part
+    of a name or number.
     """
     plain = re.sub(r'"[^"]*"', "", header)
     return max((each for each in SEPARATORS if each in plain), key=plain.count, default=",")
 
 
 def _decoded(lines: Sequence[bytes]) -> list[str]:
-    """The lines as text, without their ends; an empty list if one is no text, too long, or broken by a carriage return."""
+    """Return the lines as text, without line ends, or an empty list if a line is not text, too long, or broken by a
+    carriage return.
+    """
     whole = b"".join(lines)
     odd = b"\0" in whole or whole.count(b"\r") != whole.count(b"\r\n") or max(map(len, lines)) > csv.field_size_limit()
     try:
@@ -240,7 +241,7 @@ class _Lines:
             raise UserError(f"{self.name}: cannot be read: {error.strerror}") from None
 
     def ahead(self, count: int) -> list[bytes]:
-        """The next lines as they are in the file; ``skip`` consumes them."""
+        """Return the next lines as they are in the file.  ``skip`` consumes them."""
         self._ahead.extend(itertools.islice(self._left, count - len(self._ahead)))
         return list(self._ahead)
 
@@ -291,7 +292,7 @@ class NoColumn(UserError):
 
 
 def _positions(header: Sequence[str], where: str, wanted: Sequence[str]) -> list[int]:
-    """Where each wanted column is."""
+    """Return the position of each requested column."""
     times, places = Counter(header), {column: at for at, column in enumerate(header)}
     for column in wanted:
         if times[column] > 1:

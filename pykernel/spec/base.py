@@ -80,8 +80,8 @@ def require_order(known: Names, given: Names, where: str, whose: str) -> None:
             if name != other and None not in (name, other) and (name in given[what] or other in names):
                 mine, others = (", ".join(map(str, each[at : at + 8])) for each in (names, given[what]))
                 raise UserError(
-                    f"{where}: its {what}{f' from {at + 1} on' * (at > 0)} are {mine}, but {whose} has {others}; keep the first order: what was learned "
-                    "belongs to places, not to names"
+                    f"{where}: its {what}{f', starting with number {at + 1},' * (at > 0)} are {mine}, but {whose} has {others}; keep the "
+                    "original order: the model has learned positions, not names"
                 )
 
 
@@ -138,13 +138,13 @@ class Spec(Keys):
     def _check_input(self, refuse: Refuse) -> None:
         names, dim = self.input.columns, self.input.dim
         if names is None and dim is None:
-            refuse("[input]", 'says nothing of the inputs; give columns = ["…"] or dim = …')
+            refuse("[input]", 'does not describe the inputs; give columns = ["…"] or dim = …')
         if names is not None and dim not in (None, len(names)):
             refuse("[input] dim", f"is {dim}, but columns holds {len(names)} names; leave dim out")
         if len(self.formulas) < len(self.input.formulas or ()):
             refuse(
                 "[input] formulas",
-                'must be one for each of some inputs, such as "NAME = 2 * pressure", with a name of columns',
+                'must each define a different input, such as "NAME = 2 * pressure", with a NAME from columns',
             )
         if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:
             refuse(
@@ -189,7 +189,7 @@ class Spec(Keys):
                 if isinstance(value, float) and value != end and rounded(value) == rounded(end):
                     refuse(
                         f"[{section}] {key}",
-                        f"is {value!r}, which {self._held.dtype} does not tell from {end:g}; choose another number",
+                        f"is {value!r}, which {self._held.dtype} cannot distinguish from {end:g}; choose another number",
                     )
 
     def _check_parameters(self) -> None:
@@ -251,10 +251,10 @@ class Spec(Keys):
         if signal.window is not None and "mean" not in measured:
             refuse(
                 "[label] column",
-                f'is {self.label.column!r}, whose mean is what comes; add "mean" to the features of that channel',
+                f'is {self.label.column!r}, whose mean is forecast; add "mean" to the features of that channel',
             )
         if self.label.classes is not None:
-            refuse("[label] classes", "is for labels that are no numbers, and a channel is one; leave it out")
+            refuse("[label] classes", "does not go with a forecast, because a channel is a number; leave it out")
 
     # ---- what kernels and the generator take
 
@@ -299,7 +299,7 @@ class Spec(Keys):
         if self.kernel is None or self.kernel.function != "custom":
             return program
         if self._custom is None:
-            raise UserError(f"{self.name}: the custom kernel is not there; make the spec with load_spec or make_spec")
+            raise UserError(f"{self.name}: the custom kernel is missing; make the spec with load_spec or make_spec")
         return program.with_kernel(self._custom)
 
     @property

@@ -213,7 +213,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     if (wrong := ~np.isfinite(wide)).any():
         i, j = first(wrong)
         raise UserError(
-            f"[kernel] {name} is {wide[i, j]:g} {at(i, j)}; it must be a number for all within [input] max_abs"
+            f"[kernel] {name} is {wide[i, j]:g} {at(i, j)}; it must be finite for all inputs within [input] max_abs"
         )
     if (wrong := np.diag(np.diag(wide) < 0)).any():
         i, j = first(wrong)
@@ -221,7 +221,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     if (wrong := np.abs(wide) > most * (1 + 1e3 * eps)).any():
         i, j = first(np.abs(wide) == np.abs(wide).max())
         raise UserError(
-            f"[kernel] max_value is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; it must be a bound of k(x, x)"
+            f"[kernel] max_value is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; it must be an upper bound of k(x, x)"
         )
     roots = np.sqrt(np.diag(wide))
     if (wrong := np.abs(wide - wide.T) > 1e3 * eps * np.maximum(np.abs(wide), roots[:, None] * roots)).any():
@@ -240,7 +240,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     values = np.linalg.eigvalsh((scaled + scaled.T) / 2) if used.any() else np.zeros(1)
     if values[0] < -max(NEGATIVE, 100 * eps) * max(values[-1], 1.0) or np.abs(scaled).max(initial=0) > 1 + 1e3 * eps:
         raise UserError(
-            f"[kernel] {name} is not positive semidefinite: of {len(values)} inputs the cosine-normalised Gram matrix has "
+            f"[kernel] {name} is not positive semidefinite: the cosine-normalised Gram matrix of {len(values)} inputs has "
             f"eigenvalues from {values[0]:.3g} to {values[-1]:.3g}; none may be negative"
         )
 

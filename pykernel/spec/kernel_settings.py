@@ -56,7 +56,7 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
     if kernel.function in HIDDEN and not spec.has("expansion", "offsets"):
         refuse(
             "[kernel] function",
-            f"is {kernel.function}, which is a feature of trained vectors; {rule} must have a kernel, which is positive definite"
+            f"is {kernel.function}, a feature of trained vectors; {rule} must have a positive definite kernel"
             + (", and rff-rls learns with random Fourier features" if kernel.function == "fourier" else ""),
         )
     if kernel.gamma is None and kernel.function not in (*HIDDEN, "gaussian", "linear", "custom"):
@@ -77,10 +77,13 @@ def validate_scaling(spec: Spec, refuse: Refuse) -> None:
         if values is not None and len(values) != spec.dim:
             refuse(f"[input] {key}", f"holds {len(values)} numbers; it must hold {spec.dim}, one for each input")
         if values is not None and max(map(abs, values)) > high:
-            refuse(f"[input] {key}", f"holds {max(map(abs, values)):g}; {high:g} must be the most for {spec.precision}")
+            refuse(
+                f"[input] {key}",
+                f"holds {max(map(abs, values)):g}; magnitudes must be at most {high:g} for {spec.precision}",
+            )
     _, scale = spec.scaling
     if scale is not None and min(map(abs, scale)) < low:
-        refuse("[input] scale", f"holds {min(map(abs, scale)):g}; {low:g} must be the least")
+        refuse("[input] scale", f"holds {min(map(abs, scale)):g}; magnitudes must be at least {low:g}")
 
 
 def reach(spec: Spec) -> np.ndarray:

@@ -31,8 +31,8 @@ def validate(spec: Any, refuse: Refuse) -> None:
     if spec.signal is not None:
         refuse(
             "[input] missing",
-            f'is "{chosen}", and a raw row of [signal] is taken whole or is a gap, which NAME_gap tells the model; leave it out',
+            f'is "{chosen}", but [signal] takes a raw row only as a whole; report a missing row with NAME_gap, and leave this key out',
         )
     if chosen == "mean" and not spec.standardises and spec.scaling[0] is None:
         known = "standardise = true or center" if "standardise" in type(spec.input).model_fields else "center"
-        refuse("[input] missing", f'is "mean", which must be known; add {known}')
+        refuse("[input] missing", f'is "mean", but the mean is not known; add {known}')

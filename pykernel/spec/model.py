@@ -159,7 +159,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
     refused unless ``trust`` is true.  announce: called with the source's path before the file is executed.
     """
     where = str(path) if str(path).isprintable() else shown_value(str(path))
-    help_ = "see `pykernel generate --help` for one that is"
+    help_ = "see `pykernel generate --help` for an example"
     try:
         content = tomllib.loads(read_plain(path, SPEC_LIMIT).decode())
     except FileNotFoundError:
@@ -197,8 +197,8 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
     source, name = named
     if custom is None:
         raise UserError(
-            f"{where}: [kernel] source names {source}, which is code, and it is not there; load the spec from its file, or "
-            "give the kernel: make_spec(content, custom=kernel)"
+            f"{where}: [kernel] source names {source}, whose code was not given; load the spec from its file, or give "
+            "the kernel: make_spec(content, custom=kernel)"
         )
     if custom.name != name:
         raise UserError(f"{where}: [kernel] kernel is {name}, but the kernel given is {custom.name}; name that one")
@@ -259,7 +259,7 @@ def _need_format(content: Any) -> None:
     said = f"format is {shown_value(number)}"
     if type(number) is int and number == 0:
         raise _Refused(
-            f"{said}, of versions before 0.3; see docs/migration.md which keys changed, then write format = {FORMAT}"
+            f"{said}, of versions before 0.3; see docs/migration.md for the keys that changed, then write format = {FORMAT}"
         )
     newer = "install a newer version" if type(number) is int and number > FORMAT else f"write format = {FORMAT}"
     raise _Refused(f"{said}; this version of pykernel reads the formats 1 and {FORMAT}: {newer}")
@@ -291,8 +291,8 @@ def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
             good, bad = (middle, bad) if accepted(section, key, value, middle) else (good, middle)
         said, most = "holds" if isinstance(value, (list, tuple)) else "is", "at most" if bad > 0 else "at least"
         return (
-            f"[{section}] {key} {said} {far:g}, from which {content.get('precision', 'float32')} cannot compute the model; beside "
-            f"the other numbers it must be {most} {2.0**good:.3g}"
+            f"[{section}] {key} {said} {far:g}, with which {content.get('precision', 'float32')} cannot compute the model; "
+            f"with the other numbers as they are, it must be {most} {2.0**good:.3g}"
         )
     return None
 
@@ -388,7 +388,7 @@ def _family(content: Any) -> tuple[str, Family]:
     int16 = int16_rules()
     if rule not in int16:
         raise _Refused(
-            f'precision is "int16", which {", ".join(int16)} can have; {rule} needs "float32" or "float64": choose one of them'
+            f'precision is "int16", which only {", ".join(int16)} can have; {rule} needs "float32" or "float64": choose one of them'
         )
     return rule, int16[rule]
 
@@ -459,7 +459,7 @@ def _beside(kind: type[Spec], section: str, key: str) -> list[FieldInfo]:
 def _owned(owners: Mapping[str, FieldInfo], rule: str) -> str:
     *others, last = owners
     who = f"{rule} in int16" if rule in owners else rule
-    return f"is of {', '.join(others)}{' and ' * bool(others)}{last}; {who} does not have it: leave it out"
+    return f"belongs to {', '.join(others)}{' and ' * bool(others)}{last}; {who} does not have it: leave it out"
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -41,7 +41,7 @@ def rows_of(given: Any, info: ValidationInfo) -> Any:
     if found is None:
         raise ValueError(f'is {shown_value(given)}; it must be a number of rows, or a time such as "90 s" or "8 h"')
     if (rate := (info.context or {}).get("rows_a_second")) is None:
-        raise ValueError(f"is {given!r}; give a number of rows, or the raw samples a second, too, as [signal] rate")
+        raise ValueError(f"is {given!r}; give a number of rows, or also give [signal] rate, the raw samples per second")
     return round(float(found[1]) * SECONDS[found[2]] * rate)
 
 
@@ -73,7 +73,7 @@ class Novelty(Section):
         description='whether the machine gets new normal states. `"known"`: commissioning shows all of them, and then the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: armed, with a threshold that no longer learns',
     )
     commissioning: Annotated[
-        RowsOrTime, Counts('is not of life "changing"; leave it out', ("novelty.life",), ("known", "fixed"))
+        RowsOrTime, Counts('does not go with life "changing"; leave it out', ("novelty.life",), ("known", "fixed"))
     ] = Field(
         1500,
         description="number of rows after the warm-up until the monitor is armed; run the machine through its normal states in this time",

@@ -45,6 +45,6 @@ RENAMED: dict[tuple[str, ...], str] = {
 
 LEFT: dict[tuple[str, ...], str] = {
     ("expansion", "factor"): "leave it out; L L' is the vectors' kernel matrix plus noise on its diagonal",
-    ("novelty", "threshold"): "leave it out; a monitor's threshold keeps false_alarm_rate",
+    ("novelty", "threshold"): "leave it out; a monitor adapts its threshold to false_alarm_rate",
 }
 """(section, key), or (section, key, value) if the value is a word -> what to do instead."""

@@ -85,7 +85,9 @@ def in_range(name: Any) -> list[Any]:
     before, first, _, last = found.groups()
     count = int(last) - int(first) + 1
     if not 1 <= count <= DIM_LIMIT:
-        raise ValueError(f"holds the range {shown_value(name)} of {max(0, count)} names; it must be 1 to {DIM_LIMIT}")
+        raise ValueError(
+            f"holds the range {shown_value(name)} of {max(0, count)} names; a range must have from 1 to {DIM_LIMIT}"
+        )
     width = len(first) if first.startswith("0") else 0  # x00..x63
     return [f"{before}{number:0{width}}" for number in range(int(first), int(last) + 1)]
 
@@ -120,8 +122,8 @@ def plain_path(source: str) -> str:
         or not source.endswith(".py")
     ):
         raise ValueError(
-            f"is {shown_value(source)}; it must be a .py file beside the spec or in a folder below, such as my_kernels.py, in "
-            "letters, digits, _, - and ."
+            f"is {shown_value(source)}; it must be a .py file beside the spec or in a folder below, such as my_kernels.py, with "
+            "a path of letters, digits, _, - and ."
         )
     return source
 
@@ -129,7 +131,9 @@ def plain_path(source: str) -> str:
 def plain_name(name: str) -> str:
     """Return the name of a kernel.  Raises ValueError if a kernel cannot have this name."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
-        raise ValueError(f"is {shown_value(name)}; it must be the name of a kernel in the source, of a-z, 0-9 and _")
+        raise ValueError(
+            f"is {shown_value(name)}; it must be the name of a kernel in the source, made of a-z, 0-9 and _"
+        )
     return name
 
 
@@ -184,7 +188,7 @@ TRIED_FEATURES = Tried((), 1.5, 2, 256, "whole")
 class Counts:
     """Marks a key, or a section, that has an effect only with some values of another key.
 
-    ``eta: Annotated[float, Counts('is of head = "logistic"; leave it out', ("subspace.head",), ("logistic",))]``
+    ``eta: Annotated[float, Counts('belongs to head = "logistic"; leave it out', ("subspace.head",), ("logistic",))]``
 
     otherwise: the message if the other key has another value, which is inserted for {}.
     of: other keys or properties of the spec, one of which must have one of the values.  values: None if any value will do.
@@ -289,7 +293,7 @@ def _has(field: FieldInfo, rule: str) -> bool:
 class Input(Section):
     """What the model sees."""
 
-    columns: Annotated[Columns, different(1, DIM_LIMIT, "each input must be another column")] | None = Field(
+    columns: Annotated[Columns, different(1, DIM_LIMIT, "each input must be a different column")] | None = Field(
         None,
         description='names of the inputs, as in the data\'s header; `simulate` needs them. A range such as `"x0..x63"` stands for its names',
     )
@@ -387,12 +391,12 @@ class Label(Section):
     column: Annotated[str, AfterValidator(visible_name)] | None = Field(
         None, description="name of the label, as in the data's header; `simulate` needs it, or `columns`"
     )
-    columns: Annotated[Columns, different(1, OUTPUTS_LIMIT, "each must be another")] | None = Field(
+    columns: Annotated[Columns, different(1, OUTPUTS_LIMIT, "each must be different")] | None = Field(
         None,
         description="names of several labels, up to 64, that one model learns together: they share the expansion vectors",
     )
     outputs: int | None = Field(None, ge=1, le=OUTPUTS_LIMIT, description="number of labels, if they have no names")
-    classes: Annotated[Names, different(2, OUTPUTS_LIMIT, "each must be another")] | None = Field(
+    classes: Annotated[Names, different(2, OUTPUTS_LIMIT, "each must be different")] | None = Field(
         None,
         description="the values that the label can have, as in the data's cells, from 2 to 64: the model then classifies",
     )
@@ -416,7 +420,7 @@ def _of_kernels(key: str) -> Counts:
     owners = tuple(name for name, rule in KERNEL_RULES.items() if key in rule.keys)
     *others, last = owners
     listed = f"{', '.join(others)} and {last}" if others else last
-    return Counts(f"is of {listed} kernels; {{}} does not have it: leave it out", ("kernel.function",), owners)
+    return Counts(f"belongs to {listed} kernels; {{}} does not have it: leave it out", ("kernel.function",), owners)
 
 
 UNLIKE_UNIT = Counts(
@@ -472,8 +476,8 @@ class Learning(Section):
 
 
 def target_files() -> dict[str, Traversable]:
-    """Return target's name -> TOML file.  The files are read here as data, because this package must not import the
-    package ``targets``, which has them.
+    """Return target's name -> TOML file.  The files belong to the package ``targets``.  They are read as data, because
+    this package must not import ``targets``.
     """
     files = importlib.resources.files("pykernel.targets").iterdir()
     return {name.removesuffix(".toml"): file for file in files if (name := file.name).endswith(".toml")}

@@ -68,7 +68,7 @@ Band = Annotated[tuple[float, float], Field(strict=False), BeforeValidator(_pair
 class SignalSection(Section):
     """Raw samples, and the features that the model gets from them."""
 
-    channels: Annotated[Columns, different(1, CHANNELS_LIMIT, "each channel must be another column")] = Field(
+    channels: Annotated[Columns, different(1, CHANNELS_LIMIT, "each channel must be a different column")] = Field(
         description="names of a raw sample's numbers, as in the data's header"
     )
     max_abs: float | Numbers = Field(
@@ -139,7 +139,7 @@ class SignalSection(Section):
         for channel, names in features.items() if isinstance(features, Mapping) else ():
             if not isinstance(names, (list, tuple)) or not names:
                 raise ValueError(
-                    f"of {shown_value(channel)} is {shown_value(names)}; it must be a list of one or more, such as "
+                    f"of {shown_value(channel)} is {shown_value(names)}; it must be a list of one or more features, such as "
                     '["mean", "rms"]'
                 )
             for name in names:
@@ -156,7 +156,7 @@ class SignalSection(Section):
         if self.window is None:
             for key in ("hop", "features", "bands"):
                 if getattr(self, key):
-                    raise ValueError(f"{key} is of a window; give window, too")
+                    raise ValueError(f"{key} needs a window; give window, too")
             return self
         hop = self.hop or self.window
         if self.window % hop:
@@ -174,14 +174,14 @@ class SignalSection(Section):
             for name in self.channels:
                 if name not in self.features:
                     raise ValueError(
-                        f"features says nothing of the channel {name!r}; give a list, or leave the channel out"
+                        f"features does not name the channel {name!r}; give a list, or leave the channel out"
                     )
         self._check_spectrum()
         correlated = [name for name, own in zip(self.channels, self.of_channels, strict=True) if "correlation" in own]
         if len(correlated) == 1:
             raise ValueError(
-                f"features has correlation for {correlated[0]!r} alone, which needs two channels; give it to another one, "
-                "too, or leave it out"
+                f"features has correlation only for {correlated[0]!r}, but it needs two channels; give it to another "
+                "channel, too, or leave it out"
             )
         return self
 
@@ -192,11 +192,11 @@ class SignalSection(Section):
         names = [name for each in self.of_channels for name in each if name in SPECTRAL]
         what = "bands" if self.bands else names[0] if names else ""
         if self.log and not self.bands:
-            raise ValueError("log is of bands; give bands, or leave log out")
+            raise ValueError("log needs bands; give bands, or leave log out")
         if not what:
             return
         if self.rate is None:
-            raise ValueError(f"rate is missing; {what} needs it, the raw samples a second")
+            raise ValueError(f"rate is missing; {what} needs it, in raw samples per second")
         if self.window not in [2**n for n in range(3, 17)]:
             raise ValueError(f"window is {self.window}; {what} needs a power of two, from 8 to 65536")
         called = [f"[{low:g}, {high:g}]" for low, high in self.bands]
@@ -211,7 +211,7 @@ class SignalSection(Section):
             if self.bins(low, high)[0] >= self.bins(low, high)[1]:
                 width = self.rate / (self.window or 1)
                 raise ValueError(
-                    f"bands holds [{low:g}, {high:g}], in which there is no frequency: they are multiples of {width:g} Hz up to {self.rate / 2:g} Hz"
+                    f"bands holds [{low:g}, {high:g}], which contains no frequency of the spectrum: those are multiples of {width:g} Hz up to {self.rate / 2:g} Hz"
                 )
 
     def bins(self, low: float, high: float) -> tuple[int, int]:
@@ -369,13 +369,13 @@ def complain_of_reals(signal: SignalSection, precision: Any) -> None:
     if isinstance(signal.max_abs, tuple):
         raise ValueError("max_abs is a list, which only precision int16 takes; give one number, the largest")
     if signal.resolution is not None:
-        raise ValueError("resolution is of counts, which only precision int16 has; leave it out")
+        raise ValueError("resolution is the size of a count, and only precision int16 has counts; leave it out")
     kinds = {name for names in signal.of_channels for name in names} if signal.window is not None else set()
     for name, most in POWER_LIMITS.items() if precision != "float64" else ():
         if name in kinds and signal.most > most:
             raise ValueError(
                 f"max_abs is {signal.most:g}; with the feature {name} it must be at most {most:g}, because powers of larger "
-                f"numbers leave float32: take another unit, leave {name} out, or choose precision float64"
+                f"numbers overflow float32: take another unit, leave {name} out, or choose precision float64"
             )
 
 
@@ -537,12 +537,12 @@ def completed(
     column = label.get("column") if isinstance(label, Mapping) else None
     forecasts = isinstance(column, str) and column in signal.channels
     if signal.ahead != 1 and not forecasts:
-        raise ValueError("ahead is of a forecast, and [label] column is none of the channels; leave it out")
+        raise ValueError("ahead is for forecasts, but [label] column is not one of the channels; leave it out")
     for key in ("columns", "dim", "max_abs", "resolution", "offset"):
         found, own = (list(value) if isinstance(value, tuple) else value for value in (given.get(key), made.get(key)))
         free = not written or (key == "max_abs" and "resolution" in made)  # in int16, ranges may be narrower
         if found is not None and not (free and found == own):
-            raise ValueError(f"[input] {key} goes against [signal], whose features are the inputs; leave it out")
+            raise ValueError(f"[input] {key} contradicts [signal], whose features are the inputs; leave it out")
     completed = {**content, "input": {**given, **made}}
     if forecasts and learns and label.get("max_abs") is None:
         most = signal.max_abs

@@ -49,7 +49,7 @@ def channels_of(signal: SignalSection) -> Channels:
 def complain(signal: SignalSection) -> None:
     """Raise ValueError, a sentence, for features that do not exist in integers."""
     if "max_abs" not in signal.model_fields_set:
-        raise ValueError("max_abs is missing; whole numbers need the range of each channel: one number or a list")
+        raise ValueError("max_abs is missing; int16 needs the range of each channel: one number or a list")
     for key in ("max_abs", "resolution"):
         given = getattr(signal, key)
         if isinstance(given, tuple) and len(given) != len(signal.channels):
@@ -64,7 +64,9 @@ def complain(signal: SignalSection) -> None:
                 "precision float32"
             )
     if signal.log:
-        raise ValueError("log takes logarithms, which int16 does not; leave it out, or choose precision float32")
+        raise ValueError(
+            "log needs logarithms, which int16 does not compute; leave it out, or choose precision float32"
+        )
     if signal.bands and (signal.window or 0) > BAND_WINDOW:
         raise ValueError(f"window is {signal.window}; bands in int16 need {BAND_WINDOW} at most")
     if max(signal.periods, default=0) > PERIOD_MOST:
@@ -76,8 +78,8 @@ def complain(signal: SignalSection) -> None:
     for j, name in enumerate(signal.channels):
         if not 1 <= found.most[j] <= FULL:
             raise ValueError(
-                f"resolution is {found.resolution[j]:g} for {name}, whose max_abs then is {found.most[j]:,} counts; "
-                f"it must be from 1 to {FULL:,} of them"
+                f"resolution is {found.resolution[j]:g} for {name}, so its max_abs is {found.most[j]:,} counts; "
+                f"it must be from 1 to {FULL:,} counts"
             )
 
 
@@ -137,7 +139,9 @@ def inputs_of(signal: SignalSection, given: Mapping[str, Any]) -> dict[str, Any]
     names = [row.name for row in plan_of(signal).features]
     for (_, limit), center, name in zip(features, centers, names, strict=True):
         if not abs(center) <= limit:
-            raise ValueError(f"makes the feature {name} of at most {limit:g}, and [input] center has {center:g} for it")
+            raise ValueError(
+                f"makes the feature {name}, which is at most {limit:g}, but [input] center has {center:g} for it"
+            )
     units = [unit * 2**shift for (unit, _), shift in zip(features, shifts_of(signal, centers), strict=True)]
     # a center is rounded to a count
     reach = [

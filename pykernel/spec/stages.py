@@ -120,7 +120,10 @@ def validate(spec: Any, refuse: Refuse) -> None:
         refuse("[mixture]", "needs inputs of a known size; add standardise = true to [input]")
     if spec.label.weights is not None and spec.label_kind == "class":
         if not votes(spec):
-            refuse("[label] weights", "needs probabilities of classes, which the linear expert tells; add [mixture]")
+            refuse(
+                "[label] weights",
+                "needs probabilities of classes, which only the linear expert computes; add [mixture]",
+            )
         if spec.label.weights != "balanced":
             if len(spec.label.weights) != len(spec.label.classes):
                 refuse("[label] weights", f"must be a number for each of the {len(spec.label.classes)} classes")

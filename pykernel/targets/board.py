@@ -1,6 +1,6 @@
 """A model on a board that is connected by a serial line.  The board runs the firmware of ``generate --for check``.
 
-The board asks and the host answers.  pykernel/gen/templates/check_link.c describes the frames.
+The board asks and the host answers.  The frames are described in pykernel/gen/templates/check_link.c.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ WRITE = b"W"
 ANSWER = b"A"
 STOP = b"X"
 AGAIN = b"\0"
-"""An empty frame.  A board that waits in the middle of a frame then repeats its question."""
+"""An empty frame.  If the board waits in the middle of a frame, this frame makes it repeat its question."""
 
 FIRST_WORD = 10.0
-"""Seconds in which the board must send its first valid frame; a start-up takes about two seconds."""
+"""Time limit for the board's first valid frame, in seconds; a start-up takes about two seconds."""
 SILENCE = 60.0
-"""Seconds that one call may take on the board, and seconds without any data after which the line is taken to be dead."""
+"""Time limit for one call on the board, in seconds.  If no data arrive for this long, the line is considered dead."""
 PIECE = 50
-"""Rows in a job: a second or two at the usual speed."""
+"""Number of rows in a job, which take a second or two at the usual speed."""
 PAUSE = 0.5
-"""Seconds of silence before the host asks the board again; the pause is doubled each time, up to 8 s."""
+"""Seconds of silence after which the host asks the board again.  The pause is doubled each time, up to 8 s."""
 PER_SAMPLE = 10.0
-"""Seconds that a sample may take on average in a job; an Uno needs hundredths of a second."""
+"""Seconds that a sample may take in a job, on average.  An Uno needs hundredths of a second."""
 DELAY = 0.25
-"""Seconds that a frame and its answer may take in addition to the time for their bytes, such as in a network."""
+"""Seconds that a frame and its answer may take in addition to the time for their bytes, such as on a network."""
 TRIES = 20
-"""How often each frame of a job may be sent: if one byte in a hundred is damaged, only some frames arrive intact."""
+"""How many times each frame of a job may be sent.  If one byte in a hundred is damaged, only some frames arrive intact."""
 LONGEST = 99
 """Largest number of characters in a name that a firmware sends."""
 OTHER_FIRMWARE = "the board's firmware is of another version of pykernel; generate it again and upload it"
 OFTEN = {
-    "hello": "the board said {} times that it is there, and did not begin; does it start again and again?",
-    "other": "the board was told {} times to end another check, and went on; reset it and check again",
-    "again": "what is sent to the board arrives damaged: it asked {} times again; check the wire to its RX",
-    "damaged": "what comes from the board arrives damaged, {} frames; check the wire to its TX, and --baud",
+    "hello": "the board said {} times that it is ready, but did not begin; does it keep restarting?",
+    "other": "the board was told {} times to end another check, but went on; reset it and check again",
+    "again": "what is sent to the board arrives damaged, and it asked {} times for a repetition; check the wire to its RX",
+    "damaged": "what the board sends arrives damaged ({} frames); check the wire to its TX, and --baud",
 }
-"""What a board did too often -> what that means."""
-NOTED = 200  # bytes outside of frames that are kept, so that the error message can show them
+"""Event that happened too often -> the error message."""
+NOTED = 200  # number of bytes outside frames that are kept for the error message
 
 
 class Line(Protocol):
-    """The part of a pyserial port's interface that is used here."""
+    """The part of a pyserial port's interface that this module uses."""
 
     timeout: float | None
 
@@ -80,13 +80,13 @@ def open_line(url: str, baud: int = BAUD) -> Line:
     except Exception as error:  # pyserial raises unrelated types of errors for an invalid URL or speed
         reason = " ".join(str(error).split())
         raise UserError(
-            f"{url} cannot be opened ({reason}); is it plugged in, and does no other program, such as a serial monitor, have it?"
+            f"{url} cannot be opened ({reason}); is it plugged in, and does no other program, such as a serial monitor, use it?"
         ) from None
     return line
 
 
 def coded(data: bytes) -> bytes:
-    """The data encoded without zero bytes, and a zero byte at the end (consistent overhead byte stuffing).
+    """Encode data without zero bytes, and add a zero byte at the end (consistent overhead byte stuffing).
 
     data: at most 253 bytes.
     """
@@ -94,13 +94,13 @@ def coded(data: bytes) -> bytes:
 
 
 def sealed(kind: bytes, number: int, data: bytes) -> bytes:
-    """A complete encoded frame: kind, number, data and checksum."""
+    """Return a complete encoded frame: kind, number, data and checksum."""
     content = kind + bytes([number]) + data
     return coded(content + zlib.crc32(content).to_bytes(4, "little"))
 
 
 def opened(frame: bytes) -> tuple[bytes, int, bytes] | None:
-    """Kind, number and data of a frame; None if it was damaged."""
+    """Return kind, number and data of a frame; None if it was damaged."""
     content = checked(frame)
     return None if content is None or len(content) < 2 else (content[:1], content[1], content[2:])
 
@@ -109,7 +109,7 @@ def opened(frame: bytes) -> tuple[bytes, int, bytes] | None:
 class Board:
     """What a board reports about itself.
 
-    hertz: ticks of its counter in a second; 0: not known, then ticks are CPU cycles.
+    hertz: ticks of its counter per second.  0: not known; ticks are then CPU cycles.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Board:
 
 
 class Link:
-    """The host's end of the line.  It answers the board's questions; each job has a limit of time and of frames.
+    """The host's end of the line.  It answers the board's questions.  Each job has a limit of time and of frames.
 
     damaged: number of damaged frames, in both directions.  clock: a function that returns seconds.
     """
@@ -132,34 +132,34 @@ class Link:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.url, self.line, self.config_hash, self.baud, self.clock = url, line, config_hash, baud, clock
-        self.limit = self.deadline = 0.0  # of this job: the time limit in seconds, and the clock's time at its end
+        self.limit = self.deadline = 0.0  # this job's time limit in seconds, and the clock's time when it is over
         self.frames_left = 0
-        self.seen = Counter[str]()  # what the board did in this job
+        self.seen = Counter[str]()  # number of events of each kind in this job
         self.received = bytearray()
         self.noise = bytearray()
         self.last: tuple[bytes, int] | None = None  # the last question
         self.answer = b""
         self.damaged = 0
-        self.heard = 0  # frames
+        self.heard = 0  # number of frames received
 
     def meet(self) -> Board:
-        """Ask the board what it is.  Raises UserError if no board answers, or if the board has another model."""
+        """Ask the board for its description.  Raises UserError if no board answers, or if the board has another model."""
         self._begin(2 * LONGEST, 0)
         numbers = self._hello(b"?")
-        name, compiler = numbers[9:11]  # their lengths
+        name, compiler = numbers[9:11]  # the lengths of both texts
         if max(name, compiler) > LONGEST:
             self._refuse(OTHER_FIRMWARE)
         texts = "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in self._take(name + compiler, b"?"))
         return Board(texts[:name], texts[name:], int.from_bytes(numbers[5:9], "little"))
 
     def job(self, data: bytes, expected: int, samples: int = 0) -> bytes:
-        """Run a job with this number of samples on the board; returns the bytes that the board sends back."""
+        """Run a job with this number of samples on the board, and return the bytes that the board sends back."""
         self._begin(len(data) + expected, samples)
         self._hello(b"J")
         return self._take(expected, b"J", data)
 
     def _begin(self, count: int, samples: int) -> None:
-        """Set a job's limits: time for its bytes, its samples and one long call; and the number of frames."""
+        """Set a job's limits: the time for its bytes, its samples and one long call; and the number of frames."""
         frames = count // CHUNK + 2 * samples + 4  # the last frame of each part has fewer bytes
         on_the_line = DELAY + 2 * (CHUNK + 8) * 10 / self.baud
         self.limit = SILENCE + PER_SAMPLE * samples + TRIES / 4 * frames * on_the_line
@@ -189,7 +189,7 @@ class Link:
         return data
 
     def _take(self, expected: int, order: bytes, data: bytes = b"") -> bytes:
-        """Answer until the board has written that many bytes."""
+        """Answer the board's questions until it has written ``expected`` bytes, and return these."""
         written, at = bytearray(), 0
         while len(written) < expected:
             kind, asked = self._question(SILENCE)
@@ -208,12 +208,12 @@ class Link:
                 self._answer(ANSWER, b"")
             else:
                 self._refuse(
-                    "the board asked for what the check does not have; generate its firmware from this spec again"
+                    "the board asked for data that the check does not have; generate its firmware from this spec again"
                 )
         return bytes(written)
 
     def _question(self, patience: float) -> tuple[bytes, bytes]:
-        """The board's next question."""
+        """Wait for the board's next question, and return it."""
         now = self.clock()
         end, pause, before = min(now + patience, self.deadline), PAUSE, self.damaged
         silent = now + pause
@@ -237,7 +237,7 @@ class Link:
                     return found[0], found[2]
             self.damaged += 1
             self.seen["damaged" if found is None else "again"] += 1
-            # the board repeats its question if our answer was damaged
+            # the board repeats its question if the host's answer was damaged
             self._say(AGAIN if found is None else self.answer)
 
     def _answer(self, kind: bytes, data: bytes) -> None:
@@ -246,7 +246,7 @@ class Link:
         self._say(self.answer)
 
     def _frame(self, until: float) -> bytes | None:
-        """The next bytes up to a zero byte, without the zero; None if the time is over before they arrive."""
+        """Return the next bytes up to a zero byte, without the zero; None if the time is over before it arrives."""
         while True:
             end = self.received.find(0)
             if end < 0 and len(self.received) > 4 * CHUNK:  # longer than any frame
@@ -270,16 +270,16 @@ class Link:
     def _on_line(self, do: Callable[[], Any]) -> Any:
         try:
             return do()
-        # pyserial's errors are OSErrors, but a port that vanished may raise TypeError
+        # pyserial's errors are OSErrors, but a port that has disappeared may raise TypeError
         except (OSError, TypeError) as error:
             self._refuse(f"the line was cut ({' '.join(str(error).split())}); plug the board in and check again")
 
     def _why(self, patience: float, damaged: int) -> str:
-        """The reason why the host gives up: a sentence about what the board did most often in this job."""
+        """Say why the host gives up: a sentence about the most frequent event in this job."""
         if not self.heard or (self.frames_left >= 0 and self.clock() < self.deadline):
             return self._silence(patience, damaged)
         if self.frames_left >= 0:
-            return f"the board had not done its part after {self.limit:.0f} s; does another task take its time?"
+            return f"the board had not finished its part after {self.limit:.0f} s; does another task take its time?"
         what, often = max(self.seen.items(), key=lambda item: item[1], default=("", 0))
         if often > TRIES:
             return OFTEN[what].format(often)
@@ -296,8 +296,8 @@ class Link:
         readable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self.noise) / max(1, len(self.noise))
         if readable > 0.9:
             said = " ".join(self.noise.decode("ascii", "replace").split())[:40]
-            return f"another program runs on the board, it says {said!r}; upload {firmware}"
-        return f"what comes is no frame; is the speed right (--baud), and is {firmware} on the board?"
+            return f"another program runs on the board and says {said!r}; upload {firmware}"
+        return f"the board sends bytes that are no frames; is the speed right (--baud), and is {firmware} on the board?"
 
 
 class BoardModel(JobModel):
@@ -315,9 +315,9 @@ class BoardModel(JobModel):
         return self.link.job(job, expected, samples)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As in the base class, but in pieces, so that progress can be shown.
+        """Do the same as the base class, but in pieces, so that progress can be shown.
 
-        Pieces do not change the result: the model's memory goes to the board and back with every job.
+        Pieces do not change the result, because the model's memory goes to the board and back with every job.
         """
         pieces = []
         for start in range(0, len(x), PIECE):

@@ -1,9 +1,9 @@
-"""An upper bound on the instructions that a call executes, proved for exactly the machine code that is shipped.
+"""Prove an upper bound on the instructions that a call executes, for exactly the machine code that is shipped.
 
-How often each edge of the control flow graph is taken is a flow: a block is entered as often as it is left.  Marks in
-the code limit loops: the number of iterations, summed over all copies of a loop that the compiler has made, is at most
-a known factor times the number of entries.  Among the flows that satisfy these limits, linear programming finds the
-most expensive one.
+The numbers of times that the edges of the control flow graph are taken form a flow: a block is entered as often as it is
+left.  Marks in the code limit loops: the number of iterations, summed over all copies of a loop that the compiler has made,
+is at most a known factor times the number of entries.  Linear programming finds the most expensive flow that satisfies
+these limits.
 
 Y.-T. S. Li, S. Malik, Performance analysis of embedded software using implicit path enumeration, DAC 1995.
 """
@@ -32,8 +32,8 @@ from pykernel.targets.flow import Graph, Instruction, Records, Unbounded, Way, a
 Cost = Literal["instructions", "cycles"]
 NOTHING = Records()
 AROUND = 512
-"""Bytes before and after a routine that may belong to the routine: some routines of AVR's library have several
-names.
+"""Number of bytes before and after a function that may belong to the same routine, because some routines of AVR's library have
+several names.
 """
 
 
@@ -41,9 +41,9 @@ names.
 class Bound:
     """The bound for a call of one function.
 
-    instructions: None if nothing could be proved; ``refused`` then has the reason.
+    instructions: None if no bound could be proved; ``refused`` then has the reason.
     cycles: None for CPUs whose cycles do not follow from the instructions.
-    estimated: the cycles are an estimate, not a bound.
+    estimated: whether the cycles are an estimate instead of a bound.
     """
 
     instructions: int | None
@@ -54,13 +54,13 @@ class Bound:
 
 @dataclass(frozen=True)
 class Routine:
-    """Facts about a function of a compiler's library, found by reading its code.  Offsets count from its first byte.
+    """Facts about a function of a compiler's library, found by reading its code.  Offsets are from its first byte.
 
     sha256: digest of the instructions that the function may execute (``digest``).
     limits: (places, times, place): the instructions at ``places`` together are executed at most ``times`` times for
-    each execution of the instruction at ``place``, such as the first one.
+    each execution of the instruction at ``place``, such as the routine's first instruction.
     jumps: offset of an indirect branch -> its possible targets.
-    linked: offsets of instructions with addresses that the linker chose.
+    linked: offsets of instructions that contain addresses chosen by the linker.
     """
 
     name: str
@@ -126,9 +126,9 @@ class Code:
         return found
 
     def offsets(self, start: int, size: int) -> dict[int, int]:
-        """Offset in a routine -> its place in this image.
+        """Return offset in a routine -> address in this image.
 
-        A RISC-V linker may shorten calls, which moves the instructions after them.  Offsets are those before
+        A RISC-V linker may shorten calls, which moves the instructions after them.  Offsets are those before the
         shortening.
         """
         if not self.riscv:
@@ -147,7 +147,7 @@ class Code:
 
 
 def digest(code: Code, start: int, size: int, routine: Routine) -> str:
-    """Digest of the instructions that a routine may execute, without its callees; "" if they cannot be found."""
+    """Return a digest of the instructions that a routine may execute, without its callees; "" if they cannot be found."""
     at = code.offsets(start, size)
     offset = {address: place for place, address in at.items()}
     seen, todo = dict[int, str](), [start]
@@ -171,9 +171,9 @@ def digest(code: Code, start: int, size: int, routine: Routine) -> str:
 
 
 def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
-    """The bounds of a model's public functions in this image; the names are without the model's prefix.
+    """Return the bounds of a model's public functions in this image, by their names without the model's prefix.
 
-    The self-test is left out: it has no inputs and a separate state, so it always executes the same number of instructions.
+    The self-test is left out.  It has no inputs and a separate state, so it always executes the same number of instructions.
     """
     name = project.spec.name
     files, others = model_files(project)
@@ -211,7 +211,7 @@ Terms = list[tuple[int, float]]
 
 
 def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> Any:
-    """A sparse matrix of (row, column, value); values at one place are added."""
+    """Return a sparse matrix of (row, column, value).  Values at the same place are added."""
     from scipy.sparse import csr_array
 
     row, column, values = np.array(entries, float).reshape(-1, 3).T
@@ -219,11 +219,11 @@ def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
 
 
 def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tuple[Terms, float]], int]:
-    """Sums over blocks with an upper limit for each, and the number of additional unknowns, which follow the blocks.
+    """Return sums over blocks with an upper limit for each, and the number of additional unknowns, which follow the blocks.
 
-    An additional unknown is the number of an outer loop's runs that belong to one of its cases.  The numbers of any
-    real call satisfy the limits: together they are the outer loop's runs, and an inner loop turns at most as often as
-    the cases of all these runs allow.
+    The runs of an outer loop are divided into cases, which allow its inner loops different numbers of iterations.  An additional
+    unknown is the number of runs in a case.  The numbers of any real call satisfy the limits: the cases sum up to the outer loop's
+    runs, and an inner loop has at most as many iterations as the cases of these runs allow.
     """
     marked: dict[str, Terms] = {}
     for i, block in enumerate(graph.blocks):
@@ -257,7 +257,7 @@ def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tup
 
 
 def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost: Cost) -> int:
-    """The highest cost of one call of the function at ``start``.
+    """Return the highest cost of one call of the function at ``start``.
 
     name: the function's name in ``facts``.  Raises Unbounded, with the place, if there is a loop without a limit.
     """
@@ -272,7 +272,7 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
         for k, (i, _, _) in enumerate(edges)
         for function, times in blocks[i].calls.items()
     ]
-    # an unknown for each edge: how often it is taken.  A block is executed as often as it is left
+    # there is an unknown for each edge: how many times it is taken.  A block is executed as many times as it is left
     leaving = [(i, k, 1.0) for k, (i, _, _) in enumerate(edges)]
     unknowns = len(edges) + more
     flow = _sparse(leaving, len(blocks), unknowns) - _sparse(arriving, len(blocks), unknowns)
@@ -288,7 +288,7 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
     )
     answer = solve(-costs, b_ub=most, b_eq=begun)
     if answer.status == 3:
-        # the flow is unbounded: a loop has no limit
+        # status 3: the flow is unbounded, because a loop has no limit
         rounds = solve(
             np.where(np.arange(unknowns) < len(edges), -1.0, 0.0),
             b_ub=np.zeros(len(limits)),
@@ -296,14 +296,14 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
             bounds=(0, 1),
         )
         if rounds.x is None:
-            raise Unbounded(f"a loop without a known limit; which one, the solver does not say: {rounds.message}")
+            raise Unbounded(f"a loop without a known limit, and the solver does not say which: {rounds.message}")
         taken = [(i, to) for (i, to, _), x in zip(edges, rounds.x, strict=False) if x > 1e-6 and to is not None]
         within = connected_components(
             _sparse([(*edge, 1.0) for edge in taken], len(blocks), len(blocks)), connection="strong"
         )[1]
-        first = min(i for i, to in taken if within[i] == within[to])  # not what the loop calls
+        first = min(i for i, to in taken if within[i] == within[to])  # the loop itself, not its callees
         raise Unbounded(f"a loop without a known limit in {code.place(blocks[first].address)}")
     if answer.status != 0:
         raise Unbounded(f"the linear program has no answer: {answer.message}")
-    # a margin for the solver's error: its tolerance is 1e-7
+    # the margin is for the solver's error: its tolerance is 1e-7
     return math.floor(-answer.fun * (1 + 1e-7) + 0.01)

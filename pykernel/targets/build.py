@@ -1,4 +1,4 @@
-"""A generated project as an ELF file for a target."""
+"""Build a generated project as an ELF file for a target."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pykernel.spec.summary import less_memory
 from pykernel.targets.target import Program, Region, Target, Toolchain
 
 STACK_ALLOWANCE = 1024
-"""Bytes of RAM kept for the stack when a model is fitted to a part."""
+"""Number of bytes of RAM that are reserved for the stack if its size is not measured."""
 
 COMMON = ("-ffp-contract=off", "-ffreestanding", "-fno-builtin", "-ffunction-sections", "-fdata-sections")
 # zig keeps no symbols at -Os without -g
@@ -36,7 +36,7 @@ GCC = ("-fno-tree-loop-distribute-patterns",)
 
 
 def toolchain(target: Target, name: Toolchain) -> Compiler:
-    """The target's compiler.  Raises UserError, with the way to install it, if it is not there."""
+    """Return the target's compiler.  Raises UserError, with the way to install it, if it is not installed."""
     if name == "zig":
         if target.zig is None:
             raise UserError(f"zig has no {target.name}; use {option('toolchain')} gcc")
@@ -64,7 +64,7 @@ def has_module(name: str) -> bool:
 
 
 def found_toolchains(target: Target) -> list[Toolchain]:
-    """The target's toolchains that are installed on this machine.  They are not started."""
+    """Return the target's toolchains that are installed on this machine.  They are not started."""
     there = {
         "zig": target.zig is not None and has_module("ziglang"),
         "gcc": target.gcc is not None and shutil.which(target.gcc.command) is not None,
@@ -73,7 +73,7 @@ def found_toolchains(target: Target) -> list[Toolchain]:
 
 
 def emulator_command(target: Target, emulator: Program) -> str:
-    """The path of an emulator's program.  Raises UserError, with the way to install it, if it is not there."""
+    """Return the path of an emulator's program.  Raises UserError, with the way to install it, if it is not installed."""
     command = shutil.which(emulator.command)
     if command is None:
         other = f", or use {option('emulator')} unicorn" if target.unicorn else ""
@@ -84,13 +84,13 @@ def emulator_command(target: Target, emulator: Program) -> str:
 
 
 def data_file(name: str) -> str:
-    """The text of one of this folder's files."""
+    """Return the text of a file in this folder."""
     return importlib.resources.files("pykernel.targets").joinpath(name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
 class Function:
-    """The position of a function."""
+    """The address range of a function."""
 
     start: int
     size: int
@@ -99,11 +99,11 @@ class Function:
 class Image:
     """C compiled and linked for a target.
 
-    sources: file name -> text.  extra: further C, with start-up code, whose size does not count.  Without ``extra``,
-    every public function is an entry point of the image.
+    sources: file name -> text.  extra: further C, with start-up code, that is not included in ``sizes``.  Without
+    ``extra``, every public function is an entry point of the image.
     level, flags: compiler options in addition to the target's options.  libraries: linker options.
-    flash, ram: memory regions, if they are not those of the part.
-    annotate: changes the compiler's assembly before it is assembled.
+    flash, ram: memory regions, if they differ from those of the part.
+    annotate: a function that changes the compiler's assembly before it is assembled.
 
     sizes: bytes of .text, .rodata, .data and .bss of the sources' object files.
     flash_bytes: bytes of everything that is linked, including the float library.
@@ -150,7 +150,7 @@ class Image:
 
     def _words(self) -> tuple[str, ...]:
         section = self.target.zig if self.chain == "zig" else self.target.gcc
-        assert section is not None  # toolchain() has refused otherwise
+        assert section is not None  # toolchain() raises if the section is missing
         return (*section.flags, *COMMON, *(ZIG if self.chain == "zig" else GCC), *self.flags)
 
     def _compile(self, name: str) -> Path:
@@ -169,7 +169,7 @@ class Image:
         return output
 
     def rebuild(self, name: str) -> None:
-        """Compile one file again after a file that it includes has changed, and link."""
+        """Compile one file again, after a change in a file that it includes, and link."""
         self._compile(name)
         self._link(())
 
@@ -204,7 +204,7 @@ def model_image(
     extra: Mapping[str, str] | None = None,
     **how: Any,
 ) -> Image:
-    """A model's image.  patch: changes the C (for negative controls).  how: further arguments of ``Image``.
+    """Build a model's image.  patch: changes the C (for negative controls).  how: further arguments of ``Image``.
 
     Raises UserError if the model does not fit the target's part.
     """
@@ -213,7 +213,7 @@ def model_image(
     refuse_large_ram(project, target)
     files, others = model_files(project, patch)
     image = Image(target, chain, files, extra=others | dict(extra or {}), **how)
-    if not extra:  # with a test's driver, the size would not be that of the model
+    if not extra:  # with a test's driver, the size is not that of the model alone
         refuse_large_ram(project, target, image.data_bytes)
         refuse_large_flash(project, image)
     return image
@@ -222,16 +222,16 @@ def model_image(
 def model_files(
     project: Project, patch: Callable[[str], str] = lambda text: text
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """File name -> text: the model's C, and the files that a firmware needs only if it saves the model."""
+    """Return file name -> text of the model's C, and of the files that a firmware needs only if it saves the model."""
     files = {name: patch(text) for name, text in project.sources.items()}
     snapshot = f"{project.spec.name}_snapshot.c"
     return files, {snapshot: files.pop(snapshot)} if snapshot in files else {}
 
 
 def refuse_large_ram(project: Project, target: Target, linked: int = 0, stack: int = 0) -> None:
-    """Raises UserError if the model and its stack do not fit the part's RAM.
+    """Raise UserError if the model and its stack do not fit the part's RAM.
 
-    linked: bytes of RAM that the linked program takes in addition to the model.  stack: measured bytes; 0: use an allowance.
+    linked: bytes of RAM that the linked program takes in addition to the model.  stack: measured bytes; 0: use STACK_ALLOWANCE.
     """
     part, model, told = target.part, project.figures["ram_bytes"] + linked, "" if stack else "about "
     stack = stack or min(STACK_ALLOWANCE, part.ram.bytes // 4)
@@ -243,7 +243,7 @@ def refuse_large_ram(project: Project, target: Target, linked: int = 0, stack: i
 
 
 def refuse_large_flash(project: Project, image: Image) -> None:
-    """Raises UserError if what was linked does not fit the part's flash."""
+    """Raise UserError if the linked program does not fit the part's flash."""
     part = image.target.part
     simpler = "a simpler rule or technique" if project.figures["state_bytes"] else "fewer expansion vectors"
     if image.flash_bytes > part.flash.bytes:
@@ -254,10 +254,9 @@ def refuse_large_flash(project: Project, image: Image) -> None:
 
 
 def stack_bound(image: Image) -> int | None:
-    """The largest stack, in bytes, that a public function can need.  It is computed from GCC's stack figures and call
-    graph.
+    """Return the largest stack, in bytes, that a public function can need, from GCC's stack figures and call graph.
 
-    None if it is not known: for another compiler, and for functions of the float library, which has no such figures.
+    The result is None if these are not known: for another compiler, and if functions of the float library are called.
     """
     frames: dict[str, int] = {}
     calls: dict[str, set[str]] = {}
@@ -276,14 +275,14 @@ def stack_bound(image: Image) -> int | None:
     @functools.cache
     def deepest(name: str) -> float:
         below = [deepest(callee) for callee in calls.get(name, ())]
-        return frames.get(name, math.inf) + max(below, default=0)  # a function without a figure: no bound
+        return frames.get(name, math.inf) + max(below, default=0)  # infinite for a function without a figure
 
     bound = max(deepest(name) for name in image.public)
     return None if math.isinf(bound) else int(bound)
 
 
 def object_bytes(objects: Sequence[Path]) -> dict[str, int]:
-    """Bytes of code, constants, initialised and zeroed data in object files."""
+    """Return the bytes of code, constants, initialised data and zeroed data in object files."""
     sizes = {"text_bytes": 0, "rodata_bytes": 0, "data_bytes": 0, "bss_bytes": 0}
     for path in objects:
         with path.open("rb") as file:
@@ -306,7 +305,7 @@ def _symbols(path: Path) -> list[Any]:
 
 
 def public_functions(path: Path) -> list[str]:
-    """Functions that an object file exports."""
+    """Return the functions that an object file exports."""
     return [
         s.name
         for s in _symbols(path)
@@ -315,14 +314,14 @@ def public_functions(path: Path) -> list[str]:
 
 
 def undefined_symbols(path: Path) -> set[str]:
-    """Symbols that an object file needs from other object files."""
+    """Return the symbols that an object file needs from other object files."""
     return {s.name for s in _symbols(path) if s["st_shndx"] == "SHN_UNDEF" and s.name}
 
 
 def functions_of(image: Image) -> dict[str, Function]:
-    """The functions of an image, as last linked.
+    """Return the functions of an image, as last linked.
 
-    Some functions of AVR's library have no type and no size: such a function ends where the next one begins.
+    Some functions of AVR's library have no type and no size.  Each of them ends where the next function begins.
     """
     with image.elf.open("rb") as file:
         elf, untyped = ELFFile(file), image.target.arch == "avr"
@@ -340,7 +339,7 @@ def functions_of(image: Image) -> dict[str, Function]:
 
 
 def _hard_float(elf: ELFFile) -> bool:
-    """Whether floats are passed in the FPU's registers.
+    """Return whether floats are passed in the FPU's registers.
 
     This is read from the ELF file, because a compiler may ignore its flags.
     """

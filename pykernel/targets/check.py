@@ -1,4 +1,4 @@
-"""The check on targets: one stream on the host and on emulated CPUs, compared byte for byte, with instructions counted."""
+"""Run one stream on the host and on emulated CPUs or a board, compare byte for byte, and count instructions."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from pykernel.targets.worst import TRIES, worst_call
 
 Way = tuple[Target, Toolchain, Emulator]
 WHEELS = ("unicorn", "wasmtime")
-"""Emulators that run in this process, not as separate programs."""
+"""Emulators that run in this process; the others are separate programs."""
 LOGGED = 100
-"""Rows of a log between two hashes."""
+"""Number of rows of a log between two hashes."""
 
 
 def check_targets(
@@ -60,12 +60,12 @@ def check_targets(
     progress: Progress | None = None,
     devices: Devices = (),
 ) -> Report:
-    """Run a stream through the host and through the C on each target; compare state, statuses and answers.
+    """Run a stream through the host and through the C on each target, and compare state, statuses and answers.
 
-    names: targets, or "all": the targets whose tools this machine has, and whose parts are large enough for the model.
+    names: targets, or "all" for the targets whose tools this machine has, and whose parts are large enough for the model.
     chain, emulator: if not given, the first toolchain and emulator of a target that this machine has.
     tries: number of tries in the search for the most expensive call; 0: no search.
-    Other arguments: see ``pykernel.gen.check``.
+    For other arguments, see ``pykernel.gen.check``.
 
     Raises UserError if a name is not known, a tool is missing, or the model does not fit a part.
     """
@@ -104,13 +104,13 @@ def check_board(
 ) -> Report:
     """Run a stream through the host and through the C on a board with the firmware of ``generate --for check``.
 
-    url: a port, or any other URL that pyserial supports: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.  Other
-    arguments as for ``pykernel.gen.check``.  The row of the report has ``times``, the time of each call in ticks of the
-    board's counter, and ``hertz``, the number of ticks in a second (0: not known; then ticks are CPU cycles).
+    url: a port, or any other URL that pyserial supports: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.
     log: if given, the stream runs on the board once more, and the board's answers are written to this file for
     ``pykernel state replay``.
+    For other arguments, see ``pykernel.gen.check``.  The row of the report has ``times``, the time of each call in ticks of the
+    board's counter, and ``hertz``, the number of ticks per second (0: not known; ticks are then CPU cycles).
 
-    Raises UserError, in a sentence, if there is no board, if it has another model, or if the line is cut.
+    Raises UserError if there is no board, if it has another model, or if the line is cut.
     """
     say = progress or (lambda fraction, text: None)
     x, y = stream_of(spec, samples, seed, stream)
@@ -161,7 +161,7 @@ def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> N
 
 
 def timed(model: JobModel) -> dict[str, dict[str, float]]:
-    """For each function that was called: statistics of its time, in ticks of the other computer's counter."""
+    """Return for each function that was called statistics of its time, in ticks of the other computer's counter."""
     return {
         name: {
             "calls": len(ticks),
@@ -176,9 +176,9 @@ def timed(model: JobModel) -> dict[str, dict[str, float]]:
 
 
 def choose(names: Sequence[str], chain: str | None = None, emulator: str | None = None) -> list[Way]:
-    """Targets with their toolchain and emulator.
+    """Return targets with their toolchain and emulator.
 
-    Raises UserError, which lists what is available, if a target, toolchain or emulator is not available.
+    Raises UserError if a target, toolchain or emulator is not available.  The message lists those that are.
     """
     for word, known, what in ((chain, Toolchain, "toolchain"), (emulator, Emulator, "emulator")):
         if word is not None and word not in get_args(known):
@@ -200,7 +200,7 @@ def _way(target: Target, chain: str | None, emulator: str | None) -> Way:
     for word, known, what in ((chain, target.toolchains, "toolchain"), (emulator, target.emulators, "emulator")):
         if word is not None and word not in known:
             raise UserError(f"{target.name} has no {what} {word}; it has: {', '.join(known)}")
-    # if no toolchain is installed, name the wheel: it is the easiest one to install
+    # if no toolchain is installed, name the wheel, which is the easiest to install
     chains: Sequence[Any] = [chain] if chain else found_toolchains(target) or target.toolchains[::-1]
     toolchain(target, chains[0])
     emulators: Sequence[Any] = [emulator] if emulator else found_emulators(target) or target.emulators
@@ -212,7 +212,7 @@ def _way(target: Target, chain: str | None, emulator: str | None) -> Way:
 
 
 def found_emulators(target: Target) -> list[Emulator]:
-    """The target's emulators that are installed on this machine.  They are not started."""
+    """Return the target's emulators that are installed on this machine.  They are not started."""
     return [
         name
         for name in target.emulators
@@ -263,7 +263,7 @@ def _row(
             most = max(row[call]["max"], row[call]["worst"] or 0)
             if bound is not None:
                 row[call] |= {"bound": bound, "ratio": round(bound / most, 3)}
-                if most > bound:  # never yet
+                if most > bound:  # this has never happened
                     raise CheckFailed(
                         f"{call} took {most:,} instructions, more than its bound of {bound:,}: a fault of pykernel"
                     )
@@ -288,7 +288,7 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
 
 
 def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[str, float | None]:
-    """Instructions per call over a stream, and the largest number that the search found.
+    """Return statistics of the instructions per call over a stream, and the largest number that the search found.
 
     bound, ratio: see ``_row``.
     """
@@ -304,11 +304,10 @@ def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[
 
 
 def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> list[str]:
-    """One sentence for each figure above the limits of the spec's [target], and for each limit that could not be
-    checked.
+    """Return a sentence for each figure above a limit of the spec's [target], and for each limit that could not be checked.
 
-    figures: the project's figures.  rows: rows of ``check_targets`` without differences.  Rows of CPUs other than the
-    [target]'s are ignored.
+    figures: the project's figures.  rows: rows of ``check_targets`` without differences.  Rows of other CPUs than that of
+    [target] are ignored.
     """
     limits = spec.target
     if limits is None:
@@ -328,13 +327,13 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
 
 
 def _exceeded_by(call: str, name: str, limits: TargetSection, row: Mapping[str, Any]) -> Iterator[str]:
-    """Like ``exceeded``, for the instructions and cycles of one function."""
+    """Do the same as ``exceeded`` for the instructions and cycles of one function."""
     bound, counted = row.get("bounds", {}).get(call, {}), row.get(call, {})
     proved, why = bound.get("instructions"), bound.get("refused") or "nothing bounds it"
     takes = f"{name}_{call} takes {'up to ' if proved else ''}"
     most = proved or max((counted.get(key) or 0 for key in ("max", "worst")), default=0)
     if limits.instructions is not None and not most:
-        yield f"[target] instructions: {call} has no bound on {limits.name}, and {row['emulator']} does not count: {why}"
+        yield f"[target] instructions: {call} has no bound on {limits.name}, and {row['emulator']} does not count instructions: {why}"
     elif limits.instructions is not None and most > limits.instructions:
         yield f"{takes}{most:,.0f} instructions on {limits.name}; [target] instructions is {limits.instructions:,}"
     if limits.cycles is None:
@@ -342,6 +341,6 @@ def _exceeded_by(call: str, name: str, limits: TargetSection, row: Mapping[str, 
     if proved is None:
         yield f"[target] cycles: {call} has no bound on {limits.name}: {why}"
     elif bound["cycles"] is None or bound["estimated"]:
-        yield f"[target] cycles: those of {limits.name} do not follow from its instructions; give instructions instead"
+        yield f"[target] cycles: they cannot be derived from the instructions of {limits.name}; give instructions instead"
     elif bound["cycles"] > limits.cycles:
         yield f"{takes}{bound['cycles']:,} cycles on {limits.name}; [target] cycles is {limits.cycles:,}"

@@ -1,4 +1,4 @@
-"""Instructions of the targets' CPUs: the possible successors of each instruction, and its cycles."""
+"""Decode instructions of the targets' CPUs: the possible successors of each instruction, and its cycles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pykernel.targets.flow import Instruction, Records, Unbounded, Way
 Decode = Callable[[int], Instruction]
 CONDITIONS = frozenset("eq ne cs cc mi pl vs vc hi ls ge lt gt le hs lo".split())
 ENDS = frozenset("bx blx bxns blxns tbb tbh udf svc bkpt".split())
-"""Thumb instructions whose branch target cannot be seen in the code."""
+"""Thumb instructions whose branch target does not follow from the code."""
 
 
 def decoder(
@@ -23,12 +23,11 @@ def decoder(
     starts: Collection[int],
     records: Records,
 ) -> Decode:
-    """The function ``decode`` for ``Graph``.
+    """Return the function ``decode`` for ``Graph``.
 
-    target: cycles are counted for the targets in CYCLES; for others they are 0.  read: returns up to 4 bytes at an
-    address.
-    place: returns the name of an address.  starts: addresses of functions.  records: records of the assembly; a branch
-    with a record stays within its function, although the instruction may look like a call.
+    target: cycles are counted for the targets in CYCLES; for other targets they are 0.  read: returns up to 4 bytes at an
+    address.  place: returns the name of an address.  starts: addresses of functions.  records: records of the assembly.  A
+    branch with a record stays within its function, although the instruction may look like a call.
     """
     if arch == "riscv":
         return _riscv(read, place, starts, records)
@@ -41,7 +40,7 @@ def decoder(
 def _disassembled(
     disassembler: Any, read: Callable[[int], bytes], place: Callable[[int], str], address: int
 ) -> tuple[int, str, str]:
-    """Size, mnemonic and operands of the instruction at an address."""
+    """Return size, mnemonic and operands of the instruction at an address."""
     for _, size, word, operands in disassembler.disasm_lite(read(address), address, 1):
         return size, word, operands
     raise Unbounded(f"an unknown instruction in {place(address)}")
@@ -63,7 +62,7 @@ def _thumb(
     raw = functools.partial(
         _disassembled, capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS), read, place
     )
-    skipped: set[int] = set()  # instructions within IT blocks: executed or not
+    skipped: set[int] = set()  # instructions within IT blocks, which are executed or not
 
     def decode(address: int) -> Instruction:
         size, word, operands = raw(address)
@@ -80,7 +79,7 @@ def _thumb(
         number = re.search(r"#(0x[0-9a-f]+|\d+)$", operands)
         to = int(number[1], 0) if number else -1
         if word == "bl" and place(to).startswith("__gnu_thumb1_case"):
-            # such a function does not return to the next instruction
+            # the called function does not return to the next instruction
             raise Unbounded(f"an indirect branch in {place(address)}: a call of {place(to)}")
         if word == "bl" and number:
             return make((Way(to, branches=True),)) if address in far else make(on, called=to)
@@ -104,14 +103,12 @@ def _thumb(
 
 
 def _registers(operands: str) -> int:
-    """The number of registers in a list such as {r4, r5, lr}.  Capstone lists each register instead of ranges."""
+    """Return the number of registers in a list such as {r4, r5, lr}.  Capstone lists each register instead of ranges."""
     return operands[operands.index("{") : operands.index("}")].count(",") + 1
 
 
 def _m0plus(word: str, operands: str) -> int:
-    """Cycles of an instruction on a Cortex-M0+ without wait states and with the fast multiplier (manual r0p1, table
-    3-1).
-    """
+    """Return the cycles of an instruction on a Cortex-M0+ without wait states, with the fast multiplier (manual r0p1, table 3-1)."""
     if "{" in operands:
         return 1 + _registers(operands) + (2 if re.search(r"\bpc\b", operands) else 0)
     if word.startswith(("ldr", "str")) or word in ("b", "bx") or operands.startswith("pc"):
@@ -120,10 +117,10 @@ def _m0plus(word: str, operands: str) -> int:
 
 
 def _m4(word: str, operands: str) -> int:
-    """An estimate for the Cortex-M3 and M4, by the reference manual of the M4 (r0p1, tables 3-1 and 7-1).
+    """Estimate the cycles of an instruction on the Cortex-M3 and M4, by the reference manual of the M4 (r0p1, tables 3-1 and 7-1).
 
-    Each branch is counted with the longest time to fill the pipeline.  Wait states, and cycles that an instruction
-    saves or loses because of its neighbours, are not included.
+    Each branch is counted with the longest time to fill the pipeline.  Wait states are not included, nor are cycles that an
+    instruction saves or loses because of its neighbours.
     """
     refill = FILLING if re.search(r"\bpc\b", operands) else 0
     if "{" in operands:
@@ -143,19 +140,17 @@ M4 = (
     (r"v(n?ml[as]|fn?m[as])", 3),
     (r"mla|mls|mrs|msr", 2),
 )
-"""Pattern for the start of a mnemonic -> cycles; all other instructions take one."""
+"""Pattern for the start of a mnemonic -> cycles.  All other instructions take one cycle."""
 CYCLES: dict[str, tuple[Callable[[str, str], int], int]] = {
     "cortex-m0plus": (_m0plus, 1),
     "cortex-m3": (_m4, FILLING),
     "cortex-m4f": (_m4, FILLING),
 }
-"""By target: the function for an instruction's cycles, and the additional cycles of a conditional branch that is
-taken.
-"""
+"""Target -> the function for an instruction's cycles, and the additional cycles of a conditional branch that is taken."""
 COUNTED = (*CYCLES, "avr", "atmega328p")
 """Targets whose cycles are counted."""
 EXACT = ("cortex-m0plus", "avr", "atmega328p")
-"""Targets whose cycles are exact: the CPU takes the cycles in the manual's table."""
+"""Targets whose cycles are exact, because the CPU takes the cycles in the manual's table."""
 
 
 # ------------------------------------------------------------------------------------------------------------- RISC-V
@@ -175,7 +170,7 @@ def _riscv(
     upper: dict[int, tuple[str, int]] = {}  # address after an auipc -> the auipc's register and value
 
     def behind_jump(address: int) -> int | None:
-        """The address after the jump at this address; None if there is no jump."""
+        """Return the address after the jump at this address; None if there is no jump."""
         size, word, _ = raw(address)
         return address + size if word in ("j", "c.j") else None
 
@@ -210,7 +205,7 @@ def _riscv(
                 raise Unbounded(f"{word} in {place(address)}")
         if re.fullmatch(r"b(eq|ne|lt|ge|ltu|geu|eqz|nez|lez|gez|ltz|gtz)", word):
             to = address + int(operands[-1], 0)
-            # for a branch to a far label, the assembler writes the opposite branch over a jump
+            # for a branch to a far label, the assembler writes the opposite branch, which skips a jump to the label
             label = records.branches.get(address)
             skips = label is not None and f"label {label}" not in records.places.get(to, ())
             return make((Way(after), Way(to, branches=not (skips and to == behind_jump(after)))))
@@ -221,13 +216,13 @@ def _riscv(
 
 # ---------------------------------------------------------------------------------------------------------------- AVR
 
-# pattern: "_" is any bit; cycles are for a core with a 16-bit program counter (AVR instruction set manual, column AVRe)
+# in a pattern, "_" is any bit; cycles: core with a 16-bit program counter (AVR instruction set manual, column AVRe)
 AVR = tuple(
     (int(bits.replace("0", "1").replace("_", "0"), 2), int(bits.replace("_", "0"), 2), word, cycles)
     for bits, word, cycles in (
         ("0000000000000000", "nop", 1),
         ("00000001________", "movw", 1),
-        ("0000001_________", "mul", 2),  # muls, mulsu, fmul and the like
+        ("0000001_________", "mul", 2),  # muls, mulsu, fmul and similar
         ("000001__________", "cpc", 1),
         ("00001___________", "sbc, add", 1),
         ("000100__________", "cpse", 1),
@@ -252,7 +247,7 @@ AVR = tuple(
         ("1001010_____111_", "call", 4),
         ("10010100____1000", "bset, bclr", 1),
         ("1001010100001000", "ret", 4),
-        ("1001010_000_1001", "indirect", 0),  # ijmp, icall and the like
+        ("1001010_000_1001", "indirect", 0),  # ijmp, icall and similar
         ("100101011100100_", "lpm", 3),
         ("1001011_________", "adiw, sbiw", 2),
         ("100110_0________", "cbi, sbi", 2),
@@ -268,11 +263,11 @@ AVR = tuple(
     )
 )
 SHIFTS = ("sbc, add", "cp, sub, adc", "asr", "lsr", "ror")
-"""The instructions in the loops that avr-gcc writes for shifts: lsl is coded as add, rol as adc."""
+"""The instructions in the loops that avr-gcc writes for shifts.  The codes of lsl and rol are those of add and adc."""
 
 
 def _avr_raw(read: Callable[[int], bytes], address: int) -> tuple[int, int, str, int]:
-    """The instruction at an address: its first 16 bits, its size in bytes, its name and its cycles."""
+    """Decode the instruction at an address.  Returns its first 16 bits, its size in bytes, its name and its cycles."""
     bits = int.from_bytes(read(address)[:2], "little")
     for mask, value, word, cycles in AVR:
         if bits & mask == value:
@@ -292,9 +287,9 @@ def _avr(
         return address + 2 + 2 * (bits % 2**width - 2**width * (bits >> width - 1 & 1))
 
     def loop(address: int, to: int) -> tuple[int, int] | None:
-        """The limit of a loop that avr-gcc writes for a single operation, such as a shift; None for other loops.
+        """Return the limit of a loop that avr-gcc writes for a single operation, such as a shift; None for other loops.
 
-        The loop's branch back to ``to`` is at ``address``.  Returns (times, address of an instruction before the loop):
+        The loop's branch back to ``to`` is at ``address``.  The limit is (times, address of an instruction before the loop):
         the branch is executed at most ``times`` times for each execution of this instruction.
         """
         body = [raw(at) for at in range(to, address, 2)]
@@ -306,7 +301,7 @@ def _avr(
         if word == "ldi" and 16 + (bits >> 4 & 15) == counter and raw(address)[0] & 0x0407 == 0x0401:  # brne
             return (bits >> 4 & 0xF0) | bits & 15, to - 2
         skipped = word == "rjmp" and target(to - 2, bits, word) == address - 2
-        return (8 * len(body[:-1]), to - 2) if skipped else None  # C never shifts by more bits than the value has
+        return (8 * len(body[:-1]), to - 2) if skipped else None  # a shift in C is by fewer bits than the value has
 
     def decode(address: int) -> Instruction:
         bits, size, word, cycles = raw(address)
@@ -326,7 +321,7 @@ def _avr(
                 to = target(address, bits, word)
                 return make(
                     on, called=None if to == after else to
-                )  # a call of the next instruction only makes room on the stack
+                )  # a call of the next instruction, which only makes room on the stack
             case "br" | "rjmp" | "jmp":
                 to = target(address, bits, word)
                 if word == "jmp" and address not in records.branches and to in starts:

@@ -1,4 +1,4 @@
-"""Machine code as a graph: instructions, their possible successors, and the marks between the instructions."""
+"""Represent machine code as a graph: instructions, their possible successors, and the marks between them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 RECORDS = ".debug_pykernel"
-"""Section of annotated assembly: where labels, marks and branches lie.  Linkers keep sections of such names."""
+"""Section of annotated assembly with the places of labels, marks and branches.  Linkers keep sections whose names begin with .debug."""
 LABEL = re.compile(r"(?!\d+:)([.\w$]+):")
 MARK = re.compile(r"/\* ((?:loop|turn) \d+) \*/")
 BRANCH = re.compile(r"\s*(?:b|cb|j|rj)[a-z.]*\s(?:.*,\s*)?(\.L[\w$]+)\s*(?:[@#/;].*)?$")
 
 
 class Unbounded(Exception):
-    """No bound can be proved for some code; the message has the reason."""
+    """No bound can be proved for some code.  The message says why."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Instruction:
     """One instruction.
 
     ways: its possible successors; none after a return.  called: the function that it calls before it continues.
-    limit: (times, address): it is executed at most ``times`` times for each execution of the instruction at
+    limit: (times, address): this instruction is executed at most ``times`` times for each execution of the instruction at
     ``address``.
     """
 
@@ -51,13 +51,13 @@ class Instruction:
     limit: tuple[int, int] | None = None
 
 
-# ------------------------------------------------------------------------------------- what only the assembly knows
+# ------------------------------------------------------------------------------------- records of the assembly
 
 
 def annotate(assembly: str) -> str:
-    """A compiler's assembly with a record of each label, mark and branch: an address and a text.
+    """Add to a compiler's assembly a record of each label, mark and branch: an address and a text.
 
-    A mark and a label may have the same address.  Only the assembly shows which one comes first, and to which label a
+    A mark and a label may have the same address.  Only the assembly shows which of them comes first, and to which label a
     branch goes.  The instructions do not change.
     """
     lines: list[str] = []
@@ -82,7 +82,7 @@ def _record(text: str, number: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Records:
-    """places: address -> the labels and marks at this address, in order.
+    """The records of an image.  places: address -> the labels and marks at this address, in order.
 
     branches: address of a branch -> its label.
     """
@@ -92,7 +92,7 @@ class Records:
 
 
 def read_records(elf: Path) -> Records:
-    """The records that ``annotate`` has written, with the addresses that the linker has chosen."""
+    """Read the records that ``annotate`` has written, with the addresses that the linker has chosen."""
     found = Records()
     with elf.open("rb") as file:
         section = ELFFile(file).get_section_by_name(RECORDS)
@@ -114,7 +114,7 @@ def read_records(elf: Path) -> Records:
 
 @dataclass
 class Block:
-    """Instructions that are executed equally often.  address: the address of the first instruction."""
+    """Consecutive instructions that are all executed the same number of times.  address: the address of the first instruction."""
 
     address: int
     instructions: int = 0
@@ -169,7 +169,7 @@ class Graph:
         to, places = way.to, self.records.places.get(way.to, [])
         if not places or not way.branches:
             return to, 0
-        # for a branch to a far label, the assembler writes a short branch over a long one; the short one has the record
+        # a branch to a far label becomes a short branch that skips a long one; the record is of the short branch
         for address in (instruction.address, instruction.address - 4, instruction.address - 2):
             label = f"label {self.records.branches.get(address)}"
             if label in places:

@@ -1,4 +1,4 @@
-"""A model on another computer, which takes one job at a time: an emulator's process, or a board at a serial line.
+"""A model on another computer that takes one job at a time: an emulator's process, or a board on a serial line.
 
 A job sends the model's bytes, with a function to call or with samples, and receives the results.
 """
@@ -15,7 +15,7 @@ from pykernel.gen.project import Project
 
 
 class JobModel(ABC):
-    """A model on another computer; it has the same calls as CModel.
+    """A model on another computer.  It has the same calls as CModel.
 
     ticks: function -> the time of each call, by the other computer's counter.  stack_bytes: the largest use of the
     stack; 0: not known.
@@ -42,7 +42,7 @@ class JobModel(ABC):
 
     @abstractmethod
     def exchange(self, job: bytes, expected: int, samples: int) -> bytes:
-        """Run a job with this number of samples; returns the bytes that the other computer sends back.
+        """Run a job with this number of samples, and return the bytes that the other computer sends back.
 
         Raises CheckFailed if it does not send ``expected`` bytes.
         """
@@ -65,7 +65,7 @@ class JobModel(ABC):
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
+        """Return what NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
         results = self._samples(question, [np.ascontiguousarray(x, self.spec.real.dtype)])
         self._count(question, results["asking"])
         return self._answers(question, results), results["status"].astype(np.int32)
@@ -78,7 +78,7 @@ class JobModel(ABC):
         return results["learned"].astype(np.int32)
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """What NAME_<name> writes, (values,), and its status, like HostModel.read."""
+        """Return what NAME_<name> writes, (values,), and its status, like HostModel.read."""
         room = self.spec.program.reading(name, self.memory)
         output, result = self._job(name, b"", 0)
         status = result - (result >> 31 << 32)
@@ -96,7 +96,7 @@ class JobModel(ABC):
         return answers
 
     def _samples(self, name: str | None, columns: list[np.ndarray]) -> np.ndarray:
-        """Call a function for each row and return what it wrote.
+        """Call a function for each row, and return the values that it wrote.
 
         name: a question or a visit; None: the main question and the update.  columns: the arguments of the function.
         """
@@ -109,7 +109,7 @@ class JobModel(ABC):
     def _job(self, name: str | None, rows: bytes, count: int) -> tuple[bytes, int]:
         """Run one job.  Returns the bytes that were written, for each sample and at the end, and the function's result.
 
-        The result is that of a function that takes no sample.  Afterwards ``memory`` has the model's new state.
+        Only a function that takes no sample has such a result.  Afterwards ``memory`` has the model's new state.
         """
         which = RUN if name is None else self.orders.of_name[name]
         order = np.array([which, count], "<u4").tobytes()
@@ -124,5 +124,5 @@ class JobModel(ABC):
 
 
 def _kind(room: np.ndarray) -> str:
-    """The name of the device's array for values of this kind; the device has two arrays."""
+    """Return the name of the device's array for values of this kind.  The device has two arrays."""
     return "values" if room.dtype.kind == "f" or room.dtype.itemsize == 2 else "position"

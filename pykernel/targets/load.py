@@ -1,4 +1,4 @@
-"""A model's share of the processor's time and, with a figure from the data sheet, the charge that it uses."""
+"""Compute a model's share of the processor's time and, with a figure from the data sheet, its electric charge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAY = 86_400  # seconds
 class Load:
     """Cycles for each sample, summed over all functions that a firmware calls for a sample.
 
-    most, mean: cycles.  If raw samples are judged once in a hop, ``most`` is for the sample that ends a hop.
+    most, mean: cycles.  With a signal stage, ``most`` is for the raw sample that ends a step.
     kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
     """
 
@@ -41,44 +41,43 @@ class Load:
 
     @property
     def mean_share(self) -> float:
-        """The mean fraction of the processor's time.  Above 1, no queue is long enough."""
+        """The mean fraction of the processor's time.  If it is above 1, no queue of samples is long enough."""
         return self.mean / self.hertz * self.rate
 
     @property
     def waiting(self) -> int:
-        """How many samples arrive while the slowest one is learned and its alarm answered; a queue must hold them."""
+        """How many samples arrive while the slowest sample is learned and its alarm is answered.  A queue must hold them."""
         return math.ceil((self.most + self.answered) / self.hertz * self.rate) - 1
 
     def charge(self, microamperes_per_megahertz: float) -> float:
-        """Milliampere-hours a day.  The processor sleeps between samples, and sleep is counted as 0.
+        """Return the charge in milliampere-hours per day.  The processor sleeps between samples, and sleep is counted as 0.
 
         The result is at most the charge of a processor that never sleeps.
         """
-        cycles = min(self.mean * self.rate, self.hertz)  # a second
+        cycles = min(self.mean * self.rate, self.hertz)  # cycles per second
         ampere_seconds = microamperes_per_megahertz * 1e-12 * cycles * DAY
         return ampere_seconds / 3.6
 
 
 def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float) -> Load | None:
-    """The load in a row of ``check_targets`` or ``check_board``; None if it has no cycles.
+    """Return the load from a row of ``check_targets`` or ``check_board``; None if the row has no cycles.
 
-    clock: cycles a second, if the row does not have them.  rate: samples a second.
+    clock: cycles per second, if the row does not have them.  rate: samples per second.
     """
     calls = [spec.program.asks, *([spec.program.learner] if spec.program.learns else [])]
     if spec.signal is not None and spec.program.alarms:
-        calls = [spec.program.learner]  # its status is the alarm: nothing is asked
+        calls = [spec.program.learner]  # no question is asked, because the status says whether there is an alarm
     times, hertz = row.get("times", {}), row.get("hertz") or clock
     bounds = [row.get("bounds", {}).get(call, {}) for call in calls]
     proved = all(bound.get("cycles") for bound in bounds)
     timed = all(call in times for call in calls)
     if not hertz or not (timed or (proved and all(row.get(call) for call in calls))):
         return None
-    often = [
-        1 / spec.stride if call == spec.program.asks else 1.0 for call in calls
-    ]  # asked when there is something new
+    # the question is asked once per step
+    often = [1 / spec.stride if call == spec.program.asks else 1.0 for call in calls]
     if timed:
         means = [times[call]["mean"] for call in calls]
-    else:  # counted instructions, with the bound's mean number of cycles for an instruction
+    else:  # counted instructions, times cycles per instruction of the bound
         means = [row[call]["mean"] * b["cycles"] / b["instructions"] for call, b in zip(calls, bounds, strict=True)]
     mean = sum(part * each for part, each in zip(often, means, strict=True))
     if not proved:

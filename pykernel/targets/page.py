@@ -1,4 +1,4 @@
-"""One HTML file that needs no network: a model's generated C predicts and learns recorded rows while the reader watches."""
+"""Make an HTML file that needs no network, in which a model's generated C predicts and learns recorded rows while the reader watches."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from pykernel.targets.target import find_target
 from pykernel.targets.wasm_runner import module
 
 MOST_BYTES = 8_000_000
-"""Largest number of bytes of rows in a page; as text they take a third more."""
+"""Largest number of bytes of rows in a page.  Encoded as text, they take a third more."""
 ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", "alarm", "hash")
 
 
 def need_page(spec: Spec, x: np.ndarray, y: np.ndarray) -> None:
-    """Raises UserError if there are too many rows, or the model forecasts its own signal.  x, y: as in ``make_page``."""
+    """Raise UserError if there are too many rows, or if the model forecasts a channel of its signal.  x, y: see ``make_page``."""
     if x.nbytes + y.nbytes > MOST_BYTES:
         most = MOST_BYTES * len(x) // (x.nbytes + y.nbytes)
         raise UserError(f"{len(x):,} rows are too many for a page; give at most {most:,} of them")
@@ -47,13 +47,13 @@ def make_page(
     beside: Mapping[str, str] | None = None,
     figures: Sequence[Html] = (),
 ) -> str:
-    """The text of the page.
+    """Return the text of the page.
 
     x, y: inputs (rows, D) and labels, in the types of ``pykernel.gen.streams.as_taken``.  beside: name of another
-    machine -> its hash of the state after the last row.  figures: those of a report on these rows.
+    machine -> its hash of the state after the last row.  figures: figures of a report on these rows.
 
-    The page contains the hash of the state after the last row as the host computes it.  The page compares it with the
-    browser's hash.  Raises UserError as ``need_page`` does.
+    The page contains the host's hash of the state after the last row, and compares it with the browser's hash.  Raises
+    UserError as ``need_page`` does.
     """
     need_page(spec, x, y)
     program, learns = spec.program, spec.inner.program.learns
@@ -70,7 +70,7 @@ def make_page(
         "learns": learns,
         "columns": list(spec.signal.channels) if spec.signal is not None else inputs,
         "inputs": inputs,
-        "between": [SignalStatus.GATHERING] if program.reads else [],  # the steps of a signal
+        "between": [SignalStatus.GATHERING] if program.reads else [],  # for a signal, the status between steps
         "raises": bool(program.alarms),
         "labels": list(spec.label_columns or ["y"]) if program.label_kind != "none" else [],
         "classes": list(spec.label.classes or ()),
@@ -96,7 +96,7 @@ def make_page(
         "y": _text(y.tobytes()),
     }
     template = data_file("page.html")
-    # only the template's scripts: no script contains text of the rows
+    # only scripts of the template may run; the rows are not in a script
     scripts = [
         string.Template(each).substitute(script=SCRIPT) for each in re.findall(r"(?s)<script>(.*?)</script>", template)
     ]
@@ -108,7 +108,7 @@ def make_page(
         title=html.escape(f"{spec.name} {'learns' if learns else 'predicts'} {len(x):,} rows while you watch"),
         then=", then learns it" if learns else "",
         summary=html.escape(summary(spec)[:1].upper() + summary(spec)[1:]),
-        # text within a <script> must not contain the end of the script
+        # text within a <script> element must not contain the element's end
         content=json.dumps(content, allow_nan=False).replace("<", "\\u003c"),
     )
 
@@ -129,7 +129,7 @@ def _text(data: bytes) -> str:
 
 
 def _fields(host: HostModel) -> dict[str, Any]:
-    """The positions of the budget's vectors and of their number in memory; empty for models without a budget."""
+    """Return the positions in memory of the stored vectors and of their number; empty for models without a budget."""
     found = {}
     for slot in host.memory.layout.slots:
         if slot.struct and slot.name in ("v", "n"):

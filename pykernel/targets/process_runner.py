@@ -1,6 +1,6 @@
 """A model on a CPU that another program emulates: QEMU, or simavr for AVR.
 
-Each job starts the emulator.
+The emulator is started for each job.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pykernel.targets.build import Image, data_file, emulator_command, model_ima
 from pykernel.targets.jobs import JobModel
 from pykernel.targets.target import Target, Toolchain
 
-TIMEOUT = 600  # seconds; a job takes less than one in QEMU, a few in simavr
-JOB_BYTES = 32_768  # of samples in one job, if they are stored in flash
+TIMEOUT = 600  # seconds; a job takes less than one second in QEMU, and a few seconds in simavr
+JOB_BYTES = 32_768  # largest number of bytes of samples in one job, if they are stored in flash
 
 
 class ProcessModel(JobModel):
@@ -43,7 +43,7 @@ class ProcessModel(JobModel):
 
     @property
     def costs(self) -> dict[str, list[int]]:
-        """The ticks of the main question, and of the update."""
+        """The ticks of each call of the main question, and of each update."""
         program = self.spec.program
         return {name: self.ticks.get(name, []) for name in (program.asks, program.learner) if name}
 
@@ -72,7 +72,7 @@ class ProcessModel(JobModel):
 
     def _simavr(self) -> bytes:
         assert self.target.simavr is not None
-        self.image.rebuild("avr.c")  # the job is compiled into the program
+        self.image.rebuild("avr.c")  # the job is a part of the program
         words = [self.command, "-m", self.target.simavr.mcu, "-f", "16000000", str(self.image.elf)]
         said = re.sub(r"\x1b\[\d*m", "", self._start(words))  # the emulator colours the device's output
         return bytes.fromhex("".join(re.findall(r"^([0-9a-f]+)\.?$", said, re.MULTILINE)))

@@ -1,4 +1,4 @@
-"""Targets: one TOML file each, read and validated."""
+"""Read and validate targets, which are described by one TOML file each."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Section(BaseModel):
 
 
 class Region(Section):
-    """Where a memory begins, and its size in bytes."""
+    """A memory region: its first address and its size in bytes."""
 
     start: int = Field(ge=0, lt=2**32)
     bytes: int = Field(gt=0, le=2**28)
 
 
 class Part(Section):
-    """A concrete microcontroller: its largest contiguous regions of RAM and flash."""
+    """A specific microcontroller, with its largest contiguous regions of RAM and flash."""
 
     name: Word
     flash: Region
@@ -49,13 +49,13 @@ class Program(Section):
 
 
 class Gcc(Program):
-    """A cross compiler, and flags."""
+    """A cross compiler and its flags."""
 
     flags: tuple[Word, ...]
 
 
 class Unicorn(Section):
-    """Architecture, and the CPU model's name after UC_CPU_ARM_ or UC_CPU_RISCV32_."""
+    """Settings for Unicorn: the architecture, and the CPU model's name after UC_CPU_ARM_ or UC_CPU_RISCV32_."""
 
     arch: Literal["arm", "riscv"]
     cpu: Word
@@ -96,12 +96,12 @@ class Target(Section):
 
     @property
     def arch(self) -> Literal["arm", "riscv", "avr", "wasm"]:
-        """The family of its instructions."""
+        """The family of the CPU's instruction set."""
         return self.unicorn.arch if self.unicorn else "avr" if self.simavr else "wasm"
 
     @property
     def toolchains(self) -> tuple[Toolchain, ...]:
-        known: tuple[Toolchain, ...] = ("gcc", "zig")  # GCC first: its code has instruction bounds
+        known: tuple[Toolchain, ...] = ("gcc", "zig")  # GCC first, because bounds can be proved for its code
         return tuple(name for name in known if getattr(self, name) is not None)
 
     @property
@@ -111,25 +111,25 @@ class Target(Section):
 
     @property
     def counting(self) -> Emulator | None:
-        """The emulator that counts instructions, or an AVR's cycles."""
+        """The emulator that counts instructions or, for an AVR, cycles."""
         return "unicorn" if self.unicorn else "simavr" if self.simavr else None
 
 
 def make_target(name: str, content: dict[str, Any]) -> Target:
-    """A target from a file's content.  Raises ValueError (pydantic's) if anything is missing or unknown."""
+    """Make a target from a file's content.  Raises pydantic's ValueError if a key is missing or unknown."""
     return Target.model_validate({"name": name} | content)
 
 
 @functools.cache
 def all_targets() -> dict[str, Target]:
-    """The targets, by name."""
+    """Return all targets, by name."""
     read = [make_target(name, tomllib.loads(f.read_text(encoding="utf-8"))) for name, f in target_files().items()]
     # targets whose tools are all wheels come first
     return {target.name: target for target in sorted(read, key=lambda t: (t.unicorn is None, t.name))}
 
 
 def find_target(name: str) -> Target:
-    """The target with this name.  Raises UserError, which lists all targets, if there is none."""
+    """Return the target with this name.  If there is none, raises UserError with a list of all targets."""
     targets = all_targets()
     if name not in targets:
         remedy = did_you_mean(name, targets, f"there are: {', '.join(targets)}")

@@ -1,4 +1,4 @@
-"""A model on an emulated CPU, in this process: Unicorn, with exact counts of instructions and of stack."""
+"""A model on a CPU that Unicorn emulates in this process, with exact counts of instructions and stack."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pykernel.targets.build import Image, has_module
 
 PAGE = 4096
 MAILBOX = 0x6000_0000
-"""Address for samples and results.  It is outside of the part's memory, which only the model uses."""
+"""Address of samples and results.  It is outside the part's memory, which only the model uses."""
 RETURN = MAILBOX + 32 * PAGE
 PAINT = 0xA5
-FPU_ON = 1 << 13  # in RISC-V's mstatus
+FPU_ON = 1 << 13  # a bit in the mstatus register of RISC-V
 
 
 class EmulatedCpu:
-    """The target's CPU and its part's memory, with an image loaded.
+    """The target's CPU and memory, with an image loaded.
 
-    Functions are called as a C program would call them, with arguments where the ELF file's ABI expects them.
+    Functions are called as a C program calls them, with arguments where the ELF file's ABI expects them.
     """
 
     def __init__(self, image: Image) -> None:
@@ -46,7 +46,7 @@ class EmulatedCpu:
                 self.uc.mem_write(address, data)
         self.free = ram.start + -(-image.data_bytes // 16) * 16
         self.top = ram.start + ram.bytes & ~15
-        self.floor = self.top  # until the stack is painted
+        self.floor = self.top  # the stack is not painted yet
         self._count_instructions(flash.start)
         self._find_registers()
 
@@ -77,7 +77,7 @@ class EmulatedCpu:
         if real is not None:
             bits, size = int.from_bytes(real.tobytes(), "little"), real.itemsize
             if size in self.reals:
-                # RISC-V: in a register for doubles, the bits above a float are ones
+                # RISC-V: in a register for doubles, the bits above a float must be ones
                 self.uc.reg_write(self.reals[size], bits | (0 if self.thumb else 0xFFFF_FFFF_0000_0000))
             else:
                 words += [bits & 0xFFFF_FFFF, bits >> 32][: size // 4]
@@ -104,7 +104,7 @@ class EmulatedCpu:
     # ---- measuring
 
     def _count_instructions(self, start: int) -> None:
-        """Let each executed instruction increment its element of ``counts``.  The hook is compiled, for speed."""
+        """Make each executed instruction increment its element of ``counts``.  The hook is compiled, for speed."""
         import unicorn
         from unicorn.unicorn_py3.unicorn import uclib
 
@@ -123,33 +123,31 @@ class EmulatedCpu:
         )
         if status != unicorn.UC_ERR_OK:
             raise unicorn.UcError(status)
-        self.uc.ctl_flush_tb()  # hooks bind when code is translated
+        self.uc.ctl_flush_tb()  # translated code does not call new hooks
 
     @property
     def instructions(self) -> int:
-        """Number of instructions executed so far.  A conditional instruction counts only if its condition was true."""
+        """Return the number of instructions executed so far.  A conditional instruction is counted only if its condition was true."""
         return int(self.counts[1:].sum())
 
     def executed(self) -> dict[int, int]:
-        """Instructions executed so far, by address."""
+        """Return the number of executions of each instruction so far, by address."""
         return {int(self.counts[0]) + 2 * int(i): int(self.counts[1 + i]) for i in np.flatnonzero(self.counts[1:])}
 
     def paint_stack(self, floor: int) -> None:
-        """Fill the RAM from ``floor`` on with a pattern, so that ``stack_used`` can see which bytes have changed."""
+        """Fill the RAM from address ``floor`` with a pattern, so that ``stack_used`` can see which bytes have changed."""
         self.floor = floor
         self.uc.mem_write(floor, bytes([PAINT]) * (self.top - floor))
 
     def stack_used(self) -> int:
-        """Bytes of stack touched since it was painted."""
+        """Return how many bytes of the stack were used since it was painted."""
         area = np.frombuffer(self.uc.mem_read(self.floor, self.top - self.floor), np.uint8)
         touched = np.flatnonzero(area != PAINT)
         return len(area) - int(touched[0]) if len(touched) else 0
 
 
 UNWRITTEN = 64
-"""Bytes at the end of the used stack that may stay unwritten, because a function need not write all of its
-variables.
-"""
+"""Number of bytes at the end of the used stack that may stay unwritten, because a function need not write all of its variables."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +161,9 @@ class Call:
 
 
 class UnicornModel:
-    """A model on the emulated CPU; it has the same calls as CModel.  The model is at the start of the part's RAM, the
-    stack at its end.
+    """A model on the emulated CPU.  It has the same calls as CModel.
 
+    The model is at the start of the part's RAM, the stack at its end.
     costs: function -> instructions of each call that was not refused: of the main question (such as predict) and the
     update in ``prequential``, of questions in ``ask``, of visits and of actions.
     hardest: the most expensive call of the main question, and of the update.
@@ -216,7 +214,7 @@ class UnicornModel:
         answers, statuses = self.program.answers(asks, len(x), self.memory), np.zeros(len(x), np.int32)
         with self._on_device():
             for t in range(len(x)):
-                if self.program.reads:  # a reading is of the newest sample
+                if self.program.reads:  # a reading is about the newest sample
                     statuses[t] = self._hard(learner, x[t], y[t])
                 asked = self._hard(asks, x[t], y[t])
                 if asked >= 0:
@@ -226,7 +224,7 @@ class UnicornModel:
         return answers[:, 0] if answers.shape[1] == 1 else answers, statuses
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
+        """Return what NAME_<question> writes for each row, (samples, values), and the statuses, like HostModel.ask."""
         answers, statuses = self.program.answers(question, len(x), self.memory), np.zeros(len(x), np.int32)
         with self._on_device():
             for t, row in enumerate(np.ascontiguousarray(x, self.dtype)):
@@ -243,7 +241,7 @@ class UnicornModel:
         return np.array(statuses, np.int32)
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """What NAME_<name> writes, (values,), and its status, like HostModel.read."""
+        """Return what NAME_<name> writes, (values,), and its status, like HostModel.read."""
         room = self.program.reading(name, self.memory)
         with self._on_device():
             self.machine.uc.mem_write(self.answer, room.tobytes())
@@ -255,7 +253,7 @@ class UnicornModel:
         self.other_calls[name] = max(self.other_calls.get(name, 0), self.taken)
 
     def _counted(self, name: str, status: int) -> int:
-        """Record the instructions of the last call unless it was refused, and return its status."""
+        """Record the instructions of the last call, unless it was refused, and return its status."""
         if status >= 0:
             self.costs.setdefault(name, []).append(self.taken)
         return status
@@ -268,9 +266,7 @@ class UnicornModel:
         return self._counted(name, status)
 
     def measure(self, name: str, state: bytes, x: np.ndarray, y: Any) -> tuple[Call, int]:
-        """Call a question or the update for one sample on the device, which is in this state; returns the call and its
-        status.
-        """
+        """Call a question or the update for one sample, on a device in this state.  Returns the call and its status."""
         status = self.take(name, x, y) if name == self.program.learner else self._question(name, x)
         return Call(self.taken, state, x, y), status
 
@@ -283,14 +279,12 @@ class UnicornModel:
         return _signed(self._call(name, self.x, self.answer))
 
     def answered(self, question: str) -> np.ndarray:
-        """What the last call of that question wrote, (values,)."""
+        """Return the values that the last call of this question wrote, (values,)."""
         room = self.program.answers(question, 1, self.memory)
         return np.frombuffer(self.machine.uc.mem_read(self.answer, room.nbytes), room.dtype)
 
     def take(self, name: str, x: np.ndarray, y: Any) -> int:
-        """Call the update or a visit for one sample and its label (an empty array without labels); returns the
-        status.
-        """
+        """Call the update or a visit for one sample and its label (an empty array without labels).  Returns the status."""
         y = np.asarray(y, self.label_dtype)
         self.machine.uc.mem_write(self.x, x.tobytes())
         if self.program.label_kind == "none" or name in self.program.promises:
@@ -303,13 +297,11 @@ class UnicornModel:
         return _signed(self._call(name, self.x, real=y))
 
     def contents(self) -> bytes:
-        """The model's bytes on the device."""
+        """Return the model's bytes on the device."""
         return bytes(self.machine.uc.mem_read(self.model, self.memory.layout.nbytes))
 
     def after(self, contents: bytes, name: str) -> bytes:
-        """The bytes of a model after NAME_<name>(s) was called on these bytes; unchanged if the model has no such
-        function.
-        """
+        """Return the bytes of a model after NAME_<name>(s) was called on ``contents``; unchanged if the model lacks this function."""
         if f"{self.spec.name}_{name}" not in self.image.functions:
             return contents
         self.restore(contents)
@@ -317,7 +309,7 @@ class UnicornModel:
         return self.contents()
 
     def restore(self, contents: bytes) -> None:
-        """Put the model's bytes on the device."""
+        """Write the model's bytes to the device."""
         self.machine.uc.mem_write(self.model, contents)
 
     @property
@@ -340,7 +332,7 @@ class UnicornModel:
 
 
 def _cpu(image: Image) -> Any:
-    """A CPU of exactly the target's model."""
+    """Make a CPU of exactly the target's model."""
     import unicorn
     from unicorn import arm_const, riscv_const
 
@@ -362,7 +354,7 @@ def _cpu(image: Image) -> Any:
 
 @functools.cache
 def _counter() -> Any:
-    """A compiled hook for counts[1 + (address - counts[0]) / 2] += 1."""
+    """Return a compiled hook that does counts[1 + (address - counts[0]) / 2] += 1."""
     from numba import cfunc, types
 
     def count(uc, address, size, counts):  # type: ignore[no-untyped-def]

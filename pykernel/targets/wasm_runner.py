@@ -25,7 +25,7 @@ def module(
     level: str = "-O2",
     flags: Sequence[str] = (),
 ) -> bytes:
-    """A WebAssembly module that exports the functions ``entries``.  files: name -> C text, compiled in ``folder``."""
+    """Compile a WebAssembly module that exports the functions ``entries``.  files: name -> C text, written to ``folder``."""
     assert target.zig is not None
     sources = write_sources(folder, files)
     words = (*target.zig.flags, *COMMON, level, *flags)
@@ -35,9 +35,9 @@ def module(
 
 
 class WasmModel(JobModel):
-    """A model as one instance of a module, which holds the model's memory.
+    """A model as an instance of a module, which holds the model's memory.
 
-    flash_bytes: size of a module with the model alone.
+    flash_bytes: size of a module that contains only the model.
     """
 
     def __init__(self, project: Project, target: Target, level: str = "-O2", flags: Sequence[str] = ()) -> None:

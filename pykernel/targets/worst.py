@@ -1,4 +1,4 @@
-"""A search for the most expensive call of a function."""
+"""Search for the most expensive call of a function."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ INSTRUCTIONS = 100_000_000
 of instructions is usually reached first."""
 POOL = 16  # number of states that are kept
 FARTHEST = (*2.0 ** np.arange(24, 0, -1), 0.0)
-"""Factors from large to small.  The search takes the first factor with which all numbers stay within their ranges."""
+"""Factors, the largest first.  The search takes the first factor with which all numbers stay within their ranges."""
 FACTORS = (-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3)
 
 
 def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, seed: int = 0, tries: int = TRIES) -> Call:
-    """The most expensive call of a question or update, found by hill climbing from the stream's most expensive one.
+    """Search for the most expensive call of a question or update, by hill climbing from the most expensive call of the stream.
 
     Each try takes a state and a sample (those of the most expensive call so far, or random ones), changes the sample,
-    and counts the instructions of a call.  Every state is one that can occur on a device: it is reached by updates from
-    a state of the stream, or from a state after a restore or another call, or from a forged snapshot that the device
-    accepts.  The result depends only on the arguments.
+    and counts the instructions of a call.  All states can occur on a device: they are reached by updates from a state of
+    the stream, from a state after a restore or another call, or from a forged snapshot that the device accepts.  The
+    result depends only on the arguments.
     """
     rng = np.random.default_rng(seed)
     best = model.hardest[name]
@@ -44,7 +44,7 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
             i = rng.integers(len(x))
             state, sample, label = states[rng.integers(len(states))], x[i], y[i]
         if first:
-            # the sample of the most expensive call
+            # first, the sample of the most expensive call
             state, sample, label = first.pop(), best.x, best.y
         else:
             sample, label = _changed(sample, label, x, y, rng)
@@ -65,7 +65,7 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
 
 
 def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> bytes:
-    """The state after a call of another function than the update, or after a save, a change of numbers, and a load."""
+    """Return the state after a call of another function than the update, or after a save, a change of numbers, and a load."""
     program = model.program
     kind, changes = rng.integers(4), []
     if kind == 0 and program.actions:
@@ -85,9 +85,9 @@ def _saved(model: UnicornModel, memory: Memory) -> list[Slot]:
 
 
 def _forged(model: UnicornModel, state: bytes, changes: Sequence[tuple[int, slice, Sequence[float]]]) -> bytes:
-    """A saved state in which numbers of some fields are multiplied by a factor.
+    """Return a saved state in which numbers of some fields are multiplied by a factor.
 
-    changes: (field, which of its numbers, factors).  The first factor with which the device accepts the state is used.
+    changes: (field, slice of its numbers, factors).  The first factor with which the device accepts the state is used.
     """
     memory = model.spec.memory(tuple(model.project.drop))
     kept = model.program.state_bytes(memory.layout)
@@ -109,9 +109,7 @@ def _forged(model: UnicornModel, state: bytes, changes: Sequence[tuple[int, slic
 def _changed(
     sample: np.ndarray, label: Any, x: np.ndarray, y: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A changed sample: near the given one, far away, between two samples, on an axis, or the same with another
-    label.
-    """
+    """Return a changed sample: near the given sample, far away, between two samples, on an axis, or the same with another label."""
     other = x[rng.integers(len(x))]
     with np.errstate(all="ignore"):
         match rng.integers(8):

@@ -32,9 +32,9 @@ from pykernel.training.reduced import FeatureRows, merged
 Method = Literal["closed", "alternating"]
 
 DENSE = 1024
-"""Most rows for which all eigenvalues are computed.
+"""Maximum number of rows for which all eigenvalues are computed.
 
-With more rows, and r <= N / 10, Lanczos finds the r largest ones.
+With more rows, and r <= N / 10, the Lanczos method finds the r largest eigenvalues.
 """
 EPS = float(np.finfo(np.float64).eps)
 
@@ -44,7 +44,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """What ``bkfe`` found.
+    """The result of ``bkfe``.
 
     Attributes
     ----------
@@ -53,12 +53,12 @@ class Factors:
     q : (r, N) float64
         Coordinates of the samples, the minimiser for this A.
     objective : (iterations,) float64
-        The objective after each iteration.  For "closed", the minimum: no (A, Q) of this rank has a lower value.
+        The objective after each iteration.  For "closed", it is the minimum over all (A, Q) of this rank.
     eigenvalues : (r,) float64
         Eigenvalues of G = A'KA, descending.  At the optimum they are (sigma_i - lambda)_+, where sigma_i are the square
         roots of K's eigenvalues.
     converged : bool
-        Whether the last iteration lowered the objective by less than ``tolerance`` of it.
+        Whether the last iteration lowered the objective by less than the fraction ``tolerance``.
     """
 
     a: np.ndarray
@@ -71,7 +71,7 @@ class Factors:
     def kept(self) -> int:
         """Number of directions that do not vanish.
 
-        At the optimum: the eigenvalues of K above lambda^2, but at most r.
+        At the optimum, it is the number of K's eigenvalues above lambda^2, but at most r.
         """
         return int(above_rounding(self.eigenvalues).sum())
 
@@ -86,7 +86,7 @@ def bkfe(
     tolerance: float = 1e-10,
     seed: int = 0,
 ) -> Factors:
-    """Batch BKFE of a Gram matrix: paper 001, Algorithm 1, or its limit in closed form.
+    """Compute batch BKFE of a Gram matrix by paper 001, Algorithm 1, or the algorithm's limit in closed form.
 
     Parameters
     ----------
@@ -97,18 +97,17 @@ def bkfe(
     shrinkage : float
         lambda > 0, in units of sqrt(k).
     method : {"closed", "alternating"}
-        "closed": LQ is the matrix of the samples' images, with lambda subtracted from its singular values; singular
-        values below lambda become 0.  O(N^3) up to 1,024 rows or for r > N / 10; otherwise about 10 r products with K,
-        O(N^2) each, by Lanczos.
-        "alternating": Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 in turn, each the exact minimiser, from a
-        random start; O(N^2 r) for an iteration.  In each iteration the error of A falls by the factor
+        "closed": LQ is the matrix of the samples' images, with lambda subtracted from its singular values (values below
+        lambda become 0).  O(N^3) up to 1,024 rows or for r > N / 10; otherwise about 10 r products with K, O(N^2) each,
+        by Lanczos.
+        "alternating": Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 in turn, each of which is the exact
+        minimiser, from a random start; O(N^2 r) per iteration.  In each iteration the error of A falls by the factor
         max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the error of the objective by the square of this
-        factor. Convergence is slow if eigenvalues are close together, or if lambda is small.
-    iterations, tolerance
-        For "alternating".  iterations: the largest number.  tolerance: the iteration ends if the objective decreases by
-        a smaller fraction.
+        factor. Convergence is slow if eigenvalues are close together, or if lambda is small. iterations, tolerance
+        For "alternating".  iterations: their maximum number.  tolerance: iterations end if the objective decreases by a
+        smaller fraction.
     seed : int
-        Seed of the random start, and of Lanczos's start.
+        Seed of the random start, and of the start of the Lanczos method.
 
     Raises
     ------
@@ -148,7 +147,7 @@ def _closed(gram: np.ndarray, rank: int, shrinkage: float, total: float, seed: i
 
 
 def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest eigenvalues, descending, and their vectors (N, count).
+    """Return the largest eigenvalues, descending, and their vectors (N, count).
 
     Eigenvalues below the rounding error become 0.
     """
@@ -165,7 +164,7 @@ def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.nd
 
 
 def lanczos(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """The largest eigenvalues and vectors of a symmetric matrix; None if they are not found."""
+    """Return the largest eigenvalues of a symmetric matrix and their vectors, or None if they are not found."""
     n = gram.shape[0]
     if count >= n:
         return None
@@ -195,7 +194,7 @@ def _alternating(
         # for these coordinates |phi - L q|^2 + lambda |q|^2 = k(x, x) - v'q
         now = float(0.5 * max(0.0, total - np.sum(ka * q.T)) + 0.5 * shrinkage * np.trace(g))
         converged = bool(history) and history[-1] - now <= tolerance * now
-        if history and now > history[-1]:  # by rounding errors, if lambda is smaller
+        if history and now > history[-1]:  # rounding errors can raise the objective if lambda is small
             a, q, g = before
             break
         history.append(now)
@@ -208,20 +207,20 @@ def _alternating(
 
 
 def _ridge_solve(g: np.ndarray, shrinkage: float, right: np.ndarray) -> np.ndarray:
-    """(G + lambda I)^-1 b, (r, columns).  Directions with only rounding errors are left out.  O(r^3 + r^2 columns)."""
+    """(G + lambda I)^-1 b, (r, columns).  Directions that consist only of rounding errors are left out.  O(r^3 + r^2 columns)."""
     values, vectors = np.linalg.eigh(g)
     return np.asarray((vectors * inverse_of(values, shrinkage)) @ (vectors.T @ right))
 
 
 def inverse_of(values: np.ndarray, shrinkage: float) -> np.ndarray:
-    """1 / (g + lambda) for each eigenvalue g of G; 0 if the result would be only a rounding error."""
+    """Return 1 / (g + lambda) for each eigenvalue g of G, or 0 if the result would be only a rounding error."""
     values = np.maximum(values, 0.0)
     real = values + shrinkage > len(values) * EPS * values.max(initial=0.0)
     return np.divide(1.0, values + shrinkage, out=np.zeros_like(values), where=real)
 
 
 def above_rounding(values: np.ndarray) -> np.ndarray:
-    """Which of G's eigenvalues are more than rounding errors."""
+    """Return which of G's eigenvalues are more than rounding errors."""
     return np.asarray(values > len(values) * EPS * values.max(initial=0.0))
 
 
@@ -230,15 +229,16 @@ def symmetric(a: np.ndarray) -> np.ndarray:
 
 
 def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:
-    """BKFE's optimum within the span of a basis, as weights of the basis's projection features; for use on a device.
+    """Compute BKFE's optimum within the span of a basis, as weights of the basis's projection features, for use on a
+    device.
 
     basis: n vectors.  x: N rows, what ``as_rows`` takes.  rank: r, the largest number of features.  shrinkage: lambda.
 
-    Returns W (n, k) and sigma (k,), descending.  The features are W'z(x) for k <= r directions: those whose singular
+    Returns W (n, k) and sigma (k,), descending.  The features are W'z(x) for the k <= r directions whose singular
     values sigma are above lambda.  W_i = (sigma_i - lambda) / sigma_i v_i, where v_i are the right singular vectors of
     Z.  The squares of the i-th feature over the rows sum to (sigma_i - lambda)^2.  ``HostSubspace.fit(...,
-    basis=basis)`` gives the same features, except for order and signs.  One pass, O(N n (D + n)).  Raises UserError,
-    also if no direction remains.
+    basis=basis)`` gives the same features, except for order and signs.  It takes one pass, O(N n (D + n)).  Raises
+    UserError, also if no direction remains.
     """
     rank, shrinkage = checked_count(rank, "rank", 1), checked_positive(shrinkage, "shrinkage")
     sigma, turned = directions(basis, as_rows(x), rank)
@@ -253,7 +253,7 @@ def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np
 
 
 def directions(basis: Basis, rows: Rows, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest singular values of the rows' projection features, r at most, and the right singular vectors (r, n)."""
+    """Return up to r largest singular values of the rows' projection features, and the right singular vectors (r, n)."""
     triangle = np.zeros((len(basis), len(basis)))
     for _, z in FeatureRows(basis, rows, keep=0):
         triangle = merged(triangle, z)

@@ -14,20 +14,21 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax  # type: ignore[import-untyped]
 
 STEPS = 100
-"""Most Newton steps; about ten are needed."""
+"""Maximum number of Newton steps.  About ten are needed."""
 SUFFICIENT = 1e-4
 """A step is accepted if the decrease is at least this fraction of the decrease that the gradient predicts (Armijo's
 rule).
 """
 SAME = 64 * np.finfo(np.float64).eps
-"""Decision values that differ by less than this fraction of the largest value are treated as equal: the rest is rounding error."""
+"""Decision values that differ by less than this fraction of the largest value are treated as equal, because the difference may be
+rounding error."""
 
 
 def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
-    """The targets of the sigmoid's fit: (N+ + 1) / (N+ + 2) for positive samples, 1 / (N- + 2) for the others.
+    """Return the targets of the sigmoid's fit: (N+ + 1) / (N+ + 2) for positive samples, 1 / (N- + 2) for the others.
 
-    positive: (l,) bool; weights: (l,), how often each sample counts.  Result: (l,), inside (0, 1); so the sigmoid stays
-    finite even if the classes are separated.  Platt (1999), section 2.1.
+    positive: (l,) bool; weights: (l,), how often each sample counts.  Result: (l,), inside (0, 1), so that the
+    sigmoid's parameters stay finite even if the classes are separated.  Platt (1999), section 2.1.
     """
     positive = np.asarray(positive, bool)
     each = np.ones(len(positive)) if weights is None else np.asarray(weights, np.float64)
@@ -36,10 +37,11 @@ def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
 
 
 def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: Any = None) -> tuple[float, float]:
-    """(a, b) of the best sigmoid that does not fall with f, so a <= 0.  O(l) for each of a few steps.
+    """Return (a, b) of the best sigmoid that does not fall with f, so a <= 0.  O(l) for each of a few steps.
 
     values: (l,) finite decision values of samples that the function was not trained on; positive: (l,) bool;
-    resolution: how much values may differ because of rounding, if that is more than the default from their size;
+    resolution: how much values may differ because of rounding, if this is more than the default, which depends on their
+    size;
     weights: (l,) above 0, how often each sample counts.
 
     The minimiser is unique.  If a falling sigmoid would fit better (the function is worse than chance on unseen
@@ -63,13 +65,13 @@ def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: An
     if reach <= max(SAME * np.abs(f).max(), resolution, 1e-280):
         return constant
     a, b = _newton((f - centre) / reach, t, each, constant[1])
-    if a >= 0:  # the problem is convex: the best a <= 0 is then on the boundary, a = 0
+    if a >= 0:  # the problem is convex, so the best a <= 0 is then on the boundary, a = 0
         return constant
     return a / reach, b - a * centre / reach
 
 
 def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[float, float]:
-    """The minimiser for values within [-1, 1], from a = 0.  Lin et al. (2007), appendix C."""
+    """Return the minimiser for values within [-1, 1], starting at a = 0.  Lin et al. (2007), appendix C."""
 
     def loss(a: float, b: float) -> float:
         s = a * z + b
@@ -78,14 +80,14 @@ def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[f
     a, now = 0.0, loss(0.0, b)
     for _ in range(STEPS):
         p = expit(-(a * z + b))
-        w, d = each * p * (1 - p), each * (t - p)  # the second derivative in s, and the first
-        # the Hessian about the weighted mean is diagonal
+        w, d = each * p * (1 - p), each * (t - p)  # the loss's second and first derivative in s
+        # for values minus their weighted mean, the Hessian is diagonal
         mean = (w @ z) / w.sum()
         away = z - mean
         step_a = -(d @ away) / ((w * away) @ away + 1e-12)
         step_b = -d.sum() / w.sum() - step_a * mean
         slope = (d @ z) * step_a + d.sum() * step_b
-        if not slope < -1e-9 * (1 + now):  # so near the minimum that this last step squares the error
+        if not slope < -1e-9 * (1 + now):  # near the minimum, this last step squares the error
             return a + step_a, b + step_b
         part = 1.0
         while not (then := loss(a + part * step_a, b + part * step_b)) < now + SUFFICIENT * part * slope:
@@ -99,11 +101,11 @@ def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[f
 def fit_calibration(
     values: Any, positions: Any, count: int, resolution: float = 0.0, weights: Any = None
 ) -> np.ndarray:
-    """The sigmoid of each function, (o, 2): rows of (a, b).
+    """Return the sigmoid of each function, (o, 2), with (a, b) in each row.
 
-    values: (l, o) decision values of samples that the functions were not trained on, o = 1 for two classes, which
-    share the function of the second, else one function for each class; positions: (l,) classes from 0 to count - 1;
-    resolution, weights: as in ``fit_sigmoid``.
+    values: (l, o) decision values of samples that the functions were not trained on, where two classes share the
+    function of the second class (o = 1), and more classes have one function each; positions: (l,) classes from 0 to
+    count - 1; resolution, weights: as in ``fit_sigmoid``.
     """
     values, positions = np.asarray(values, np.float64), np.asarray(positions)
     functions = 1 if count == 2 else count
@@ -119,10 +121,10 @@ def fit_calibration(
 
 
 def probabilities(values: Any, calibration: Any) -> np.ndarray:
-    """The probability of each class, (n, k).  Rows sum to 1.  O(n k).
+    """Return the probability of each class, (n, k).  Rows sum to 1.  O(n k).
 
-    values: (n, o) decision values; calibration: (o, 2).  One function: [1 - p, p]; more: p_o / sum of p, computed
-    through logarithms, so that classes can be compared even if all are improbable.
+    values: (n, o) decision values; calibration: (o, 2).  One function gives [1 - p, p].  Several functions give p_o /
+    sum of p, computed through logarithms, so that classes can be compared even if all are improbable.
     """
     values, calibration = np.asarray(values, np.float64), np.asarray(calibration, np.float64)
     z = values * calibration[:, 0] + calibration[:, 1]

@@ -1,19 +1,19 @@
-"""Batch kernel machines with cross-validation in closed form, without retraining: kernel Fisher discriminant, LS-SVM,
-kernel ridge regression.
+"""Batch kernel machines (kernel Fisher discriminant, LS-SVM, kernel ridge regression) with cross-validation in closed
+form, without retraining.
 
     targets = Targets.of_classes(positions, count=2, coding="counts")
     fisher = problem("kfd", gram, targets)            # the one decomposition, O(l^3)
     for ridge in (1e-3, 1e-2, 1e-1):                  # then O(l^2) each
         print(ridge, error_rate(targets, fisher.leave_one_out(ridge)))
 
-l samples, p basis vectors, o outputs.  All is float64 on the host.  docs/closed-form.md derives every formula, and says
-how many digits are left when the ridge is small.
+l samples, p basis vectors, o outputs.  All numbers are float64 on the host.  docs/closed-form.md derives every formula,
+and says how many digits are correct if the ridge is small.
 
 Each model is a projection of the targets, attenuated by the ridge.  The residuals are A y with A = I - H, where H is
 the hat matrix.  Formulas for removed samples and columns need blocks of A, of the inverse P of the normal equations,
-and of the matrix that couples A and P.  All of these are computed as sums of squares and products in an orthonormal
-basis: with a bias, a basis of the vectors that sum to zero; without a bias, of all vectors.  So no result is a
-difference of nearly equal numbers.
+and of the matrix that couples A and P.  These blocks are computed as sums of squares and products in an orthonormal
+basis, so that no result is a difference of nearly equal numbers.  With a bias, this basis spans the vectors that sum to
+zero, and without a bias, all vectors.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ Model = Literal["kfd", "ls-svm", "krr"]
 MODELS: tuple[Model, ...] = get_args(Model)
 
 ASYMMETRY = 1e-6
-"""How far below zero a diagonal or an eigenvalue may be, as a fraction of the largest one, as the matrix may be float32."""
+"""How far below zero a diagonal element or an eigenvalue may be, as a fraction of the largest, because the matrix may come
+from float32."""
 LEAST_RIDGE = 1e-60
-"""Smallest ridge, relative to the largest eigenvalue to which it is added: the square of a smaller ridge would
+"""Smallest ridge, relative to the largest eigenvalue to which it is added.  The square of a smaller ridge would
 underflow.
 """
 
 NO_COLUMNS = np.zeros(0, np.int64)
 TOGETHER = 2**18
-"""Largest number of elements in the arrays with which several folds of equal size are computed together."""
+"""Maximum size of the arrays in which several folds of equal size are computed together."""
 
 # ------------------------------------------------------------------------------------------------------ the problems
 
@@ -66,7 +67,7 @@ class Solution:
 class _Weights:
     """The effect of a ridge on each direction.
 
-    kept: the fraction that stays in the residuals.  cos, sin: of the direction's angle (KFD).
+    kept: the fraction that stays in the residuals.  cos, sin: cosine and sine of the direction's angle (KFD).
     """
 
     kept: np.ndarray
@@ -85,7 +86,7 @@ class _Problem(ABC):
     """
 
     columns = NO_COLUMNS
-    """(p,): for each basis vector the sample with which its column is removed; -1 if there is none."""
+    """(p,): for each basis vector, the sample with which its column is removed, or -1."""
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
         gram = checked_table(gram, "the Gram matrix", "(samples, basis vectors)", least=1)
@@ -100,34 +101,33 @@ class _Problem(ABC):
 
     @abstractmethod
     def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """(m,) scale of each direction, the directions, and whether they are complete."""
+        """Return the scale of each direction (m,), the directions, and whether they are complete."""
 
     @abstractmethod
     def _weights(self, ridge: float) -> _Weights:
-        """The effect of the ridge on the directions.  Raises UserError."""
+        """Return the effect of the ridge on the directions.  Raises UserError."""
 
     @abstractmethod
     def _alpha(self, ridge: float) -> np.ndarray:
-        """The weights of the basis vectors, (p, o)."""
+        """Return the weights of the basis vectors, (p, o)."""
 
     def solve(self, ridge: float) -> Solution:
-        """The model of all samples.  O(l p) for each output, after the decomposition.  Raises UserError."""
+        """Return the model of all samples.  O(l p) for each output, after the decomposition.  Raises UserError."""
         alpha, y = self._alpha(checked_positive(ridge, "ridge")), self.targets.values
         return Solution(alpha, self.targets.mean(y) - self.mean @ alpha if self.bias else np.zeros(y.shape[1]))
 
     def leave_one_out(self, ridge: float, column: Column = "deleted", recode: bool = True) -> np.ndarray:
-        """(l, o): the prediction for each sample by the model that is trained without this sample.  O(l p) for each
-        output.
+        """Predict each sample with the model that is trained without this sample, (l, o).  O(l p) for each output.
 
-        column: "deleted": the sample's basis vector is removed as well, as in retraining; "kept": only its row is
-        removed (paper 004, section 2.1).  For ls-svm and krr both are the same.
+        column: "deleted": the sample's basis vector is removed as well, as in retraining; "kept": only the sample's row
+        is removed (paper 004, section 2.1).  For ls-svm and krr, both give the same.
         recode: with coding "counts", the other samples' targets are coded with their own counts, as in retraining.
         Raises UserError.
         """
         return self._cross_validated(ridge, None, column, recode)
 
     def leave_fold_out(self, ridge: float, folds: Any, column: Column = "deleted", recode: bool = True) -> np.ndarray:
-        """(l, o): the prediction for each sample by the model that is trained without the sample's fold.
+        """Predict each sample with the model that is trained without the sample's fold, (l, o).
 
         O(l^2 p / S) for S equal folds.  folds: (l,) integers from 0, the fold of each sample.  Folds may have any
         sizes, but one fold must not contain all samples.  column, recode: as in leave_one_out().  Raises UserError.
@@ -175,7 +175,7 @@ class _Problem(ABC):
         return _Taught(y, along, None if self.complete else centred - self.directions @ along)
 
     def _residuals(self, weights: _Weights, taught: _Taught, rows: Any = slice(None)) -> np.ndarray:
-        """A y of some rows: (*rows, o)."""
+        """Return some rows of A y, (*rows, o)."""
         left = self.directions[rows] @ (weights.kept[:, None] * taught.along)
         return left if taught.rest is None else left + taught.rest[rows]
 
@@ -215,7 +215,7 @@ class _Problem(ABC):
 
 @dataclass(frozen=True)
 class _Taught:
-    """Targets y (l, o), their components along the directions (m, o), and the rest outside of the span (l, o) or
+    """Targets y (l, o), their components along the directions (m, o), and their part outside of the span (l, o) or
     None.
     """
 
@@ -228,8 +228,9 @@ class FisherProblem(_Problem):
     """Kernel Fisher discriminant: min |y - K alpha - b|^2 + ridge |alpha|^2.  Paper 004, equation 4.
 
     gram: (l, p), kernel values of samples and basis vectors.
-    columns: (p,), the sample that each basis vector is; -1 if it is not a sample; None with p == l: vector i is sample
-    i.  A sample may be several basis vectors: all of them are removed with the sample.
+    columns: (p,), the index of the sample that each basis vector was taken from, or -1 for other vectors.  None, with p
+    == l, means that vector i is sample i.  Several basis vectors may come from the same sample; all of them are removed
+    with it.
 
     Decomposes the centred Gram matrix in O(l p min(l, p)); keeps up to 5 l p numbers.  Raises UserError.
     """
@@ -254,12 +255,12 @@ class FisherProblem(_Problem):
         return given.astype(np.int64)
 
     def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        # coordinates in a basis of the vectors that sum to zero; in J K itself, rounding errors would bring back the
-        # direction 1
+        # use coordinates in a basis of the vectors that sum to zero, because in J K itself, rounding errors would have
+        # a component along the vector of ones
         u, s, vt = np.linalg.svd(_centred(gram, self.unit), full_matrices=self.vectors == self.samples)
         u = _spread(u, self.unit)
         if self.vectors == self.samples:
-            # the direction of coefficients that has no effect on centred targets
+            # add the direction of coefficients that has no effect on centred targets
             u, s = np.hstack([u, np.zeros((self.samples, 1))]), np.append(s, 0.0)
         self.coefficients = np.ascontiguousarray(vt.T)
         """(p, m), orthonormal columns; complete if p <= l."""
@@ -279,24 +280,24 @@ class FisherProblem(_Problem):
         return self._scaled(self._weights(ridge), self._values) / math.sqrt(ridge)
 
     def _scaled(self, weights: _Weights, taught: _Taught, rows: Any = slice(None)) -> np.ndarray:
-        """sqrt(ridge) alpha of some basis vectors: (*rows, o)."""
+        """Return sqrt(ridge) alpha of some basis vectors, (*rows, o)."""
         return self.coefficients[rows] @ ((weights.sin * weights.cos)[:, None] * taught.along)
 
     @cached_property
     def _uses(self) -> np.ndarray:
-        """(l,): how many basis vectors each sample is."""
+        """(l,): the number of basis vectors that come from each sample."""
         return np.bincount(self.columns[self.columns >= 0], minlength=self.samples)
 
     @cached_property
     def _alone(self) -> tuple[np.ndarray, np.ndarray]:
-        """The samples that are exactly one basis vector, and these basis vectors: (n,) and (n,)."""
+        """The samples from which exactly one basis vector comes, and these basis vectors: (n,) and (n,)."""
         places = np.flatnonzero((self.columns >= 0) & (self._uses[self.columns] == 1))
         return self.columns[places], places
 
     @cached_property
     def _own_products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For samples that are one basis vector: products of directions and coefficients, the coefficients' squares,
-        and the rest.
+        """For the samples of ``_alone``: products of directions and coefficients, the coefficients' squares, and 1
+        minus the sum of these squares.
         """
         rows, places = self._alone
         own = self.coefficients[places]
@@ -305,7 +306,7 @@ class FisherProblem(_Problem):
         return self.directions[rows] * own, squares, rest
 
     def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
-        """(l, o) residuals: r / (1 - h), and (d r + g alpha) / (d (1 - h) + g^2) where a column is removed, too."""
+        """(l, o) residuals: r / (1 - h), or (d r + g alpha) / (d (1 - h) + g^2) if a column is removed, too."""
         if not deleted:
             return super()._left_one_out(weights, taught, deleted)
         residuals, share = self._residuals(weights, taught), self._kept_share(weights)[:, None]
@@ -323,8 +324,8 @@ class FisherProblem(_Problem):
         return left
 
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
-        """(n, f, o) residuals: A_FF^-1 r_F; if columns are removed too, from the block that is bordered by the columns
-        (n, b).
+        """(n, f, o) residuals A_FF^-1 r_F.  If columns (n, b) are removed, too, the block A_FF is bordered by these
+        columns.
         """
         if not bases.shape[1]:
             return super()._left_folds_out(weights, taught, folds, bases)
@@ -344,11 +345,12 @@ class FisherProblem(_Problem):
 class RidgeProblem(_Problem):
     """Kernel ridge regression, (K + ridge I) alpha = y, or with a free bias and sum alpha = 0: LS-SVM.
 
-    gram: (l, l), symmetric.  bias: True: LS-SVM (Suykens and Vandewalle 1999); False: kernel ridge regression.  With weights
-    s of the targets: (K + ridge diag(1 / s)) alpha = y, which is S K S + ridge I with S = diag(sqrt(s)).
+    gram: (l, l), symmetric.  bias: True for LS-SVM (Suykens and Vandewalle 1999), False for kernel ridge regression.
+    Weights s of the targets give (K + ridge diag(1 / s)) alpha = y, which is a system with S K S + ridge I, S =
+    diag(sqrt(s)).
 
-    Decomposes the (with a bias: centred) Gram matrix in O(l^3); keeps about 2 l^2 numbers.  Raises UserError.  solve()
-    and the other methods also raise it if the ridge does not make an indefinite Gram matrix positive definite.
+    Decomposes the Gram matrix, centred if there is a bias, in O(l^3); keeps about 2 l^2 numbers.  Raises UserError.
+    solve() and the other methods also raise it if the ridge does not make an indefinite Gram matrix positive definite.
     """
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
@@ -359,7 +361,7 @@ class RidgeProblem(_Problem):
         gram = self.root[:, None] * gram * self.root
         inner = _centred(_centred(gram, self.unit).T, self.unit) if self.bias else gram
         w, v = np.linalg.eigh((inner + inner.T) / 2)
-        # negative eigenvalues are rounding errors: a kernel has none
+        # a kernel has no negative eigenvalues, so they are rounding errors
         w[(w < 0) & (w >= -len(gram) * np.finfo(np.float64).eps * np.abs(w).max())] = 0.0
         return w, _spread(v, self.unit) if self.bias else v, True
 
@@ -374,7 +376,7 @@ class RidgeProblem(_Problem):
 
 
 def problem(model: Model, gram: Any, targets: Targets, columns: Any = None) -> FisherProblem | RidgeProblem:
-    """The problem of a model: "kfd", "ls-svm" or "krr".  columns: for kfd only.  Raises UserError."""
+    """Return the problem of a model: "kfd", "ls-svm" or "krr".  columns: for kfd only.  Raises UserError."""
     need_choice(model, "model", MODELS)
     if model == "kfd":
         return FisherProblem(gram, targets, columns)
@@ -384,7 +386,7 @@ def problem(model: Model, gram: Any, targets: Targets, columns: Any = None) -> F
 
 
 def fold_numbers(folds: Any, samples: int) -> np.ndarray:
-    """Folds, one for each sample, as numbers from 0 without gaps: (l,).  Raises UserError."""
+    """Return the fold of each sample as numbers from 0 without gaps, (l,).  Raises UserError."""
     given = np.asarray(folds)
     if given.shape != (samples,) or given.dtype.kind not in "iu" or given.min() < 0:
         raise UserError(f"folds must be whole numbers from 0, one for each of the {samples} samples")
@@ -416,9 +418,9 @@ def _spread(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
 def alike(
     parts: np.ndarray, owned: np.ndarray, together: Callable[[int, int], int], most: int | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Groups of folds of equal sizes: samples (n, f) and basis vectors (n, b) of n folds.
+    """Yield groups of folds of equal sizes: samples (n, f) and basis vectors (n, b) of n folds.
 
-    parts: the fold of each sample; owned: for each basis vector the sample with which it is removed, -1 if none.
+    parts: the fold of each sample; owned: for each basis vector, the sample with which it is removed, or -1.
     together: how many folds of f samples and b vectors may be in a group.  Folds of more than ``most`` samples are left
     out.
     """
@@ -440,7 +442,7 @@ def alike(
 
 
 def solve_each(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(n, f, f), (n, f, o) -> a^-1 b; if elimination meets an exact zero, least-squares solutions."""
+    """(n, f, f), (n, f, o) -> a^-1 b, or least-squares solutions if elimination meets an exact zero."""
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:

@@ -4,12 +4,12 @@
    space is smallest.  The machine is projected onto their span: a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F.
    Harrison, *Reduction of Kernel Models*, Sheffield 2003; orthogonal least squares, S. Chen, C. F. N. Cowan, P. M.
    Grant 1991).
-2. The weights are fitted by ridge regression to the machine's answers on rows; they are used if they are better.
+2. The weights are also fitted by ridge regression to the machine's answers on rows.  The better weights are used.
 3. Vectors, widths and weights are trained together to fit these answers (``pykernel.training.vectors``), until the
    error on held-out rows stops falling.  This is the reduced set of C. J. C. Burges (1996).
 
-The result has a Gaussian kernel, whatever kernel the machine has.  Labels are not needed: the machine answers for any
-row.
+The result has a Gaussian kernel, whatever kernel the machine has.  Labels are not needed, because the machine gives
+answers for any row.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from pykernel.training.machine import Machine, votes
 from pykernel.training.trained import compact
 
 LEAST_ROWS = 30
-"""Fewest rows of a recording.  With fewer, too few rows would remain to measure the loss."""
+"""Minimum number of rows of a recording.  With fewer, too few rows would remain to measure the loss."""
 FEW = 1000
-"""A recording with fewer rows is extended by rows that are generated from it; these are used only in the search."""
+"""A recording with fewer rows is extended by rows that are generated from it.  The generated rows are used only in the search."""
 MADE_UP = 4000
 """Number of generated rows if there is no recording."""
 MANY = 10_000
-"""Most rows that are used; of a longer recording, this many rows are drawn."""
+"""Maximum number of rows that are used.  From a longer recording, this many rows are drawn."""
 ASIDE, JUDGED = 0.15, 0.2
-"""Fractions of the rows: ASIDE decides when the search ends; JUDGED measures the loss."""
+"""Fractions of the rows that decide when the search ends (ASIDE) and that measure the loss (JUDGED)."""
 RIDGE = 1e-6
-"""Ridge of the weights, for functions in standard deviations."""
+"""Ridge for the weights, with functions in units of their standard deviations."""
 STEPS = 1000
-"""Most steps of a search."""
+"""Maximum number of steps of a search."""
 FAR = 1e6
 """Largest distance from a row to the mean of the rows, in widths of the kernel.  No device meets such inputs, and
 k-means would overflow."""
 VALUES = 2**22
-"""Kernel values that are held at once."""
+"""Maximum number of kernel values in memory at once."""
 SPANNED = 1e-6
 """A vector with a smaller residual in feature space adds nothing."""
 NORMAL = 1.959964
@@ -68,12 +68,12 @@ class Loss:
 class Distilled:
     """The result of ``distil``.
 
-    machine: the smaller machine; vectors_before: the number of vectors of the original machine.
-    rows: number of rows on which the loss was measured; the search has not seen them.  made_up: whether these rows were
-    generated from the vectors.
-    error: root mean square difference of the functions, in the functions' standard deviations; None if functions for
+    machine: the smaller machine; vectors_before: the number of vectors of the original machine.  rows: number of rows
+    on which the loss was measured, which took no part in the search.  made_up: whether these rows were generated from
+    the vectors.
+    error: root mean square difference of the functions, in units of their standard deviations; None if functions for
     pairs of classes became functions for classes.
-    classes_differ: fraction of the rows that get another class; None for numbers.
+    classes_differ: fraction of the rows whose predicted class differs; None for numbers.
     steps: error (classes_differ if error is None) after each step: "projected" (None if the kernel is not positive
     definite, or if the machine is only a part of the model), "weighed" and "moved".
     """
@@ -109,9 +109,10 @@ def distil(
     seed: int = 0,
     answers: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Distilled:
-    """A machine with m vectors whose answers are as close as possible to those of the given machine.  Deterministic.
+    """Return a machine with m vectors whose answers are as close as possible to those of the given machine.
+    Deterministic.
 
-    x: rows of inputs, (rows, DIM), as the machine will meet them; None: rows are generated from its vectors.
+    x: rows of inputs, (rows, DIM), as in later use; None: rows are generated from the machine's vectors.
     answers: computes the functions at rows of scaled inputs, (rows, F); needed if the machine is only a part of the
     model.
     O(steps rows m D + rows n D + n^2 D) for n vectors.  Raises UserError.
@@ -122,7 +123,7 @@ def distil(
     whole, machine = machine, machine if machine.linear else compact(machine)
     m = checked_count(m, f"{where}: vectors", 1)
     if m >= len(machine.vectors):
-        raise UserError(f"{where}: has {len(machine.vectors)} vectors, and {m} were asked for; fewer must be")
+        raise UserError(f"{where}: has {len(machine.vectors)} vectors, and {m} were asked for; ask for fewer")
     rng = np.random.default_rng(seed)
     with one_thread, np.errstate(over="ignore"):
         return _Search(machine, m, _rows(machine, x, rng), seed, answers).result(whole, made_up=x is None)
@@ -132,11 +133,11 @@ def distil(
 
 
 def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> list[np.ndarray]:
-    """Scaled inputs in three parts: for training, for deciding when it ends, and for measuring the loss."""
+    """Return scaled inputs in three parts: for training, for deciding when the training ends, and for measuring the loss."""
     if x is None:
         if machine.function in HIDDEN:
             raise UserError(
-                f"{machine.source}: its vectors are weights of inputs, which say nothing of the inputs; give rows of these: {option('data')}"
+                f"{machine.source}: its vectors are weights of inputs, from which no rows can be made up; give rows: {option('data')}"
             )
         z = made_up(machine.vectors, MADE_UP, rng)
     else:
@@ -145,8 +146,8 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
             raise UserError(f"{machine.source}: rows have shape {x.shape}; they must be (rows, {machine.dim})")
         if len(x) < LEAST_ROWS:
             raise UserError(
-                f"{machine.source}: so few rows ({len(x)}) cannot tell what is lost; give {LEAST_ROWS} or more, or none: then they are "
-                "made up of its vectors"
+                f"{machine.source}: so few rows ({len(x)}) cannot tell what is lost; give {LEAST_ROWS} or more, or none, to have "
+                "rows made up from its vectors"
             )
         if not np.isfinite(x).all():
             raise UserError(f"{machine.source}: rows hold numbers that are not finite; leave those rows out")
@@ -160,16 +161,16 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
 
 
 def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Generated rows similar to given ones, (count, D): each input is taken from one of two given rows.
+    """Generate rows similar to given ones, (count, D), taking each input from one of two given rows.
 
-    docs/guide/importing.md compares this with other ways.
+    docs/guide/importing.md compares this with other methods.
     """
     first, second = z[rng.integers(len(z), size=count)], z[rng.integers(len(z), size=count)]
     return np.asarray(np.where(rng.integers(2, size=first.shape) == 1, first, second))
 
 
 def width_of(machine: Machine, z: np.ndarray) -> np.ndarray:
-    """The width of a Gaussian kernel; for other kernels, the standard deviation of each input, (D,)."""
+    """Return the width of a Gaussian kernel, or for other kernels the standard deviation of each input, (D,)."""
     if machine.function == "gaussian":
         return np.full(machine.dim, 1 / math.sqrt(2 * machine.gamma))
     deviation = z.std(axis=0)
@@ -180,16 +181,16 @@ def width_of(machine: Machine, z: np.ndarray) -> np.ndarray:
 
 
 def blocks(machine: Machine, z: np.ndarray, values: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """``values`` of all rows z, computed in blocks that fit into memory."""
+    """Return ``values`` of all rows z, computed in blocks that fit into memory."""
     size = max(1, VALUES // len(machine.vectors))
     return np.concatenate([values(z[at : at + size]) for at in range(0, len(z), size)])
 
 
 def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """The chosen vectors, (up to m,), and the weights of the functions' projections, (up to m, F).
+    """Return the chosen vectors, (up to m,), and the weights of the functions' projections, (up to m, F).
 
-    Each choice makes the residual of the functions smallest; each function is in units of its norm in feature space.
-    Fewer than m vectors are chosen if these span all others.  O(n^2 D + n m (m + D)).
+    Each choice minimises the residual of the functions, each in units of its norm in feature space.  Fewer than m
+    vectors are chosen if they span all others.  O(n^2 D + n m (m + D)).
     """
     kernel, v, weights = machine.kernel, machine.vectors, machine.columns_of_weights()
     left_of_functions = blocks(machine, v, lambda z: kernel.gram(z, v) @ weights)  # <r, k(v_i, .)>
@@ -216,7 +217,7 @@ def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def classes_of(machine: Machine, functions: np.ndarray) -> np.ndarray:
-    """The class index that each row of functions gives, (rows,)."""
+    """Return the class index that each row of functions gives, (rows,)."""
     if machine.support_class is None:
         return np.asarray(functions[:, 0] > 0 if functions.shape[1] == 1 else functions.argmax(axis=1), int)
     counted = votes(functions, len(machine.classes or ()))
@@ -224,7 +225,7 @@ def classes_of(machine: Machine, functions: np.ndarray) -> np.ndarray:
 
 
 class _Search:
-    """Rows in units of the kernel's width around their mean, and functions in their standard deviations."""
+    """A search, with rows in units of the kernel's width around their mean, and functions in units of their standard deviations."""
 
     def __init__(
         self,
@@ -243,14 +244,16 @@ class _Search:
         if not (far < FAR and np.isfinite(self.unit).all()):
             raise UserError(
                 f"{machine.source}: some rows are too far from the others, more than {FAR:,.0f} of its kernel's widths; give rows "
-                "as it was fitted with"
+                "like those it was fitted with"
             )
         answers = [blocks(machine, z, own or machine.functions) for z in rows]
         if not all(np.isfinite(each).all() for each in answers):
-            raise UserError(f"{machine.source}: its functions overflow on these rows; give rows as it was fitted with")
+            raise UserError(
+                f"{machine.source}: its functions overflow on these rows; give rows like those it was fitted with"
+            )
         self.answers = answers[2]
         self.mean, self.deviation = answers[0].mean(axis=0), answers[0].std(axis=0)
-        # a function that is nearly constant cannot be learned
+        # nearly constant functions cannot be learned
         self.deviation = np.where(self.deviation > 1e-12 * np.abs(self.mean), self.deviation, 1.0)
         self.train, self.aside = (
             trained.Rows((z - self.middle) / self.unit, self._targets(f), np.ones(len(z)))
@@ -275,7 +278,7 @@ class _Search:
             for each in (start, replace(start, log_scale=np.repeat(start.log_scale, self.machine.dim))):
                 path = trained.search(self.loss, RIDGE, each, self.train, self.risk, STEPS)
                 found.append((self.risk(path.best), number, path.best))
-            # the start itself, in case the search improves nothing
+            # keep the start itself, in case the search improves nothing
             found.append((self.risk(start), number, start))
         smaller = self._machine(min(found, key=lambda each: each[:2])[2], source)
         steps = [
@@ -290,9 +293,9 @@ class _Search:
         return Distilled(told, len(self.machine.vectors), len(self.judged), made_up, error, differ, named)
 
     def _projected(self) -> tuple[np.ndarray, Machine | None]:
-        """The initial vectors, and the projected machine."""
+        """Return the initial vectors and the projected machine."""
         drawn = trained.drawn_rows(self.train.x, self.m, np.random.default_rng(self.seed))
-        if self.machine.function in INDEFINITE:  # no inner products in a feature space: there is no projection
+        if self.machine.function in INDEFINITE:  # without inner products in a feature space, there is no projection
             return drawn, None
         chosen, weights = projected(self.machine, self.m)
         own = self.machine.vectors[chosen]
@@ -301,9 +304,9 @@ class _Search:
         return np.concatenate([start, drawn[: self.m - len(start)]]), machine if self.whole else None
 
     def _weighed(self, start: np.ndarray, projection: Machine | None = None) -> trained.Vectors:
-        """A start with weights by ridge regression.
+        """Return a start with weights by ridge regression.
 
-        The width is half the median distance.  If the kernel is Gaussian, the machine's own width and the unchanged
+        The width is half the median distance.  If the kernel is Gaussian, the machine's width and the unchanged
         projection are tried as well, and the best of the three is taken.
         """
         begun = trained.begin(self.train, self.loss, start, "one", np.random.default_rng(self.seed))
@@ -318,7 +321,7 @@ class _Search:
         return min(found, key=self.risk)
 
     def _machine(self, found: trained.Vectors, source: Machine) -> Machine:
-        """The trained numbers as a machine of the source's inputs."""
+        """Return the trained numbers as a machine of the source's inputs."""
         one = len(found.log_scale) == 1 and bool((self.unit == self.unit[0]).all())
         e = np.exp(found.log_scale) / self.unit
         own = found.vectors * self.unit + self.middle
@@ -338,9 +341,9 @@ class _Search:
     # ---- what was lost
 
     def _functions(self, smaller: Machine) -> np.ndarray:
-        """A smaller machine's functions at the rows on which the loss is measured."""
+        """Return a smaller machine's functions at the rows on which the loss is measured."""
         z = self.judged
-        if smaller.scale is not None:  # the rows are scaled for the source
+        if smaller.scale is not None:  # the rows are scaled for the source machine, so undo this first
             own = np.ones(smaller.dim) if self.machine.scale is None else self.machine.scale
             z = z * (smaller.scale / own)
         return blocks(smaller, z, smaller.functions)
@@ -354,7 +357,7 @@ class _Search:
         return Loss(math.sqrt(mean), math.sqrt(max(0.0, mean - off)), math.sqrt(mean + off))
 
     def _differ(self, smaller: Machine, by_pairs: bool = False) -> Loss:
-        """The fraction of rows that get another class, with E. B. Wilson's interval (1927).
+        """Return the fraction of rows whose predicted class differs, with E. B. Wilson's interval (1927).
 
         by_pairs: whether the smaller machine's functions are for pairs of classes, as in the source.
         """
@@ -366,7 +369,7 @@ class _Search:
         return Loss(share, max(0.0, middle - half), min(1.0, middle + half))
 
     def _notes(self) -> list[str]:
-        """Sentences about the parts of the source that the smaller machine replaces."""
+        """Return sentences about the parts of the source that the smaller machine replaces."""
         where, notes = self.machine.source, []
         if self.pairs:
             notes.append(f"{where}: its functions of pairs of classes became one for each class")

@@ -17,12 +17,12 @@ from pykernel.training.reduced import BLOCK, FeatureRows, merged
 
 
 class LowRankSystem:
-    """A = C C' + Sigma with C (l, n) and a positive diagonal Sigma: solved by Woodbury's identity.
+    """A = C C' + Sigma with C (l, n) and a positive diagonal Sigma, solved by Woodbury's identity.
 
         A^-1 b = Sigma^-1 b - Sigma^-1 C (I + C' Sigma^-1 C)^-1 C' Sigma^-1 b
 
     c: an array (l, n), such as ``basis.features(x)``, or FeatureRows, which are read in blocks.
-    sigma: a number, or one for each row, (l,).
+    sigma: a number, or an array with one for each row, (l,).
 
     Set-up is O(l n^2): (I + C' Sigma^-1 C) = R'R by QR of [Sigma^-1/2 C; I], not from products.  A solve is O(l n) for each
     column of b.  Paper 002, section 6.1 (which counts O(l n^2) for each column).  Raises UserError.
@@ -44,12 +44,12 @@ class LowRankSystem:
         return len(self.c)
 
     def product(self, b: Any) -> np.ndarray:
-        """A b, in the shape of b: (l,) or (l, k).  O(l n k)."""
+        """Return A b, in the shape of b: (l,) or (l, k).  O(l n k)."""
         b = self._right(b)
         return self._expanded(self._projected(b)) + (b.T * self.sigma).T
 
     def solve(self, b: Any, refinements: int = 1) -> np.ndarray:
-        """A^-1 b, in the shape of b: (l,) or (l, k).  O(l n k); each refinement costs the same again and a product.
+        """Return A^-1 b, in the shape of b: (l,) or (l, k).  O(l n k); each refinement adds another solve and a product.
 
         With one refinement, the backward error is that of an elimination of A, even if Sigma is small compared with C C'.
         """
@@ -89,7 +89,7 @@ class LowRankSystem:
 
 
 class _HeldRows:
-    """An array (l, n) with the interface of FeatureRows: it is read in blocks."""
+    """An array (l, n) with the interface of FeatureRows, which is read in blocks."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values, self.width = values, values.shape[1]

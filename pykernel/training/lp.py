@@ -1,21 +1,25 @@
-"""Linear programming machines: the penalty is the 1-norm of the weights, not |f|^2, so most weights are 0.  Paper 002, section 6.2.
+"""Linear programming machines, whose penalty is the 1-norm of the weights instead of |f|^2, so that most weights are 0.  Paper 002,
+section 6.2.
 
     duals = Dual.of_classes(positions, 2, most=1.0)            # C = 1; or [Dual.of_values(y, epsilon, most)]
     found = train(x, MercerKernel("gaussian", gamma=0.5), duals, n_max=64)
     found.model.predict(x_new), found.reached
 
 l rows, n vectors v_j, f(x) = sum_j alpha_j k(v_j, x) + b.  ``pykernel.training.svm.Dual`` defines the losses, and s, c and h of each
-variable.  HiGHS's simplex solves the dual, which is faster than the primal because its rows are few and its box is large:
+variable.  HiGHS's simplex method solves the dual, which is faster than solving the primal because the dual has few rows and a large
+box:
 
     min  sum_j |alpha_j| + sum_i h_i max(0, -(s_i f(x_i) + c_i))
     max  -c'u    with    |k_j'beta| <= 1 for each vector,  1'beta = 0,  0 <= u <= h,  beta = sums of s u of the rows' variables
 
 alpha and b are the multipliers of the dual's rows.  k_j'beta is the *price* of a vector.  A row whose price is above 1 in magnitude
-would lower the objective if its function were added.  So the paper's loop (solve on a subset, judge, generate more basis functions)
-starts from a greedy basis.  Each round adds the functions with the highest prices, and removes those with no weight and a low price.
+would lower the objective if its function were added.  The paper's loop (solve on a subset, judge, generate more basis functions)
+therefore starts from a greedy basis.  Each round adds the functions with the highest prices, and removes those with no weight and a
+low price.
 
-**A bound.**  u divided by the largest price of all rows is feasible in the dual of the machine with all l functions, so
--c'u / (that price) is at most the machine's optimum, in spite of rounding.  ``Round.excess`` is the relative distance to this bound.
+**A bound.**  u divided by the largest price of all rows is feasible in the dual of the machine with all l functions, so -c'u,
+divided by the largest price, is at most this machine's optimum, in spite of rounding.  ``Round.excess`` is the relative distance to
+this bound.
 """
 
 from __future__ import annotations
@@ -37,20 +41,20 @@ from pykernel.rows import Rows, as_rows, each_row
 from pykernel.training.svm import ENOUGH, FIRST, Dual, asked, part_of, short
 
 LEFT = 1e-9
-"""Weights smaller than this fraction of the largest one are set to 0."""
+"""Weights smaller than this fraction of the largest weight are set to 0."""
 NEAR = 0.9
-"""A vector without a weight stays if its price is above this.  If the cosine of two rows in the kernel's space is larger than this, only
-the row with the higher price enters in a round."""
+"""Two limits.  A vector without a weight stays if its price is above NEAR.  If the cosine of two rows in the kernel's space is above
+NEAR, only the row with the higher price enters in a round."""
 AMONG = 8
-"""The entering rows are chosen among this many times as many rows, those with the highest prices."""
+"""The entering rows are chosen among the rows with the highest prices, whose number is this many times as large."""
 WIDER = 4
-"""No more vectors enter once more than this many times ``n_max`` have a weight: most would have to leave, and the rest are no better."""
+"""No more vectors enter once more than this many times ``n_max`` vectors have a weight, because most would have to leave again."""
 MOST = 2**26
-"""Most numbers in a linear program's matrix: 512 MB, of which SciPy makes several copies."""
+"""Maximum size of a linear program's matrix: 512 MB, of which SciPy makes several copies."""
 BLOCK = 2**22
-"""Kernel values that are held at once: 32 MB."""
+"""Maximum number of kernel values in memory at once: 32 MB."""
 Tell = Callable[[float, str], None]
-"""Called with the fraction of the work that is done, and words for it."""
+"""Function that is called with the fraction of the work that is done, and words for the current work."""
 
 
 # ------------------------------------------------------------------------------------------------ one linear program
@@ -58,7 +62,7 @@ Tell = Callable[[float, str], None]
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """alpha (n,) and b; u (q,), feasible in the dual except for the prices; the number of simplex steps."""
+    """alpha (n,) and b, the dual's u (q,), which is feasible except for the prices, and the number of simplex steps."""
 
     alpha: np.ndarray
     bias: float
@@ -69,8 +73,8 @@ class Solution:
 def solve(dual: Dual, values: np.ndarray) -> Solution:
     """Solve the machine on n vectors.  values: (l, n), k(x_i, v_j).  Raises UserError if HiGHS cannot solve it.
 
-    For scaling, functions are in the targets' unit, kernel values are relative to their vector's largest, and the dual is relative to
-    the box or the prices' limit, whichever is smaller.
+    For scaling, functions are in the targets' unit, kernel values are relative to the largest value of their vector, and the dual is
+    relative to the box or the limit of the prices, whichever is smaller.
     """
     q, n = len(dual.sign), values.shape[1]
     scale = np.abs(values).max(axis=0)
@@ -96,7 +100,7 @@ def solve(dual: Dual, values: np.ndarray) -> Solution:
 
 
 def feasible(dual: Dual, u: np.ndarray) -> np.ndarray:
-    """u clipped to the box, with 1'beta = 0: the side with the larger sum is scaled down."""
+    """Clip u to the box, and scale down the side with the larger sum so that 1'beta = 0."""
     u = np.clip(u, 0.0, dual.most)
     above, below = u[dual.sign > 0].sum(), u[dual.sign < 0].sum()
     least = min(above, below)
@@ -117,11 +121,12 @@ def prices(kernel: MercerKernel, rows: Rows, beta: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Round:
-    """The result for one set of vectors; steps and objective are summed over all functions.
+    """The result for one set of vectors.  Steps and objective are summed over all functions.
 
     weighted: vectors with a weight in any function.  gap: the largest relative duality gap of a function, (objective - dual) /
-    objective: the loss by rounding.  residual: how far the highest price of any row is above 1.  excess: an upper bound of
-    (objective - that of the machine with the functions of all rows) / objective, the largest over the functions.
+    objective, which is due to rounding.  residual: how far the highest price of any row is above 1.  excess: an upper bound of
+    (objective - optimum) / objective, the largest over the functions, where the optimum is that of the machine with the
+    functions of all rows.
     """
 
     vectors: int
@@ -152,10 +157,11 @@ class SparseModel:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """model: has the vectors with a weight.  start: the vectors that had a weight before ``n_max`` removed some, for a warm start.
-    beta: (l, o), the dual's weights of the rows.
+    """The result of ``train``.  model: has the vectors with a weight.  start: the vectors that had a weight before ``n_max`` removed
+    some, for a warm start.  beta: (l, o), the dual's weights of the rows.
 
-    rounds: the result for each set of vectors.  reached: the last one as a sentence.  interrupted: whether Ctrl-C ended the training.
+    rounds: the result for each set of vectors.  reached: a sentence about the last result.  interrupted: whether Ctrl-C ended the
+    training.
     """
 
     model: SparseModel
@@ -172,7 +178,7 @@ class Trained:
 
     @property
     def reached(self) -> str:
-        """A sentence on what was reached, and why no more vectors entered."""
+        """A sentence about the result, and why no more vectors entered."""
         last, rows = self.rounds[-1], len(self.beta)
         told = (
             f"{last.weighted:,} of {last.vectors:,} vectors have a weight, and with the functions of all {rows:,} rows the objective "
@@ -198,7 +204,7 @@ class _Function:
 
     @classmethod
     def of(cls, dual: Dual, values: np.ndarray, rows: Rows, kernel: MercerKernel, bound: float) -> Self:
-        """values: (l, n), kernel values of the vectors.  bound: a lower bound that is already known."""
+        """Solve a function.  values: (l, n), kernel values of the vectors.  bound: a known lower bound."""
         found = solve(dual, values)
         beta = dual.beta(found.u)
         objective = float(np.abs(found.alpha).sum()) + dual.primal(0.0, values @ found.alpha + found.bias)
@@ -215,7 +221,7 @@ class _Function:
         return part_of(self.objective - self.bound, self.objective)
 
     def on(self, stay: np.ndarray, more: int) -> Self:
-        """The same function on the vectors that stay, and ``more`` new ones."""
+        """Return the same function on the vectors that stay and ``more`` new vectors."""
         alpha = np.concatenate([self.solution.alpha[stay], np.zeros(more)])
         own = np.concatenate([self.own[stay], np.ones(more)])
         return replace(self, solution=replace(self.solution, alpha=alpha, steps=0), own=own)
@@ -243,19 +249,20 @@ def train(
     x : (l, D) array, or what ``as_rows`` takes
     kernel : MercerKernel
     duals : sequence of Dual
-        One for each function.  They share the vectors.
+        One dual for each function.  The functions share the vectors.
     n_max : int
-        Most vectors with a weight.  While more have one, the half with the smaller terms is removed, and the others get new weights.
+        Maximum number of vectors with a weight.  While more vectors have a weight, up to half of them, with the smallest terms, are
+        removed, and the others get new weights.
     first : int
-        How many vectors the first set has.
+        Number of vectors in the first set.
     tolerance : float
         How far a price may be above 1.
     basis : Basis, optional
-        The only vectors; no others enter.
+        If given, its vectors are used, and no others enter.
     start : (n, D) array, optional
-        The first set of vectors, such as that of an earlier solution.
+        The first set of vectors, for example from an earlier solution.
     method, seed, **options
-        How the first set is chosen: as in ``select_basis``.
+        How the first set is chosen, as in ``select_basis``.
 
     Ctrl-C returns the result of the last finished set.  Before the first set is finished, it raises KeyboardInterrupt.
 
@@ -312,14 +319,14 @@ def train(
 
 
 def _sizes(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function]) -> np.ndarray:
-    """How large each vector's terms are, (n,)."""
+    """Return the size of each vector's terms, (n,)."""
     return np.asarray(np.sqrt(kernel.diagonal(vectors)) * np.abs(_alpha(functions)).sum(axis=1))
 
 
 def _fewer(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], n_max: int) -> np.ndarray | None:
-    """The vectors with the larger terms; None if no more than n_max have a weight.
+    """Return the vectors with the larger terms, or None if at most n_max vectors have a weight.
 
-    At most half are removed at a time: only new weights show how well the others replace them.
+    At most half are removed at a time, because only new weights show how well the others replace them.
     """
     size = _sizes(kernel, vectors, functions)
     left = np.count_nonzero(size)
@@ -335,7 +342,10 @@ def _solved(
     tolerance: float,
     tell: Tell,
 ) -> list[_Function]:
-    """The functions on other vectors.  A function is not solved again if its prices are low enough and its vectors have stayed."""
+    """Return the functions on other vectors.
+
+    A function is not solved again if its prices are low enough and its vectors have stayed.
+    """
     values = each_row(rows, max(1, BLOCK // len(vectors)), lambda block: kernel.gram(block, vectors), len(vectors))
     made: list[_Function] = []
     for o, dual in enumerate(duals):
@@ -373,7 +383,7 @@ def _stay(functions: Sequence[_Function]) -> np.ndarray:
 def _entering(
     rows: Rows, kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], most: int, tolerance: float
 ) -> np.ndarray:
-    """(m, D): rows with the highest prices; no two are alike, and none is a vector already."""
+    """(m, D): rows with the highest prices, without similar rows and without rows that are already vectors."""
     price = np.max([each.price for each in functions], axis=0)
     order = np.argsort(-price, kind="stable")[: AMONG * most]
     asked = rows.take(order[price[order] > 1 + tolerance / 2])

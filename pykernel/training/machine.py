@@ -15,17 +15,18 @@ from pykernel.spec.kernel_settings import ACTIVATIONS
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, shown_value
 
 NUMBERS_LIMIT = 2**24
-"""Most numbers in a table: the largest model of a spec holds fewer."""
+"""Maximum number of elements of a table.  The largest model of a spec has fewer."""
 
 
 @dataclass(frozen=True)
 class Machine:
     """A kernel machine in float64: f(x) = sum_i weights_i k(vectors_i, (x - center) * scale) + bias.
 
-    vectors: (n, DIM); weights: (n, W); bias: (F,); center, scale: (DIM,) or None; the rest as in [expansion] of a spec.
+    vectors: (n, DIM); weights: (n, W); bias: (F,); center, scale: (DIM,) or None; other fields are as in [expansion] of
+    a spec.
     """
 
-    source: str  # words for the model from which it was made
+    source: str  # words for the model from which the machine was made
     function: str
     vectors: np.ndarray
     weights: np.ndarray
@@ -44,7 +45,7 @@ class Machine:
     label: dict[str, Any] | None = None  # the spec's [label], if it is known
     largest: float | None = None  # largest magnitude of the inputs, if it does not follow from the vectors
     seen: np.ndarray | None = (
-        None  # (rows, DIM): least, largest and some other values of each training input, if the vectors are no such inputs
+        None  # (rows, DIM): smallest, largest and other values of each training input, if the vectors are no inputs
     )
     notes: tuple[str, ...] = ()  # sentences about parts of the source that are left out
     normalise: bool = False
@@ -52,15 +53,15 @@ class Machine:
     max_value: float | None = None
     alpha: float = 1.0  # for function "rational-quadratic"
     offsets: np.ndarray | None = None  # (n,), added to x'v for hidden units and "fourier"; None: zeros
-    taken: tuple[int, ...] | None = None  # the source's inputs that are used, if it does not use all of them
-    inputs_of_source: int | None = None  # with taken: how many inputs the source has
+    taken: tuple[int, ...] | None = None  # the source's inputs that are used, if not all are
+    inputs_of_source: int | None = None  # number of the source's inputs, if ``taken`` is given
     gross: np.ndarray | None = None  # (n, F): sums of the magnitudes that the source adds up to get the weights
-    mixes: int = 0  # how many further numbers the source adds up for a function
+    mixes: int = 0  # how many additional numbers the source adds up for a function
     signal: Spec | None = None  # a spec whose signal stage computes the inputs x; columns are then its channels
 
     @property
     def taking(self) -> int:
-        """How many inputs the source has."""
+        """The number of the source's inputs."""
         return self.dim if self.taken is None or self.inputs_of_source is None else self.inputs_of_source
 
     @property
@@ -69,17 +70,17 @@ class Machine:
 
     @property
     def centers(self) -> np.ndarray:
-        """(DIM,); zeros where inputs are not centered."""
+        """(DIM,): the center, or zeros if inputs are not centered."""
         return np.zeros(self.dim) if self.center is None else self.center
 
     @property
     def scales(self) -> np.ndarray:
-        """(DIM,); ones where inputs are not scaled."""
+        """(DIM,): the scale, or ones if inputs are not scaled."""
         return np.ones(self.dim) if self.scale is None else self.scale
 
     @property
     def reach(self) -> float:
-        """The largest magnitude of the inputs, in training or of the vectors."""
+        """The largest magnitude of the inputs in training or, if that is not known, of the vectors."""
         return float(np.abs(self.inputs()).max(initial=0.0)) if self.largest is None else self.largest
 
     @property
@@ -90,7 +91,7 @@ class Machine:
 
     @property
     def shifts(self) -> np.ndarray:
-        """For hidden units and "fourier": the number that is added to x'v for each vector, (n,)."""
+        """The number that is added to x'v for each vector, for hidden units and "fourier", (n,)."""
         return np.zeros(len(self.vectors)) if self.offsets is None else self.offsets
 
     @property
@@ -101,29 +102,29 @@ class Machine:
         )
 
     def inputs(self) -> np.ndarray:
-        """The vectors in the inputs' own units, (n, DIM)."""
+        """Return the vectors in the inputs' original units, (n, DIM)."""
         v = self.vectors if self.scale is None else self.vectors / self.scale
         return v if self.center is None else v + self.center
 
     def scaled(self, x: np.ndarray) -> np.ndarray:
-        """Inputs in the units of the vectors, (rows, DIM)."""
+        """Return inputs in the units of the vectors, (rows, DIM)."""
         x = x if self.center is None else x - self.center
         return x if self.scale is None else x * self.scale
 
     def values(self, z: np.ndarray) -> np.ndarray:
-        """k(v_i, z) at rows of scaled inputs z, (rows, n)."""
+        """Return k(v_i, z) at rows of scaled inputs z, (rows, n)."""
         if self.function in ACTIVATIONS:
             return np.asarray(ACTIVATIONS[self.function](z @ self.vectors.T + self.shifts))
         return self.kernel.gram(z, self.vectors)
 
     def functions(self, z: np.ndarray) -> np.ndarray:
-        """All functions at rows of scaled inputs z, (rows, F); for pairs of classes in the order (0,1), (0,2), ...,
-        (1,2).
+        """Return all functions at rows of scaled inputs z, (rows, F).  Functions of pairs of classes are in the order
+        (0,1), (0,2), ..., (1,2).
         """
         return np.asarray(self.values(z) @ self.columns_of_weights() + self.bias)
 
     def columns_of_weights(self) -> np.ndarray:
-        """The weights of each function, (n, F).
+        """Return the weights of each function, (n, F).
 
         In a function for a pair of classes, vectors of other classes have weight 0.
         """
@@ -137,7 +138,7 @@ class Machine:
 
 
 def votes(functions: np.ndarray, classes: int) -> np.ndarray:
-    """For functions of pairs of classes: the number of votes for each class, (rows, classes).
+    """Return the number of votes for each class, from functions of pairs of classes, (rows, classes).
 
     A number between -1/2 and 1/2, which says how clear the votes were, is added.  This is scikit-learn's
     decision_function, with one exception: a value of exactly zero is a vote for the second class, as in scikit-learn's
@@ -154,12 +155,12 @@ def votes(functions: np.ndarray, classes: int) -> np.ndarray:
 
 
 def pairs(classes: int) -> list[tuple[int, int]]:
-    """Pairs of classes in libsvm's order."""
+    """Return the pairs of classes in libsvm's order."""
     return [(i, j) for i in range(classes) for j in range(i + 1, classes)]
 
 
 def checked(machine: Machine, where: str) -> Machine:
-    """The machine.  Raises UserError unless its numbers are finite and its classes differ."""
+    """Return the machine.  Raises UserError unless its numbers are finite and its classes differ."""
     if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
         raise UserError(f"{where}: holds the same class twice; fit it again")
     for name in ("vectors", "weights", "bias", "center", "scale", "calibration", "offsets"):
@@ -172,7 +173,7 @@ def checked(machine: Machine, where: str) -> Machine:
 
 
 def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) -> np.ndarray:
-    """Finite numbers of the given shape, in float64."""
+    """Return finite numbers of the given shape, in float64."""
     try:
         if math.prod(getattr(values, "shape", ())) > NUMBERS_LIMIT:
             raise UserError(f"{where}: {name} holds more than {NUMBERS_LIMIT:,} numbers; no device holds such a model")
@@ -182,7 +183,7 @@ def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) 
         if np.iscomplexobj(values):
             raise TypeError
         if hasattr(values, "check_format"):
-            values.check_format(full_check=True)  # without this check, its indices could point outside
+            values.check_format(full_check=True)  # otherwise indices could lie outside of the sparse matrix
         array = np.array(values.toarray() if hasattr(values, "toarray") else values, np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, UserError):

@@ -1,5 +1,5 @@
-"""Networks with one hidden layer, trained as scikit-learn users would: on standardised numbers, by L-BFGS, with a penalty chosen on
-held-out rows."""
+"""Networks with one hidden layer, trained as scikit-learn users would train them: on standardised numbers, by L-BFGS, with a
+penalty chosen on held-out rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from pykernel.training.vectors import MANY
 PENALTIES = (1e-3, 0.1, 3.0)
 STEPS = 500
 HELD_OUT = 0.25
-"""Fraction of the rows, the last ones, on which the penalty is chosen.  If they are fewer than two, the largest penalty is used."""
+"""Fraction of the rows, taken from the end, on which the penalty is chosen.  If these are fewer than two rows, the largest penalty
+is used."""
 
 
 def trained_network(
     x: np.ndarray, y: np.ndarray, units: int, classes: bool, seed: int = 0, penalties: Sequence[float] = PENALTIES
 ) -> tuple[Any, float]:
-    """A fitted estimator with ``units`` rectified linear units, for labels (n,) or (n, outputs), and the chosen penalty.
+    """Return a fitted estimator with ``units`` rectified linear units, for labels (n,) or (n, outputs), and the chosen
+    penalty.
 
     O(STEPS n (D + O) units).  If there are more than MANY rows, MANY of them are drawn and kept in their order.
     """
@@ -43,8 +45,8 @@ def trained_network(
         x, y = x[drawn], y[drawn]
     first = round((1 - HELD_OUT) * len(x))
     tried = penalties if len(x) - first > 1 else penalties[-1:]
-    with one_thread, warnings.catch_warnings():  # one thread: the bits do not depend on the number of threads
-        warnings.simplefilter("ignore")  # steps that did not suffice: held-out rows judge the result
+    with one_thread, warnings.catch_warnings():  # with one thread, the bits do not depend on the number of threads
+        warnings.simplefilter("ignore")  # ignore that steps did not suffice: held-out rows judge the result
         scores = [fitted(alpha, slice(first)).score(x[first:], y[first:]) if len(tried) > 1 else 0.0 for alpha in tried]
         taken = tried[int(np.argmax(scores))]
         return fitted(taken, slice(None)), taken

@@ -1,4 +1,4 @@
-"""Least squares on a basis of n vectors: O(l n^2) instead of O(l^3) with all samples.
+"""Least squares on a basis of n vectors, in O(l n^2) instead of O(l^3) with all samples.
 
     basis = select_basis(x, MercerKernel("gaussian", gamma=0.5), 200)
     machine = ReducedProblem("krr", basis, x, Targets.of_values(y))    # one pass over the rows
@@ -6,9 +6,9 @@
     model = machine.solve(ridges[best])
     model.predict(x_new)
 
-l samples, n basis vectors, o outputs, D inputs.  z(x) = L^-1 k_S(x) with K_SS = L L' are the projection features: their
-inner product is the Nystroem kernel k_S(x)' K_SS^-1 k_S(x').  Rows come from anything that ``as_rows`` takes.  They are
-processed in blocks, so memory is O(l o + n^2 + a block).  All computations are in float64 on the host.
+l samples, n basis vectors, o outputs, D inputs.  The projection features are z(x) = L^-1 k_S(x) with K_SS = L L'.
+Their inner product is the Nystroem kernel k_S(x)' K_SS^-1 k_S(x').  Rows come from anything that ``as_rows`` takes.
+They are processed in blocks, so memory is O(l o + n^2 + a block).  All computations are in float64 on the host.
 
 docs/reduced.md derives the formulas.
 """
@@ -49,12 +49,12 @@ from pykernel.training.targets import Targets
 from pykernel.training.trained import input_max_abs, lists
 
 BLOCK = 2**20
-"""Numbers in one block of features: 8 MB.  A pass holds a few blocks."""
+"""Size of a block of features: 8 MB.  A pass holds a few blocks."""
 KEPT = 2**24
-"""Features and Gram matrices of at most this many numbers, 128 MB, are kept; larger ones are computed anew in each pass."""
+"""Features and Gram matrices of at most this many numbers (128 MB) are kept.  Larger arrays are computed anew in each pass."""
 SMALL_FOLD = 256
-"""Largest fold (or n, if that is larger) that is left out by blocks of the hat matrix.  Larger folds are left out by
-merging factors."""
+"""Largest fold that is left out by blocks of the hat matrix, if n is not larger.  Folds larger than both are left out
+by merging factors."""
 ROWS_FOR_SCALE = 2000
 """Number of rows from which the scale of widths and ridges is estimated."""
 REACH_POLYNOMIAL = 10.0
@@ -67,10 +67,10 @@ training.
 
 
 class FeatureRows:
-    """Features of all rows, (l, n): z(x), or with ``columns`` kernel values k_S(x); in blocks.
+    """Features of all rows in blocks, (l, n): z(x), or kernel values k_S(x) if ``columns`` is true.
 
-    They are kept if they are at most ``keep`` numbers, else computed again in each pass: O(l n (D + n)), with
-    ``columns`` O(l n D).
+    At most ``keep`` numbers are kept.  If there are more, each pass computes them again in O(l n (D + n)), or O(l n D)
+    with ``columns``.
     """
 
     def __init__(self, basis: Basis, x: Any, columns: bool = False, keep: int = KEPT) -> None:
@@ -95,7 +95,7 @@ class FeatureRows:
         return each_row(self.rows, self.size, self.of, self.width)
 
     def __iter__(self) -> Iterator[tuple[int, np.ndarray]]:
-        """For each block, the position of its first row, and its features."""
+        """Yield, for each block, the position of its first row and its features."""
         if self._keeps:
             for start in range(0, len(self), self.size):
                 yield start, self._kept[start : start + self.size]
@@ -104,7 +104,7 @@ class FeatureRows:
                 yield start, self.of(block)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        """Features of the rows at these positions, (k, n)."""
+        """Return features of the rows at these positions, (k, n)."""
         return self._kept[indices] if self._keeps else self.of(self.rows.take(indices))
 
 
@@ -126,7 +126,10 @@ class ReducedModel:
         return solve_triangular(self.basis.factor, self.w, lower=True, trans=1, check_finite=False)
 
     def predict(self, x: Any) -> np.ndarray:
-        """(l, o) values at rows, in blocks.  O(n (D + n)) each.  x: what ``as_rows`` takes.  Raises UserError."""
+        """Return the functions' values at rows, (l, o).
+
+        O(n (D + n)) for each row.  x: what ``as_rows`` takes.  Raises UserError.
+        """
         features = FeatureRows(self.basis, x)
         return each_row(
             features.rows, features.size, lambda block: features.of(block) @ self.w + self.bias, len(self.bias)
@@ -137,8 +140,8 @@ class ReducedProblem:
     """Kernel ridge regression, LS-SVM or the kernel Fisher discriminant in the span of a basis, with cross-validation
     in closed form.
 
-    krr     min |y - Z w|^2 + ridge |w|^2: paper 002, equation 7, with ridge = m Lambda; the full model with the Nystroem
-            kernel.  It minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
+    krr     min |y - Z w|^2 + ridge |w|^2, paper 002, equation 7, with ridge = m Lambda.  It is the full model with the
+    Nystroem kernel, and minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
     ls-svm  min |y - Z w - b|^2 + ridge |w|^2: the primal of the LS-SVM with the Nystroem kernel.
     kfd     min |y - K_lS alpha - b|^2 + ridge |alpha|^2 (paper 004, equation 4); Fisher's discriminant with the coding
             "counts".
@@ -146,12 +149,12 @@ class ReducedProblem:
     If the targets have weights, each squared error is multiplied by its weight.  The basis does not depend on the
     weights.
 
-    x: l rows, what ``as_rows`` takes.  targets: l.  keep: features are kept in memory if they are at most this many
-    numbers.
+    x: l rows, what ``as_rows`` takes.  targets: those of the l rows.  keep: features are kept in memory if they have at
+    most this many elements.
 
     One pass computes a triangular factor R of [1 F Y] (F: features) from blocks, by QR, without normal equations, O(l
     n^2). Its singular values serve every ridge.  Cross-validation takes one more pass for any number of ridges.  The
-    basis is fixed: if a sample that is a basis vector is left out, the vector stays in the basis.
+    basis is fixed: a basis vector stays even if the sample from which it comes is left out.
 
     Raises UserError.
     """
@@ -167,25 +170,26 @@ class ReducedProblem:
         self._recodes = targets.positions is not None and targets.coding == "counts"
         self.taught = targets.values
         if self._recodes:
-            # recoded targets are combinations of these; without a bias, the prediction for the target 1 is not 1
+            # recoded targets are combinations of these columns; without a bias, the column of ones is needed, because
+            # its prediction is not 1
             one = np.ones((self.samples, int(not self.bias)))
             self.taught = np.hstack([targets.values, targets.member, one])
         self.all = self._decomposed(self._triangles(np.zeros(self.samples, np.int64), 1)[0])
 
     @property
     def square(self) -> float:
-        """The largest squared singular value that a ridge is added to."""
+        """The largest squared singular value to which a ridge is added."""
         return float(self.all.scale[0] ** 2)
 
     def solve(self, ridge: float) -> ReducedModel:
-        """The model of all samples.  O(n^2 o) after the first pass.  Raises UserError."""
+        """Return the model of all samples.  O(n^2 o) after the first pass.  Raises UserError."""
         w, bias = self._solved(ridge)
         if self.model == "kfd":
             w = self.basis.factor.T @ w
         return ReducedModel(self.model, self.basis, w, bias)
 
     def coefficients(self, ridge: float) -> Solution:
-        """The model as weights of kernel values, alpha (n, o), and bias.
+        """Return the model as weights of kernel values, alpha (n, o), and bias.
 
         For kfd these are computed directly, without L.
         """
@@ -195,20 +199,19 @@ class ReducedProblem:
         return Solution(found.alpha, found.bias)
 
     def _solved(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the features (n, o), and the bias (o,)."""
+        """Return weights of the features (n, o), and the bias (o,)."""
         w, bias = self.all.weights(self._checked([ridge])[0])
         return w[:, : self.outputs], bias[: self.outputs]
 
     def leave_one_out(self, ridge: float) -> np.ndarray:
-        """(l, o): the prediction for each sample by the model trained without this sample.  One pass.  Raises
-        UserError.
+        """Predict each sample with the model trained without this sample, (l, o).  One pass.  Raises UserError.
 
         With coding "counts", the other samples' targets are coded with their own counts, as in retraining.
         """
         return cast(np.ndarray, self.leave_one_out_path([ridge])[0])
 
     def leave_one_out_path(self, ridges: Sequence[float]) -> np.ndarray:
-        """(R, l, o): the same for R ridges, in one pass of O(l n (n + R o))."""
+        """Return ``leave_one_out`` for R ridges, (R, l, o), in one pass of O(l n (n + R o))."""
         values, cut = self._checked(ridges), self._cut
         solved = np.stack([self.all.along_weights(ridge)[:, cut] for ridge in values])
         attenuated = 1 / (self.all.scale**2 + values[:, None])
@@ -221,7 +224,8 @@ class ReducedProblem:
             rows = slice(start, start + len(f))
             own = part[rows, None]
             squares = each[rows, None] * t**2
-            # 1 - h is a difference of numbers near 1; it is kept above the smallest value that a single row can cause
+            # 1 - h is a difference of numbers near 1; its smallest possible value is a lower limit against rounding
+            # errors
             least = own * values / (values + squares.sum(axis=1)[:, None] / own)
             share = np.maximum(own - squares @ attenuated.T, least).T
             right = y[rows] - self.all.middle[cut]
@@ -230,19 +234,19 @@ class ReducedProblem:
         return self._recoded(predictions, None) if self._recodes else predictions
 
     def leave_fold_out(self, ridge: float, folds: Any) -> np.ndarray:
-        """(l, o): the prediction for each sample by the model trained without its fold.  Raises UserError.
+        """Predict each sample with the model trained without the sample's fold, (l, o).  Raises UserError.
 
         folds: (l,) integers from 0, the fold of each sample.  Folds may have any sizes, but one must not contain all samples.
         """
         return cast(np.ndarray, self.leave_fold_out_path([ridge], folds)[0])
 
     def leave_fold_out_path(self, ridges: Sequence[float], folds: Any) -> np.ndarray:
-        """(R, l, o): the same for R ridges.
+        """Return ``leave_fold_out`` for R ridges, (R, l, o).
 
         Folds larger than both 256 samples and n are left out by merging the triangular factors of the other folds,
-        which is the same as retraining: two passes, O(l n^2 + S n^3), and O(S n^2) numbers for S such folds.  Smaller
-        folds are left out by blocks of the hat matrix: O(l n f + l f^2) for each ridge and folds of f samples; rows are
-        read in the order of the folds.
+        which is the same as retraining.  For S of these folds, it takes two passes, O(l n^2 + S n^3), and O(S n^2)
+        numbers.  Smaller folds are left out by blocks of the hat matrix, O(l n f + l f^2) for each ridge and folds of f
+        samples.  Rows are then read in the order of the folds.
         """
         values = self._checked(ridges)
         parts = fold_numbers(folds, self.samples)
@@ -257,7 +261,7 @@ class ReducedProblem:
     # ---- passes
 
     def _triangles(self, parts: np.ndarray, count: int) -> np.ndarray:
-        """(count, c, c): triangular factors of [1 F Y], one for the rows of each part.  One pass, O(l c^2)."""
+        """Return triangular factors of [1 F Y], one for the rows of each part, (count, c, c).  One pass, O(l c^2)."""
         width = self.bias + self.features.width + self.taught.shape[1]
         found = np.zeros((count, width, width))
         for start, f in self.features:
@@ -274,7 +278,7 @@ class ReducedProblem:
 
     @property
     def _cut(self) -> slice:
-        """The columns of the targets: the values themselves, or the indicators from which they are recoded."""
+        """The columns of Y that are learned: the targets' values, or the indicators from which targets are recoded."""
         return slice(self.outputs, None) if self._recodes else slice(0, self.outputs)
 
     def _recoded(self, predictions: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
@@ -302,7 +306,7 @@ class ReducedProblem:
 
         Prefix and suffix merges are used, so that no factor has to be subtracted.
         """
-        # all small folds together are one more part
+        # all small folds together form one more part
         place = np.where(large, np.cumsum(large) - 1, large.sum())
         count = int(large.sum())
         width = self.bias + self.features.width + self.taught.shape[1]
@@ -331,7 +335,7 @@ class ReducedProblem:
                     predictions[r, start + rows] = f[rows] @ weights[fold][r] + biases[fold][r]
 
     def _leave_small_folds_out(self, ridges: np.ndarray, parts: np.ndarray, predictions: np.ndarray) -> None:
-        """Solve with the folds' blocks of I - H; folds of equal size are solved together."""
+        """Solve with the folds' blocks of I - H, for all folds of equal size together."""
         cut, most = self._cut, max(SMALL_FOLD, self.features.width)
         for rows, _ in alike(parts, NO_COLUMNS, lambda f, b: self.features.size // f, most):
             t = (self.features.take(rows.ravel()) - self.all.mean) @ self.all.v
@@ -373,17 +377,17 @@ class _Decomposed:
         )
 
     def along_weights(self, ridge: float) -> np.ndarray:
-        """Weights of the centred features after the rotation by v, (n, T)."""
+        """Return weights of the centred features after the rotation by v, (n, T)."""
         return (self.scale / (self.scale**2 + ridge))[:, None] * self.along
 
     def weights(self, ridge: float) -> tuple[np.ndarray, np.ndarray]:
-        """(n, T) and (T,)."""
+        """Return weights of the features (n, T), and the bias (T,)."""
         w = self.v @ self.along_weights(ridge)
         return w, self.middle - self.mean @ w
 
 
 def merged(triangle: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """A triangular factor (c, c), updated with more rows (k, c) by Householder QR.  O((c + k) c^2)."""
+    """Update a triangular factor (c, c) with more rows (k, c) by Householder QR.  O((c + k) c^2)."""
     return cast(np.ndarray, np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
 
 
@@ -392,7 +396,11 @@ def merged(triangle: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Reduced(selection.Grid):
-    """Models on a basis: vectors, a Basis, or the number of vectors to choose with ``options`` of select_basis."""
+    """Models on a basis.
+
+    The basis is given as vectors, as a Basis, or as the number of vectors to choose with ``options`` of
+    select_basis.
+    """
 
     rows: Rows
     basis: np.ndarray | Basis | int
@@ -404,7 +412,7 @@ class _Reduced(selection.Grid):
         try:
             basis = chosen_basis(self.rows, self.mercer.with_width(width), self.basis, self.options)
             machine = ReducedProblem(self.model, basis, self.rows, self.targets, keep=self.keep)
-            # the number of ridges at a time is limited, so that predictions take no more memory than features
+            # compute so few ridges at a time that predictions take no more memory than features
             step = max(1, self.keep // max(1, machine.taught.size))
             for begin in range(0, len(ridges), step):
                 some = ridges[begin : begin + step]
@@ -434,17 +442,17 @@ def select_reduced(
     keep: int = KEPT,
     **options: Any,
 ) -> selection.Selection:
-    """Cross-validate a reduced model at every width and ridge of a grid, and choose.  W O(l n^2) + W R O(l n o).
+    """Cross-validate a reduced model at every width and ridge of a grid, and choose the best.  W O(l n^2) + W R O(l n o).
 
-    Like ``pykernel.training.selection.select``, which describes the other arguments, but for any number of rows.  kernel: its
-    gamma is replaced by each width's.  basis: a number of vectors, chosen anew for each width by ``select_basis`` with
-    ``options`` (method, candidates, tau, ...); positions of rows (n,); vectors (n, D); or a Basis, whose kernel's gamma is the only
-    width if ``widths`` is not given.  cv: "deleted" and "kept" are the same, because the basis does not depend on the labels.
+    Like ``pykernel.training.selection.select``, which describes the other arguments, but for any number of rows.  kernel: its gamma
+    is replaced by that of each width.  basis: a number of vectors, chosen anew for each width by ``select_basis`` with ``options``
+    (method, candidates, tau, ...); positions of rows (n,); vectors (n, D); or a Basis, whose gamma is the only width if ``widths``
+    is not given.  cv: "deleted" and "kept" give the same, because the basis does not depend on the labels.
     Raises UserError.
     """
     rows = as_rows(x)
     selection.need_settings(model, len(rows), targets, cv, by)
-    some = rows.take(np.unique(np.linspace(0, len(rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))  # evenly spaced
+    some = rows.take(np.unique(np.linspace(0, len(rows) - 1, ROWS_FOR_SCALE).astype(np.int64)))  # evenly spaced rows
     if widths is None and (isinstance(basis, Basis) or kernel.function in ("linear", "custom")):
         widths = (kernel.width,)
     function = cast(selection.Function, kernel.function)
@@ -466,7 +474,7 @@ def select_reduced(
 
 
 def chosen_basis(x: Any, kernel: MercerKernel, basis: Any, options: Mapping[str, Any]) -> Basis:
-    """The basis for a kernel.
+    """Return the basis for a kernel.
 
     basis: the number of vectors to choose, positions of rows, vectors, or a Basis.  If a Basis has another kernel,
     only its vectors are used.
@@ -481,9 +489,10 @@ def chosen_basis(x: Any, kernel: MercerKernel, basis: Any, options: Mapping[str,
 
 
 def basis_of(vectors: Any, kernel: MercerKernel, epsilon: float = 1e-10, indices: Any = None) -> Basis:
-    """The basis of given vectors (n, D), in their order.  A vector is left out if its residual delta is below epsilon.
+    """Return the basis of given vectors (n, D), in their order.  A vector is left out if its residual delta is below
+    epsilon.
 
-    indices: (n,), the row of the data for each vector; -1 if not given.  ``trace`` is over the vectors themselves.
+    indices: (n,), the row of the data for each vector, or -1 if not given.  ``trace`` is over the vectors themselves.
     O(n^3).
     Raises UserError.
     """
@@ -521,11 +530,12 @@ def nystrom_content(
     center: np.ndarray | None = None,
     scale: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """The content of a spec of rule "nystrom": nested dictionaries, as in the TOML file.
+    """Return the content of a spec of rule "nystrom": nested dictionaries, as in the TOML file.
 
-    largest: (D,), the largest magnitude of each input in training.  max_abs: the limit of inputs; None: a million times
-    the largest (polynomial: ten times), or less if that could overflow.  weights: (n, o), weights of z; None: z itself
-    is predicted.  bias: (o,); 0 if not given.  center, scale: (D,); inputs are first converted to (x - center) * scale.
+    largest: (D,), the largest magnitude of each input in training.  max_abs: the limit of inputs.  None: a million
+    times the largest (ten times for a polynomial), or less if that could overflow.  weights: (n, o), weights of z.
+    None: z itself is predicted.  bias: (o,); 0 if not given.  center, scale: (D,); inputs are first converted to (x -
+    center) * scale.
     Raises UserError.
     """
     need_choice(precision, "precision", PRECISIONS)
@@ -558,7 +568,7 @@ def nystrom_content(
 
 
 def need_distinct(basis: Basis, precision: str) -> None:
-    """Raises UserError if a vector adds less to the span of the vectors before it than the precision resolves."""
+    """Raise UserError if a vector adds less to the span of the vectors before it than the precision resolves."""
     least = LEAST_ALD_THRESHOLD[precision]
     delta = basis.factor.diagonal() ** 2 / basis.kernel.diagonal(basis.vectors)
     worst = int(delta.argmin())

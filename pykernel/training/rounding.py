@@ -1,4 +1,4 @@
-"""A bound, for each row, of the rounding error in a frozen model's values.
+"""Bound the rounding error in a frozen model's values, for each row.
 
 This is a forward error analysis to first order in the unit roundoff u; one per cent is added for higher orders (N. J.
 Higham, Accuracy and Stability of Numerical Algorithms, 2002, sections 2 to 4).  The bound is computed in float64 for
@@ -21,25 +21,25 @@ from pykernel.spec.model import Spec
 from pykernel.training.machine import Machine
 
 COARSE, SEEN = 0.1, 1000
-"""COARSE: largest rounding error without a warning, as a fraction of the function's spread.  SEEN: at most this many
-vectors are checked."""
+"""COARSE: largest rounding error without a warning, as a fraction of the function's spread.  SEEN: maximum number of
+vectors that are checked."""
 NOTED_VALUES = 2**21
-"""Most kernel values that are computed for this check."""
+"""Maximum number of kernel values that are computed for the check."""
 
 SLACK = 1.01
 """Factor for terms of order u^2, and for the rounding errors of the bound itself."""
 LEAST = 2.0**-50
-"""A bound of the kernel values that the device replaces with zero.  It does so if e^-r is below 2^-60; values of Matern
-kernels are larger than e^-r."""
+"""A bound of the kernel values that the device replaces with zero.  The device replaces values if e^-r is below 2^-60,
+and values of Matern kernels are larger than e^-r."""
 VALUES = 2**20
-"""Kernel values that are held at once."""
+"""Maximum number of kernel values in memory at once."""
 
 
 def device_bound(spec: Spec, x: np.ndarray, rounded: float | np.ndarray = 0.0) -> np.ndarray:
-    """The largest error of the device's functions at rows of x, (rows, F).  x must be numbers of the device's
+    """Return the largest error of the device's functions at rows of x, (rows, F).  x must be numbers of the device's
     precision.
 
-    rounded: for models of integers, the largest rounding error of the inputs, in counts, one number or (DIM,).
+    rounded: for integer models, the largest rounding error of the inputs, in counts, one number or (DIM,).
     """
     assert spec.expansion is not None
     if spec.real.is_int16:
@@ -49,10 +49,10 @@ def device_bound(spec: Spec, x: np.ndarray, rounded: float | np.ndarray = 0.0) -
 
 
 def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
-    """The largest error of the source's own float64 values, against the machine's exact values, at rows of x, (rows,
-    F).
+    """Return the largest error of the source's float64 values, compared with the machine's exact values, at rows of x,
+    (rows, F).
 
-    If several sums of the source were merged into one, the source has summed larger terms (``gross``), and more often
+    If several sums of the source were merged into one, the source has summed larger terms (``gross``) and more of them
     (``mixes``).
     """
     found = error_bound(machine, x, "float64", "products", shifted=True) * (1 + machine.mixes)
@@ -66,19 +66,19 @@ def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
 
 
 def weights_bound(spec: Spec, machine: Machine, x: np.ndarray) -> np.ndarray:
-    """How much the machine's functions at rows of x change if weights of hidden units are rounded to 8 bits, (rows, F)."""
+    """Return how much the machine's functions at rows of x change if weights of hidden units are rounded to 8 bits, (rows, F)."""
     rounded, inner = machine_of(spec.inner), spec.inner
     if not (inner.real.is_int16 and inner.kernel.function in HIDDEN and inner.family.parameters(inner)["eight"]):
         return np.zeros((len(x), len(machine.bias)))
     z, step = rounded.scaled(x), np.abs(rounded.vectors).max() / EIGHT
     moved = np.abs(rounded.functions(z) - machine.functions(machine.scaled(x)))
-    # no unit is steeper than 1
+    # no hidden unit has a slope above 1
     most = step / 2 * np.abs(z).sum(axis=1)[:, None] * np.abs(rounded.columns_of_weights()).sum(axis=0)
     return np.asarray(np.minimum(moved, most * (1 + 1e-9)))
 
 
 def machine_of(spec: Spec) -> Machine:
-    """The machine of a frozen spec."""
+    """Return the machine of a frozen spec."""
     expansion, kernel = spec.expansion, MercerKernel.of(spec)
     assert expansion is not None and expansion.weights is not None and expansion.bias is not None
     return Machine(
@@ -105,7 +105,7 @@ def machine_of(spec: Spec) -> Machine:
 def error_bound(
     machine: Machine, x: np.ndarray, precision: str, distance: str = "differences", shifted: bool = False
 ) -> np.ndarray:
-    """The largest error of functions that are computed in a precision, at rows of x, (rows, F).  O(rows n D).
+    """Return the largest error of functions that are computed in a precision, at rows of x, (rows, F).  O(rows n D).
 
     The machine's numbers are first rounded to the precision; sums are computed in the order of its vectors.  For a
     custom kernel, the error of a value is assumed to be at most 16 u times the kernel's bound.  shifted: inputs may be
@@ -113,7 +113,7 @@ def error_bound(
     """
     u = float(np.finfo(PRECISIONS[precision].dtype).eps) / 2
     weights, rows = machine.columns_of_weights(), max(1, VALUES // max(1, len(machine.vectors)))
-    with np.errstate(all="ignore"):  # after an overflow there is no bound
+    with np.errstate(all="ignore"):  # after an overflow, the bound is infinite or NaN
         parts = [
             _of_rows(machine, weights, x[i : i + rows], precision, u, distance, shifted) for i in range(0, len(x), rows)
         ]
@@ -131,7 +131,7 @@ def _of_rows(
         used = np.flatnonzero(weights[:, o])
         w = weights[used, o]
         terms = k[:, used] * w
-        # rounding of the weight, of the product, and of each partial sum
+        # rounding errors of the weight, of the product, and of each partial sum
         sums = np.abs(np.cumsum(terms, axis=1) + (0.0 if distance == "products" else bias)).sum(axis=1)
         last = np.abs(terms.sum(axis=1) + bias)
         inexact = error[:, used] @ np.abs(w) + 2 * u * np.abs(terms).sum(axis=1)
@@ -140,7 +140,7 @@ def _of_rows(
 
 
 def _scaled(machine: Machine, x: np.ndarray, precision: str, u: float, shifted: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The scaled inputs, and the largest error of each, both (rows, DIM)."""
+    """Return the scaled inputs and the largest error of each, both (rows, DIM)."""
     z, center, scale = x, machine.center, machine.scale
     lost = 2 * u * np.abs(x) if shifted else np.zeros_like(x)
     if center is not None:
@@ -149,7 +149,7 @@ def _scaled(machine: Machine, x: np.ndarray, precision: str, u: float, shifted: 
         lost = lost + np.abs(center - held) + u * np.abs(z)
     if scale is not None:
         z = z * scale
-        # the scale itself, and the product
+        # rounding errors of the scale and of the product
         lost = lost * np.abs(scale) + 2 * u * np.abs(z)
     return z, lost
 
@@ -157,7 +157,7 @@ def _scaled(machine: Machine, x: np.ndarray, precision: str, u: float, shifted: 
 def _kernel_error(
     machine: Machine, z: np.ndarray, lost: np.ndarray, k: np.ndarray, u: float, distance: str
 ) -> np.ndarray:
-    """The largest errors of the kernel values k, (rows, n), for rows z with errors up to ``lost``."""
+    """Return the largest errors of the kernel values k, (rows, n), for rows z with errors up to ``lost``."""
     v, function, gamma = machine.vectors, machine.function, machine.gamma
     if function == "custom":
         return np.full_like(k, 16 * u * (machine.max_value or 1.0))
@@ -165,19 +165,19 @@ def _kernel_error(
         size = np.abs(z) @ np.abs(v).T
         error = _product_error(machine, z @ v.T, size, lost @ np.abs(v).T, u)
         return _normalised_error(machine, z, lost, k, error, u) if machine.normalise else error
-    steps = z.shape[1] + 6  # roundings on the way to an exponent
+    steps = z.shape[1] + 6  # number of roundings until an exponent is computed
     if function == "laplacian":
         off = lost.sum(axis=1)[:, None] + u * np.abs(v).sum(axis=1)
         far = cdist(z, v, "cityblock")
         return _exponential_error(k, gamma * far, gamma * (off + steps * u * (far + off)), 4 * u)
-    # the largest error of |z - v|: the vectors are rounded as well
+    # the largest error of |z - v|, with rounded vectors
     length = np.sqrt(np.square(v).sum(axis=1))
     off = np.sqrt(np.square(lost).sum(axis=1))[:, None] + u * length
     far = cdist(z, v, "euclidean")
     if function == "gaussian":
         moved, rounded, size = (2 * far + off) * off, 4 * u, np.square(far + off)
         if distance == "products":
-            # |z|^2 + |v|^2 - 2 z'v, and two powers of two instead of one
+            # the device computes |z|^2 + |v|^2 - 2 z'v, and two powers of two instead of one
             rounded, size = 10 * u, np.square(z).sum(axis=1)[:, None] + 2 * np.abs(z) @ np.abs(v).T + np.square(length)
         return _exponential_error(k, gamma * np.square(far), gamma * (moved + steps * u * size), rounded)
     if function == "rational-quadratic":
@@ -196,17 +196,17 @@ def _kernel_error(
 
 
 def _exponential_error(k: np.ndarray, exponent: np.ndarray, error: np.ndarray, rounded: float) -> np.ndarray:
-    """The largest error of k = e^-exponent.  error: of the exponent; rounded: relative rounding error of the value."""
+    """Return the largest error of k = e^-exponent.  error: that of the exponent; rounded: relative rounding error of the value."""
     upwards = np.where(error < 1, k * np.expm1(np.minimum(error, 1)), np.exp(-np.maximum(exponent - error, 0)))
     return np.asarray(np.minimum(upwards, 1) + rounded * k + LEAST)
 
 
 def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off: np.ndarray, u: float) -> np.ndarray:
-    """The largest error of a kernel that is a function of z'v.
+    """Return the largest error of a kernel that is a function of z'v.
 
     size: |z|'|v|.  off: error of z'v because of errors in z.
     """
-    error = off + (machine.dim + 2) * u * (size + off)  # v rounded, products, sums
+    error = off + (machine.dim + 2) * u * (size + off)  # rounding of v, of products and of sums
     if machine.function == "linear":
         return error
     if machine.function in HIDDEN:
@@ -222,7 +222,7 @@ def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off:
 
 
 def _unit_error(function: str, t: np.ndarray, error: np.ndarray, u: float) -> np.ndarray:
-    """The largest error of a hidden unit or a random feature.  error: of its argument t."""
+    """Return the largest error of a hidden unit or a random feature.  error: that of its argument t."""
     if function in ("relu", "identity"):
         return np.where((t + error < 0) & (function == "relu"), 0.0, error)
     if function == "fourier":
@@ -236,7 +236,7 @@ def _unit_error(function: str, t: np.ndarray, error: np.ndarray, u: float) -> np
 def _normalised_error(
     machine: Machine, z: np.ndarray, lost: np.ndarray, k: np.ndarray, error: np.ndarray, u: float
 ) -> np.ndarray:
-    """The largest error of k(z, v) / sqrt(k(z, z) k(v, v)).  error: of k(z, v)."""
+    """Return the largest error of k(z, v) / sqrt(k(z, z) k(v, v)).  error: that of k(z, v)."""
     plain, norms, parts = replace(machine.kernel, normalise=False), [], []
     for rows, off in ((z, lost), (machine.vectors, np.zeros_like(machine.vectors))):
         square = np.square(rows).sum(axis=1)
@@ -251,11 +251,11 @@ def _normalised_error(
 
 
 def notes(machine: Machine, spec: Spec) -> list[str]:
-    """Sentences about the parts of the source that the spec leaves out, and a warning if float32 is too coarse.
+    """Return sentences about the parts of the source that the spec leaves out, and a warning if float32 is too coarse.
 
     Large weights that cancel out, as in a Gaussian process without noise, have rounding errors that are not small in
-    comparison with their sum.  The warning is based on a bound for inputs at the machine's vectors.  It is not possible for
-    hidden units, whose vectors are not inputs.
+    comparison with their sum.  The warning is based on a bound for inputs at the machine's vectors.  This bound is not
+    possible for hidden units, whose vectors are not inputs.
     """
     found = list(machine.notes)
     if spec.precision != "float32" or machine.function in (*HIDDEN, "custom") or not len(machine.vectors):
@@ -265,13 +265,14 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     vectors, x = machine.vectors[at], machine.inputs()[at]
     exact = machine.functions(vectors)
     held = x.astype(np.float32).astype(np.float64)
-    # the effect of rounded inputs is computed for worst-case roundings at some points; the effect on the rest is
-    # bounded
+    # the effect of rounded inputs is computed exactly at some points with random worst-case roundings; other rounding
+    # errors are bounded
     half, rng = np.spacing(np.abs(held).astype(np.float32)).astype(np.float64) / 2, np.random.default_rng(0)
     inputs = [held, *(x + half * rng.choice((-1.0, 1.0), x.shape) for _ in range(8))]
     moved = np.max([np.abs(machine.functions(machine.scaled(rows)) - exact) for rows in inputs], axis=0)
     moved = (moved + device_bound(spec, held)).max(axis=0)
-    # points between vectors are needed as well: at the vectors of a support vector machine, its value is 1 or 0
+    # points between vectors are needed as well, because at the vectors of a support vector machine, the value is often
+    # 1 or 0
     between = machine.functions((vectors + np.roll(vectors, 1, axis=0)) / 2)
     spread = np.vstack([exact, between]).std(axis=0)
     with np.errstate(all="ignore"):
@@ -287,6 +288,6 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
 
 
 def _above(value: float) -> str:
-    """The number as text, rounded upwards to two digits."""
+    """Return the number as text, rounded up to two digits."""
     text = f"{value:.2g}"
     return text if float(text) >= value else f"{value * 1.05:.2g}"

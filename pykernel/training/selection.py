@@ -1,4 +1,4 @@
-"""Choice of the kernel's width and the ridge by cross-validation in closed form: one decomposition for each width.
+"""Choose the kernel's width and the ridge by cross-validation in closed form, with one decomposition for each width.
 
     found = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", jobs=2)
     found.width, found.ridge, found.corrected     # the chosen cell, and the error to expect
@@ -37,19 +37,19 @@ PAIRS = 2000
 COPIES = 10
 """Peak memory of a decomposition, in arrays of the Gram matrix's size."""
 SLACK = 0.01
-"""Cells are equally good if their errors (rates, or roots of PRESS) exceed the best one's by at most this fraction."""
+"""Cells are equally good if their errors (rates, or roots of PRESS) exceed the best cell's error by at most this fraction."""
 
 
 # ------------------------------------------------------------------------------------------------------------ grids
 
 
 def width_name(kernel: str) -> str | None:
-    """What a kernel's width is called in a spec: sigma (gaussian), gamma (others), none (linear)."""
+    """Return the name of a kernel's width in a spec: sigma for gaussian, None for linear, and gamma for others."""
     return {"gaussian": "sigma", "linear": None}.get(kernel, "gamma")
 
 
 def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
-    """Widths around the data's scale, with three digits, ascending.
+    """Return widths around the data's scale, with three digits, ascending.
 
     gaussian: sigma from 1/16 of the median distance of two samples to 4 times, in steps of sqrt 2 (13).
     laplacian: gamma from 1/4 of 1 / (the median sum of absolute differences) to 16 times, likewise (13).
@@ -70,12 +70,12 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 
 
 def default_ridges(model: Model, kernel: MercerKernel, x: np.ndarray, total: float | None = None) -> tuple[float, ...]:
-    """Ridges in half decades up to a bound on the numbers to which they are added; with three digits, ascending.
+    """Return ridges in half decades up to a bound on the numbers to which they are added, with three digits, ascending.
 
     krr, ls-svm: lambda is added to the eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).
     The ridges go from 1e-8 t to t (17 values).  kfd: mu is added to squared singular values, which are at most t^2.
     The ridges go from 1e-12 t^2 to t^2 (25 values).
-    For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width.  x: the rows, or some of them; the
+    For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width.  x: all rows or some of them.  The
     mean is over the first 2,000.  total: the sum of the samples' weights; the number of rows if not given.
     """
     trace = (len(x) if total is None else total) * (float(np.abs(kernel.diagonal(x[:PAIRS])).mean()) or 1.0)
@@ -88,7 +88,9 @@ def three_digits(values: Any) -> tuple[float, ...]:
 
 
 def _typical_distance(x: np.ndarray, order: int) -> float:
-    """The median distance of two different samples: the sum of absolute differences (order 1) or Euclidean (2)."""
+    """Return the median distance of two different samples: the sum of absolute differences (order 1) or the Euclidean
+    distance (2).
+    """
     pairs = np.random.default_rng(0).integers(0, len(x), (PAIRS, 2))
     distances = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], order, axis=1)
     distances = distances[distances > 0]
@@ -99,8 +101,8 @@ def _typical_distance(x: np.ndarray, order: int) -> float:
 
 
 class GroupFolds(int):
-    """A number of folds that keep the samples of a group together, such as those of one device: no sample is predicted by a
-    model that has seen its group.  groups: the group of each sample, (l,).
+    """A number of folds that keep the samples of a group together, such as those of one device, so that no sample is
+    predicted by a model that was trained on its group.  groups: the group of each sample, (l,).
     """
 
     groups: np.ndarray
@@ -111,14 +113,14 @@ class GroupFolds(int):
         return made
 
     def among(self, at: np.ndarray) -> GroupFolds:
-        """The same for some of the samples."""
+        """Return the same folds for some of the samples."""
         groups = self.groups[at]
         return GroupFolds(min(self, len(np.unique(groups))), groups)
 
 
 def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
-    """The fold of each sample, (l,) from 0 to count - 1: sizes differ by one at most, also within each class.  With
-    ``GroupFolds``, this holds for the numbers of groups.
+    """Return the fold of each sample, (l,) from 0 to count - 1.  Fold sizes differ by one at most, also within each
+    class.  With ``GroupFolds``, numbers of groups differ by one at most.
 
     Deterministic for a seed.  Raises UserError unless the number of folds is from 2 to l, or to the number of groups.
     """
@@ -145,10 +147,10 @@ def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Grid(ABC):
-    """What all widths share.
+    """The arguments that are the same for all widths.
 
-    mercer: its width is replaced by each of the widths.  folds: (l,), None: leave-one-out.  groups: (l,), the groups of
-    samples whose errors give the optimism.
+    mercer: the kernel, whose width is replaced by each of the widths.  folds: (l,), or None for leave-one-out.  groups:
+    (l,), the groups of samples whose errors give the optimism.
     """
 
     model: Model
@@ -163,16 +165,17 @@ class Grid(ABC):
 
     @abstractmethod
     def left_out(self, width: float, ridges: Sequence[float]) -> Iterator[np.ndarray | UserError]:
-        """For each ridge, the predictions of all samples, (l, o), by models trained without the sample or its fold.
+        """Yield, for each ridge, the predictions of all samples, (l, o), by models trained without the sample or its
+        fold.
 
-        If this is impossible, the reason: the kernel overflows, or the ridge does not make an indefinite Gram matrix
-        positive definite.
+        If this is impossible, yield the reason: the kernel overflows, or the ridge does not make an indefinite Gram
+        matrix positive definite.
         """
 
 
 @dataclass(frozen=True)
 class _Whole(Grid):
-    """Models with all samples, or kfd on a basis.  basis: expansion vectors, or None for the samples themselves;
+    """Models with all samples, or kfd on a basis.  basis: expansion vectors, or None for the samples themselves.
     columns: as in closed_form.
     """
 
@@ -194,14 +197,14 @@ class _Whole(Grid):
                 yield error
 
     def _problem(self, width: float) -> Any:
-        """The one decomposition."""
+        """Return the decomposed problem of a width."""
         gram = self.mercer.with_width(width).gram(self.x, self.x if self.basis is None else self.basis)
         return problem(self.model, gram, self.targets, self.columns)
 
 
 def work(task: Mapping[str, Any], shared: Grid) -> dict[str, Any]:
-    """The task of one width, for Workers: for each ridge the error rate (classes) and PRESS, in total and for each
-    group.
+    """Do the task of one width, for Workers: compute, for each ridge, the error rate (classes) and PRESS, in total and
+    for each group.
 
     An impossible cell has infinite errors.  ``reason`` says why the last such cell is impossible.
     """
@@ -244,14 +247,14 @@ class Selection:
     best: row and column of the cell with the smallest value of ``by``.  Among equal error rates, the cell with the
     smallest PRESS is taken; then the largest ridge; then the smoothest kernel (the largest sigma, the smallest gamma).
     taken: the cell that is chosen.  It has the largest ridge, and then the smoothest kernel, of all cells that are as
-    good as the best one.  By "press", a cell is as good if its root of PRESS is at most 1 % above the smallest.  By
+    good as the best cell.  By "press", a cell is as good if its root of PRESS is at most 1 % above the smallest.  By
     "error", its error rate must be at most 1 % above the smallest, and its root of PRESS at most 1 % above the smallest
-    of these cells.  The reason: where the error hardly changes, the position of the minimum is random, and the model
-    often has huge weights.  Such a model is far off for a row that differs from the others.
-    optimism: by how much the smallest ``by`` is expected to be too small, because it is a minimum: Tibshirani and
-    Tibshirani, "A bias correction for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2), 2009: the
-    mean over folds k of e_k(best) - min e_k, with e_k the error within the fold.  For leave-one-out, a fold of one
-    sample would have a minimum of zero; so the errors are divided into 10 stratified groups, which replace the folds.
+    of these cells.  The reason is that where the error hardly changes, the position of the minimum is random, and the
+    model often has huge weights, which cause large errors for unusual rows.
+    optimism: by how much the smallest ``by`` is expected to be too small, because it is a minimum.  It is the mean over
+    folds k of e_k(best) - min e_k, with e_k the error within the fold (Tibshirani and Tibshirani, "A bias correction
+    for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2), 2009).  For leave-one-out, a fold of one
+    sample would have a minimum of zero, so the errors are divided into 10 stratified groups, which replace the folds.
     The optimism of the taken cell is assumed to be the same.
     """
 
@@ -279,26 +282,26 @@ class Selection:
 
     @property
     def alike(self) -> int:
-        """How many cells are as good as the best one, including the best one."""
+        """How many cells are as good as the best cell, including it."""
         return int(_alike(self.by, self.error, self.press).sum())
 
     @property
     def reason(self) -> str:
-        """Words for the reason why the taken cell was chosen."""
+        """Words for the reason why the cell was taken."""
         if self.alike == 1:
             return "the best cell; no other one is within 1 % of it"
         name = width_name(self.kernel)
         smoothest = {"sigma": ", then the largest sigma", "gamma": ", then the smallest gamma"}.get(name or "", "")
-        return f"of {self.alike:,} cells within 1 % of the best, the largest ridge{smoothest}"
+        return f"the largest ridge{smoothest} among {self.alike:,} cells within 1 % of the best"
 
     @property
     def surface(self) -> np.ndarray:
-        """(W, R): the values that were minimised."""
+        """The values that were minimised, (W, R)."""
         return self.press if self.by == "press" else cast(np.ndarray, self.error)
 
     @property
     def value(self) -> float:
-        """The cross-validated ``by`` of the taken cell.  It is too small by about the optimism."""
+        """The cross-validated ``by`` of the taken cell, which is too small by about the optimism."""
         return float(self.surface[self.taken])
 
     @property
@@ -314,7 +317,7 @@ class Selection:
 
     @property
     def table_of_widths(self) -> list[dict[str, float | None]]:
-        """The best cell of each width, by ascending width; for the taken width, the taken cell."""
+        """The best cell of each width, by ascending width.  For the taken width, it is the taken cell."""
         first = {self.taken[0]: self.cell(*self.taken)}
         for i, j in self._order():
             first.setdefault(i, self.cell(i, j))
@@ -322,7 +325,7 @@ class Selection:
 
     @property
     def edge(self) -> str | None:
-        """One sentence if the best cell is on the grid's border, so that better ones may lie beyond; None if it is not."""
+        """A sentence if the best cell is on the grid's border, so that better cells may lie beyond it, else None."""
         said = []
         name = width_name(self.kernel)
         for what, values, at in ((name, self.widths, self.best[0]), ("ridge", self.ridges, self.best[1])):
@@ -337,11 +340,11 @@ class Selection:
         return "error rate" if self.by == "error" else "mean squared error"
 
     def surface_told(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int], str, str]:
-        """What a figure shows: widths, ridges, values (W, R), the cell that is taken, what is measured, the width's name."""
+        """Return the data of a figure: widths, ridges, values (W, R), the taken cell, what is measured, and the width's name."""
         return self.widths, self.ridges, self.surface, self.taken, self._measure, width_name(self.kernel) or ""
 
     def cell(self, i: int, j: int) -> dict[str, float | None]:
-        """Width, ridge, error (None in regression) and press of a row and a column."""
+        """Return width, ridge, error (None in regression) and press of a row and a column."""
         error = None if self.error is None else float(self.error[i, j])
         ridge, press = float(self.ridges[j]), float(self.press[i, j])
         return {"width": float(self.widths[i]), "ridge": ridge, "error": error, "press": press}
@@ -351,7 +354,7 @@ class Selection:
 
 
 def _ranked(kernel: Function, by: Criterion, error: np.ndarray | None, press: np.ndarray) -> list[tuple[int, int]]:
-    """Cells, the best first."""
+    """Return the cells, the best first."""
     i, j = (np.asarray(index) for index in np.indices(press.shape))
     rough = np.asarray(-i if width_name(kernel) == "sigma" else i)
     keys: list[np.ndarray] = [rough, -j, press] + ([cast(np.ndarray, error)] if by == "error" else [])
@@ -360,7 +363,7 @@ def _ranked(kernel: Function, by: Criterion, error: np.ndarray | None, press: np
 
 
 def _alike(by: Criterion, error: np.ndarray | None, press: np.ndarray) -> np.ndarray:
-    """(W, R): which cells are as good as the best one, within the tolerance SLACK."""
+    """Return which cells are as good as the best cell, within the tolerance SLACK, (W, R)."""
     among = np.isfinite(press)
     if by == "error":
         rates = cast(np.ndarray, error)
@@ -369,8 +372,8 @@ def _alike(by: Criterion, error: np.ndarray | None, press: np.ndarray) -> np.nda
 
 
 def _taken(kernel: Function, by: Criterion, error: np.ndarray | None, press: np.ndarray) -> tuple[int, int]:
-    """Among the cells that are as good as the best: the one with the largest ridge, and then with the smoothest
-    kernel.
+    """Return the cell with the largest ridge, and then the smoothest kernel, among the cells that are as good as the
+    best cell.
     """
     smooth = 1 if width_name(kernel) == "sigma" else -1
     i, j = max(np.argwhere(_alike(by, error, press)).tolist(), key=lambda cell: (cell[1], smooth * cell[0]))
@@ -393,7 +396,7 @@ def select(
     progress: bool = False,
     seed: int = 0,
 ) -> Selection:
-    """Cross-validate a model at every width and ridge of a grid, and choose.  W (O(l p min(l, p)) + R O(l p)).
+    """Cross-validate a model at every width and ridge of a grid, and choose the best.  W (O(l p min(l, p)) + R O(l p)).
 
     x: (l, d).  targets: of the l samples, classes or values.
     kernel: a function's name; or a mapping with "function", "coef0" (1) and "degree" (3); or a MercerKernel, whose
@@ -403,15 +406,16 @@ def select(
     ridges: mu for "kfd", lambda for "ls-svm" and "krr".  They are absolute, in the unit of the matrix to which they are
     added (K'K and K).  None: ``default_ridges``, which are relative to the kernel's diagonal.
     basis: for "kfd" only, the expansion vectors: positions of samples (p,), or vectors (p, d); None: all samples.
-    columns: (p,), for vectors, the sample that each vector is; -1: not a sample, which is also the default.
+    columns: (p,), for a basis given as vectors, the index of the sample that each vector was taken from, or -1 (the
+    default) for other vectors.
 
     cv: "deleted": leave-one-out with row and column, as in retraining; "kept": paper 004's estimate, which keeps the
     column (for ls-svm and krr both are equal); or a number S of stratified folds, drawn with ``seed``.
     by: "error" (for classes; the default for them) or "press".
 
-    jobs: None or 1: this process; N: processes.  Each worker holds the Gram matrix
-    of one width at a time, and computes with one thread.  So, on machines of the same kind, the bits do not depend on
-    the number of workers.  progress: show a bar.
+    jobs: number of processes; None or 1: this process.  Each worker holds the Gram matrix of one width at a time, and
+    computes with one thread, so that on machines of the same kind, the bits do not depend on the number of workers.
+    progress: show a bar.
 
     Raises UserError if an argument makes no sense, or the Gram matrices will not fit this machine's memory.
     """
@@ -425,7 +429,9 @@ def select(
         widths = (mercer.gamma,)
     every_width = grid_of(widths, "widths", lambda: default_widths(cast(Function, mercer.function), x))
     if width_name(mercer.function) is None and len(every_width) > 1:
-        raise UserError(f"the {mercer.function} kernel has no width; there are {len(every_width)}: leave them out")
+        raise UserError(
+            f"the {mercer.function} kernel has no width, but {len(every_width)} widths are given; leave them out"
+        )
     middle = mercer.with_width(every_width[len(every_width) // 2])
     every_ridge = grid_of(ridges, "ridges", lambda: default_ridges(model, middle, x, targets.total))
     vectors, places = _basis(basis, columns, x)
@@ -440,7 +446,7 @@ def select(
 
 
 def folds_and_groups(targets: Targets, cv: CrossValidation, seed: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """The fold of each sample, None for leave-one-out, and its group for the optimism."""
+    """Return the fold of each sample (None for leave-one-out) and the group of each sample for the optimism."""
     folds = None if isinstance(cv, str) else stratified_folds(targets, cv, seed)
     if folds is not None and int(folds.max()) < MOST_FOLDS:
         return folds, folds
@@ -456,7 +462,7 @@ def searched(
     jobs: int | str,
     progress: bool,
 ) -> Selection:
-    """Every cell of a grid, cross-validated, and the choice."""
+    """Cross-validate every cell of a grid, and choose one."""
     tasks = [{"width": width, "ridges": list(ridges)} for width in widths]
     with Workers(work, grid, jobs=jobs, title="selecting" if progress else None) as crew:
         rows = crew.run(tasks)
@@ -470,17 +476,17 @@ def searched(
     taken = _taken(grid.kernel, by, error, squared)
     # (W, R, groups)
     parts = np.array([row[f"group_{by}"] for row in rows])
-    cell = best[0] * len(ridges) + best[1]  # the optimism of the minimum is computed; the taken cell is near it
+    cell = best[0] * len(ridges) + best[1]  # this is the optimism of the minimum, which is near the taken cell
     optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), cell, grid.groups, grid.targets.weights)
     every = (np.array(widths), np.array(ridges), error, squared)
     return Selection(grid.model, grid.kernel, cv if isinstance(cv, str) else int(cv), by, *every, best, taken, optimism)
 
 
 def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray, each: np.ndarray | None = None) -> float:
-    """The optimism of a minimum of cross-validated errors: sum_k n_k/n (e_k(best) - min e_k).
+    """Return the optimism of a minimum of cross-validated errors: sum_k n_k/n (e_k(best) - min e_k).
 
-    errors: (candidates, folds), within each fold.  best: the candidate chosen.  groups: (l,), each sample's fold, whose
-    sizes n_k are the weights; each: (l,), how often each sample counts.  Tibshirani and Tibshirani (2009), where folds are equal.
+    errors: (candidates, folds), within each fold.  best: the chosen candidate.  groups: (l,), each sample's fold, whose sizes n_k
+    are the weights; each: (l,), how often each sample counts.  Tibshirani and Tibshirani (2009), generalised to unequal folds.
     """
     sizes = np.bincount(groups, weights=each)
     weights = sizes / sizes.sum()
@@ -491,7 +497,7 @@ def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray, each: np.
 
 
 def need_settings(model: str, rows: int, targets: Targets, cv: Any, by: str | None) -> None:
-    """Raises UserError unless a model can be cross-validated like this."""
+    """Raise UserError unless a model can be cross-validated with these settings."""
     need_choice(model, "model", MODELS)
     targets.need_samples(rows)
     if isinstance(cv, bool) or not (cv in ("deleted", "kept") or isinstance(cv, (int, np.integer))):
@@ -503,7 +509,7 @@ def need_settings(model: str, rows: int, targets: Targets, cv: Any, by: str | No
 
 
 def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tuple[float, ...]]) -> tuple[float, ...]:
-    """The given values, ascending and without repeats; or the default."""
+    """Return the given values, ascending and without repeats, or the default."""
     if given is None:
         return default()
     values = np.unique(np.asarray(given, np.float64))
@@ -516,7 +522,7 @@ def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tupl
 
 
 def _kernel(kernel: str | Mapping[str, Any] | MercerKernel) -> MercerKernel:
-    """The kernel as an object; its width is replaced later."""
+    """Return the kernel as an object.  Its width is replaced later."""
     if isinstance(kernel, MercerKernel):
         return kernel
     given = kernel if isinstance(kernel, Mapping) else {"function": kernel}
@@ -526,7 +532,7 @@ def _kernel(kernel: str | Mapping[str, Any] | MercerKernel) -> MercerKernel:
 
 
 def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Expansion vectors, and for each vector the sample that it is (-1: not a sample)."""
+    """Return the expansion vectors, and for each vector the index of the sample that it was taken from (-1 for other vectors)."""
     if basis is None:
         return None, None
     given = np.asarray(basis)

@@ -1,4 +1,4 @@
-"""A quadratic function of the inputs as a sum of few squares of linear functions."""
+"""Write a quadratic function of the inputs as a sum of few squares of linear functions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from pykernel.training.machine import Machine
 
 LEAST = 1e-5
-"""A square is left out if its coefficient is below this fraction of the function's largest one."""
+"""A square is left out if its coefficient is below this fraction of the function's largest coefficient."""
 
 
 def squares(machine: Machine) -> Machine:
-    """The same functions with a polynomial kernel of degree 2 and at most D + 2 vectors for each function; the machine itself if that is
-    not fewer.  O(n D^2 + D^3) for each function.
+    """Return the same functions with a polynomial kernel of degree 2 and at most D + 2 vectors for each function, or the machine itself
+    if that has not more vectors.  O(n D^2 + D^3) for each function.
 
     With f(z) = z'A z + h'z + k and A = sum_j a_j q_j q_j', each a_j (1 + q_j'z)^2 gives the curvature along one eigenvector.  Two more
     vectors of opposite signs give the rest of h.

@@ -35,9 +35,9 @@ from pykernel.training.rounding import notes
 from pykernel.training.trained import Distance, to_spec
 
 WHOLE = 10_000
-"""Most rows that may all be expansion vectors: their Gram matrix takes 800 MB."""
+"""Maximum number of rows that may all be expansion vectors.  Their Gram matrix then takes 800 MB."""
 PIVOT = 2.0**-40
-"""A pivot of G below this fraction of its diagonal element gives a row of zeros, as on the device in float64."""
+"""If a pivot of G is below this fraction of its diagonal element, its row becomes zero, as on the device in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class HostSubspace:
 
     kernel: MercerKernel.  vectors: X, (m, D).  a: A, (m, r).  shrinkage: the objective's lambda > 0.  ``fit`` computes
     A from data; the device's rule ``okfeb`` computes A from a stream.  In the methods, x is what ``as_rows`` takes,
-    (rows, D); it is processed in blocks, O(m (D + r) + r^2) for a row.  Raises UserError.
+    (rows, D).  It is processed in blocks, O(m (D + r) + r^2) for a row.  Raises UserError.
     """
 
     kernel: MercerKernel
@@ -81,17 +81,18 @@ class HostSubspace:
         tolerance: float = 1e-10,
         **options: Any,
     ) -> HostSubspace:
-        """The minimiser of BKFE's objective over the rows of x: paper 001, Algorithm 1 or its closed form.
+        """Minimise BKFE's objective over the rows of x by paper 001, Algorithm 1, or its closed form.
 
         x : (N, D), what ``as_rows`` takes
         rank, shrinkage, method, seed, iterations, tolerance
             As in ``bkfe``.
         basis : None, int or Basis
-            None: every row is an expansion vector, m = N, for at most WHOLE rows, because the Gram matrix is kept.
+            None: every row is an expansion vector, m = N.  At most WHOLE rows are allowed, because the Gram matrix is
+            kept.
             int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options`` (its
             method is given as ``selector``).  Basis: L stays in the span of this basis.  The result is the optimum
-            within the span, from the singular values of the features; only for "closed".  One pass over the rows, O(N n
-            (D + n)), and only n vectors are kept: for large N, and for a device.
+            within the span, from the singular values of the features; only for "closed".  It takes one pass over the
+            rows, O(N n (D + n)), and keeps only n vectors, which suits large N and devices.
         """
         rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
         shrinkage = checked_positive(shrinkage, "shrinkage")
@@ -127,12 +128,12 @@ class HostSubspace:
 
     @property
     def rank(self) -> int:
-        """r, columns of A."""
+        """r, the number of columns of A."""
         return self.a.shape[1]
 
     @cached_property
     def gram(self) -> np.ndarray:
-        """G = L'L = A'KA, (r, r).  O(m^2 (D + r)) once."""
+        """G = L'L = A'KA, (r, r), computed once in O(m^2 (D + r))."""
         found = np.zeros((self.rank, self.rank))
         size = block_rows(len(self.vectors), self.vectors.shape[1])
         for i in range(0, len(self.vectors), size):
@@ -147,19 +148,22 @@ class HostSubspace:
 
     @property
     def eigenvalues(self) -> np.ndarray:
-        """Eigenvalues of G, descending, (r,); at the batch optimum (sigma_i - lambda)_+, with sigma_i^2 those of K."""
+        """Eigenvalues of G, descending, (r,).
+
+        At the batch optimum they are (sigma_i - lambda)_+, where sigma_i^2 are the eigenvalues of K.
+        """
         return self._spectrum[0][::-1].copy()
 
     @property
     def kept(self) -> int:
         """Number of directions that do not vanish, at most r.
 
-        Other features are zero for every x, or can be made zero.
+        The other features are zero for every x, or can be made zero.
         """
         return int(above_rounding(self._spectrum[0]).sum())
 
     def _root(self, triangular: bool) -> np.ndarray:
-        """R with R'R = G, (r, r): the symmetric root, or upper triangular."""
+        """Return R with R'R = G, (r, r): the symmetric root or the upper triangular root."""
         if triangular:
             return _triangular_root(self.gram)
         values, vectors = self._spectrum
@@ -193,7 +197,7 @@ class HostSubspace:
         return share(self.residual(rows), each_row(rows, block_rows(1, rows.dim), self.kernel.self_values))
 
     def _turned(self, x: Any) -> np.ndarray:
-        """v(x) in the eigenbasis of G, (rows, r)."""
+        """Return v(x) in the eigenbasis of G, (rows, r)."""
         rows, weights = self._rows(x), self.a @ self._spectrum[1]
         size = block_rows(len(self.vectors), rows.dim)
         return each_row(rows, size, lambda block: self.kernel.gram(block, self.vectors) @ weights, self.rank)
@@ -207,7 +211,7 @@ class HostSubspace:
     # ---- to a kernel expansion
 
     def expansion(self, triangular: bool = False) -> np.ndarray:
-        """W, (m, r), with z(x) = W'k(X, x): A (G + lambda I)^-1 R'.  O(m r^2)."""
+        """Return W = A (G + lambda I)^-1 R', (m, r), so that z(x) = W'k(X, x).  O(m r^2)."""
         values, vectors = self._spectrum
         inner = (vectors * inverse_of(values, self.shrinkage)) @ vectors.T
         return np.asarray(self.a @ (inner @ self._root(triangular).T))
@@ -224,20 +228,21 @@ class HostSubspace:
         triangular: bool = False,
         distance: Distance = "auto",
     ) -> Spec:
-        """A frozen spec.  Without ``model``, predict writes z(x): m (D + r) numbers of flash.  With a linear model of
-        z, predict writes the model's functions: m (D + o) numbers.
+        """Make a frozen spec.  Without ``model``, predict writes z(x), and the model takes m (D + r) numbers of flash.
+        With a linear model of z, predict writes the linear model's functions, and the model takes m (D + o) numbers.
 
         model : None, or a fitted estimator, or a pair (coef (o, r) or (r,), intercept)
             Trained on ``features(x, triangular)``.  An estimator needs an affine ``decision_function``, or else an
-            affine ``predict``; it may be the end of a pipeline of scalers.  Or it has ``cluster_centers_``; the largest
-            function is then that of the nearest centre.  Two classes have one function, positive for the second.
+            affine ``predict``, or ``cluster_centers_``, and may be the end of a pipeline of scalers.  With
+            ``cluster_centers_``, the nearest centre has the largest function.  Two classes have one function, positive
+            for the second.
             Classifiers and clusterings give classes: ``NAME_classify`` writes the index.  The probability of a binary
             LogisticRegression is converted as well.
         precision, max_abs, inputs, classes, distance
             As for ``from_sklearn``.
 
-        Raises UserError if no spec is possible, for more than 64 outputs, or if all directions vanish.  Warns if the
-        weights are so large (because of little shrinkage) that float32 is too coarse for their sum.
+        Raises UserError if no spec is possible, for more than 64 outputs, or if all directions vanish.  Warns if
+        weights are so large, because of little shrinkage, that float32 is too coarse for their sum.
         """
         if not self.kept:
             raise UserError(f"{name}: no direction of the subspace is left, all features are zero; lower the shrinkage")
@@ -251,7 +256,7 @@ class HostSubspace:
 def spec_of_features(
     name: str, kernel: MercerKernel, vectors: np.ndarray, w: np.ndarray, model: Any = None, **options: Any
 ) -> Spec:
-    """A frozen spec of the features w'k(vectors, x), (r,), or of a linear model of them.
+    """Make a frozen spec of the features w'k(vectors, x), (r,), or of a linear model of them.
 
     w: (m, r).  model, options: as in ``HostSubspace.to_spec``.
     """
@@ -284,7 +289,7 @@ def spec_of_features(
 
 
 def _triangular_root(g: np.ndarray) -> np.ndarray:
-    """R upper triangular with R'R = G, (r, r); a pivot that is only rounding error gives a row of zeros.  O(r^3)."""
+    """Return an upper triangular R with R'R = G, (r, r).  A pivot that is only rounding error gives a row of zeros.  O(r^3)."""
     root = np.zeros_like(g)
     for i in range(len(g)):
         row = g[i, i:] - root[:i, i] @ root[:i, i:]
@@ -294,7 +299,10 @@ def _triangular_root(g: np.ndarray) -> np.ndarray:
 
 
 def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """(r, o) and (o,) of a linear model of r features; of a fitted estimator, from its values at 0 and the unit vectors."""
+    """Return coefficients (r, o) and intercepts (o,) of a linear model of r features.
+
+    For a fitted estimator, they are computed from its values at 0 and at the unit vectors.
+    """
     kind = type(model).__name__
     if isinstance(model, tuple) and len(model) == 2:
         theta = checked_table(np.atleast_2d(model[0]), "coef", f"(outputs, {rank}) or ({rank},)", (None, rank)).T
@@ -320,7 +328,7 @@ def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
 
     bias = values(np.zeros((1, rank)))[0]
     theta = values(np.eye(rank)) - bias
-    # check at a point far from those at which the weights were measured
+    # check the weights at a point far from those at which they were measured
     probes = np.random.default_rng(0).standard_normal((8, rank)) * 2.0 ** np.arange(-4, 4)[:, None]
     size = np.abs(probes) @ np.abs(theta) + np.abs(bias)
     if not (np.abs(values(probes) - probes @ theta - bias) <= 1e-9 * size + 1e-300).all():

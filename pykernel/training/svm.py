@@ -1,4 +1,4 @@
-"""Support vector machines by an interior-point method on a Gram matrix of low rank.  Paper 002, section 6.1.
+"""Train support vector machines by an interior-point method on a Gram matrix of low rank.  Paper 002, section 6.1.
 
     duals = Dual.of_classes(positions, 2, most=10.0)            # C = 10; or [Dual.of_values(y, epsilon, most)]
     found = train(x, MercerKernel("gaussian", gamma=0.5), duals, n_max=400)
@@ -12,9 +12,9 @@ A row with a class has one variable (s = 1 or -1, its class; c = -1; h = C times
 above and below the tube (s = 1 and -1; c = epsilon - s y).  The function is f = K~ beta + b, where b is the multiplier of
 1'beta = 0.  The primal is 1/2 beta' K~ beta + sum_j h_j max(0, -(s_j f + c_j)): hinge loss, or epsilon-insensitive loss.
 
-Each step of Mehrotra's predictor and corrector solves twice with K~ + diag(sigma), the reduced KKT system, in O(l n^2) by
-Woodbury's identity (``LowRankSystem``).  K and K - K~ are positive semidefinite (a basis in function space).  So the
-function of the low-rank machine, a sum over n vectors, is a function of the full machine's space, and
+Each step of Mehrotra's predictor-corrector method solves the reduced KKT system, with the matrix K~ + diag(sigma), twice in O(l n^2)
+by Woodbury's identity (``LowRankSystem``).  K and K - K~ are positive semidefinite, because the basis spans a subspace of the
+function space.  So the function of the low-rank machine, a sum over n vectors, belongs to the full machine's function space, and
 
     its primal objective - the full machine's optimum  <=  1/2 beta' (K - K~) beta + the low-rank machine's own gap
 
@@ -45,28 +45,28 @@ GAP = 1e-9
 """The interior-point method ends when its duality gap is at most this fraction of the objective, or when rounding prevents
 further progress."""
 LEAST, LARGEST = 1e-50, 1e9
-"""Least and largest C times a weight, in units of the targets."""
+"""Smallest and largest C times a weight, in units of the targets."""
 ENOUGH = 1e-6
-"""A solution with a larger gap is reported as not solved."""
+"""A solution with a larger relative gap is reported as not solved."""
 STEPS = 200
-"""Most steps of one solution; 10 to 40 are usual."""
+"""Maximum number of steps of a solution.  10 to 40 are usual."""
 BOUNDARY = 0.995
-"""A step goes this fraction of the way to the nearest bound."""
+"""A step covers this fraction of the distance to the nearest bound."""
 STALLED = 1e-7
-"""Shorter steps gain nothing: rounding errors dominate."""
+"""Smallest useful length of a step.  In shorter steps, rounding errors dominate."""
 FIRST = 64
-"""Vectors of the first basis.  Each next basis has twice as many."""
+"""Number of vectors in the first basis.  Each further basis has twice as many."""
 KEPT = 2**27
-"""Features of at most this many numbers, 1 GiB, are kept; larger ones are computed anew in each pass."""
+"""Features of at most this many numbers (1 GiB) are kept.  Larger arrays are computed anew in each pass."""
 JUDGES = 2**28
-"""If it takes at most this many kernel values, the true residual is computed on all rows; otherwise on DRAWN rows."""
+"""The true residual is computed on all rows if that takes at most this many kernel values, otherwise on DRAWN rows."""
 DRAWN = 2000
 """Number of rows that are drawn for the true residual."""
 BLOCK = 2**22
-"""Kernel values that are held at once: 32 MB."""
+"""Maximum number of kernel values in memory at once: 32 MB."""
 INSIDE = 0.03
-"""A start from an earlier solution is moved away from the bounds by this fraction of their distance.  Nearer starts take more
-steps (docs/records.md, svm)."""
+"""A start from an earlier solution is moved away from the bounds by this fraction of the distance between them.  Starts
+nearer to the bounds take more steps (docs/records.md, svm)."""
 
 
 # --------------------------------------------------------------------------------------------------------- the dual
@@ -74,10 +74,11 @@ steps (docs/records.md, svm)."""
 
 @dataclass(frozen=True, eq=False)
 class Dual:
-    """The dual of one function.  rows, sign, cost, most: (q,), the row, s, c and h of each variable.  count: l rows.
+    """The dual of one function.  rows, sign, cost, most: (q,), the row, s, c and h of each variable.  count: l, the number of
+    rows.
 
-    unit: the scale of differences of function values: 1 for classes; for numbers their standard deviation, or epsilon if that is
-    larger.
+    unit: the scale of differences of function values.  It is 1 for classes, and for numbers their standard deviation, or epsilon
+    if that is larger.
     """
 
     rows: np.ndarray
@@ -89,7 +90,8 @@ class Dual:
 
     @classmethod
     def of_classes(cls, positions: Any, count: int, most: Any) -> list[Self]:
-        """One function for two classes, positive for class 1; for more, one function for each class against the others.
+        """Return the duals for classes.  Two classes have one function, positive for class 1; more classes have one
+        function each, against the others.
 
         positions: (l,), 0 to count - 1; most: C, or (l,) C times a weight.  Raises UserError.
         """
@@ -109,7 +111,10 @@ class Dual:
 
     @classmethod
     def of_values(cls, y: Any, epsilon: float, most: Any) -> Self:
-        """Regression.  y: (l,); epsilon: half of the tube's width; most: C, or (l,) C times a weight.  Raises UserError."""
+        """Return the dual for regression.  y: (l,); epsilon: half the tube's width; most: C, or (l,) C times a weight.
+
+        Raises UserError.
+        """
         y = checked_numbers(y, "targets")
         if y.ndim != 1 or not y.size:
             raise UserError(f"targets have the shape {y.shape}; it must be (rows,)")
@@ -121,18 +126,18 @@ class Dual:
         return cls(rows, sign, epsilon - sign * y[rows], both, len(y), unit)
 
     def of_rows(self, values: np.ndarray) -> np.ndarray:
-        """(q,) -> (l,): sums over the variables of each row."""
+        """Sum over the variables of each row, (q,) -> (l,)."""
         return np.bincount(self.rows, values, minlength=self.count)
 
     def beta(self, u: np.ndarray) -> np.ndarray:
         return self.of_rows(self.sign * u)
 
     def margin(self, f: np.ndarray) -> np.ndarray:
-        """s f + c, (q,): below 0 where a row has a loss, 0 where it is on the margin."""
+        """Return s f + c, (q,), which is below 0 where a row has a loss, and 0 where it is on the margin."""
         return self.sign * f[self.rows] + self.cost
 
     def primal(self, square: float, f: np.ndarray) -> float:
-        """square: beta' K beta."""
+        """Return the primal objective.  square: beta' K beta."""
         return square / 2 + float(self.most @ np.maximum(-self.margin(f), 0.0))
 
     def dual(self, square: float, u: np.ndarray) -> float:
@@ -140,16 +145,16 @@ class Dual:
 
     @cached_property
     def least(self) -> float:
-        """1e-5 of the objective of f = 0: added to an objective, which may be 0, before dividing by it."""
+        """1e-5 of the objective of f = 0.  It is added to objectives before dividing by them, because they may be 0."""
         return 1e-5 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
 
     @property
     def one_sided(self) -> float:
-        """1 or -1 where all rows are of one class, else 0."""
+        """1 or -1 if all rows have this class, else 0."""
         return float(self.sign[0]) if abs(self.sign.sum()) == len(self.sign) else 0.0
 
     def part(self, rows: np.ndarray) -> Self:
-        """The dual of some rows, given by increasing positions."""
+        """Return the dual of some rows, given by increasing positions."""
         place = np.full(self.count, -1)
         place[rows] = np.arange(len(rows))
         mine = place[self.rows] >= 0
@@ -161,7 +166,7 @@ class Dual:
 def asked(
     x: Any, duals: Sequence[Dual], n_max: int, first: int, tolerance: float
 ) -> tuple[Rows, list[Dual], int, int, float]:
-    """The checked arguments of ``train``, here and in ``lp``.  Raises UserError."""
+    """Check and return the arguments of ``train``, here and in ``lp``.  Raises UserError."""
     rows, duals = as_rows(x), list(duals)
     if not duals:
         raise UserError("there is no dual; give one for each function")
@@ -189,7 +194,7 @@ def _most(most: Any, count: int, unit: float = 1.0) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """u (q,), its multipliers at 0 and at h (q,), and b; the number of steps, and the duality gap as a fraction of the primal
+    """u (q,), its multipliers at 0 and at h (q,), b, the number of steps, and the duality gap as a fraction of the primal
     objective.
     """
 
@@ -201,9 +206,8 @@ class Solution:
     gap: float
 
     def settled(self, dual: Dual) -> np.ndarray:
-        """u with variables moved onto a bound if they are nearer to it than its multiplier is to 0.
-
-        Both are measured in their typical sizes: the mean of u, and the targets' unit.
+        """Return u with each variable moved onto a bound if it is nearer to the bound than the bound's multiplier is to
+        0.  Variables are measured in units of their mean, and multipliers in the targets' unit.
         """
         typical = (self.u.mean() + 1e-10 * dual.most.mean()) / dual.unit
         found = np.where(self.u < typical * self.lower, 0.0, self.u)
@@ -212,7 +216,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """u and h - u, their multipliers z and w, (q,) and all above 0; and b."""
+    """u and h - u, their multipliers z and w, all (q,) and above 0, and b."""
 
     u: np.ndarray
     room: np.ndarray
@@ -222,7 +226,7 @@ class _Point:
 
     @classmethod
     def first(cls, dual: Dual, features: FeatureRows, before: Solution | None) -> Self:
-        """The middle of the box, or a point inside it that is near to an earlier solution."""
+        """Return the middle of the box, or a point inside the box near an earlier solution."""
         if before is None:
             u, bias, least = dual.most / 2, 0.0, dual.unit
         else:
@@ -236,7 +240,7 @@ class _Point:
         return float(self.u @ self.z + self.room @ self.w) / (2 * len(self.u))
 
     def longest(self, by: _Point) -> float:
-        """How far the point can move in a direction until a number is 0."""
+        """Return how far the point can move in a direction until a number becomes 0."""
         pairs = ((self.u, by.u), (self.room, by.room), (self.z, by.z), (self.w, by.w))
         return 1 / max(*(float((-step / now).max()) for now, step in pairs), 1e-300)
 
@@ -251,7 +255,7 @@ class _Point:
 
 
 class _Newton:
-    """Newton's steps from a point: one factor, two directions.
+    """Newton's steps from a point, with one factorisation for two directions.
 
     The conditions, with multipliers z of u >= 0 and w of u <= h, are  s f + c - z + w = 0,  1'beta = 0,  u z = mu,
     (h - u) w = mu.  A step eliminates z, w and u: with d = z / u + w / (h - u), and 1 / sigma_i = sum of 1 / d_j over row i,
@@ -268,7 +272,7 @@ class _Newton:
         self.one = self.system.solve(np.ones(dual.count))
 
     def step(self, at_zero: np.ndarray, at_most: np.ndarray) -> _Point:
-        """The direction that changes u z by ``at_zero`` and (h - u) w by ``at_most``, to first order."""
+        """Return the direction that changes u z by ``at_zero`` and (h - u) w by ``at_most``, to first order."""
         at, s = self.at, self.dual.sign
         g = s * (self.residual + at_zero / at.u - at_most / at.room)
         right = self.sigma * self.dual.of_rows(g / self.d)
@@ -280,7 +284,7 @@ class _Newton:
 
 
 def _product(features: FeatureRows, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """K~ beta (l,), and Z'beta (n,)."""
+    """Return K~ beta (l,) and Z'beta (n,)."""
     w = np.zeros(features.width)
     for start, z in features:
         w += z.T @ beta[start : start + len(z)]
@@ -290,9 +294,9 @@ def _product(features: FeatureRows, beta: np.ndarray) -> tuple[np.ndarray, np.nd
 def solve(
     dual: Dual, features: FeatureRows, before: Solution | None = None, tell: Callable[[float], None] = lambda part: None
 ) -> Solution:
-    """Mehrotra's predictor-corrector.  O(l n^2) a step.
+    """Solve by Mehrotra's predictor-corrector method.  O(l n^2) per step.
 
-    before: a solution to start near.  tell: called with the fraction that is done, judged by the gap.
+    before: a solution near which to start.  tell: called with the fraction that is done, estimated from the gap.
     """
     at = _Point.first(dual, features, before)
     best, widest, steps = None, None, 0
@@ -301,7 +305,7 @@ def solve(
         low, w = _product(features, beta)
         square, off = float(w @ w), float(beta.sum())
         primal = dual.primal(square, low + at.bias)
-        # if 1'beta is not 0, the dual is off by b times as much
+        # if 1'beta is not 0, it changes the dual by b times 1'beta
         gap = max(0.0, primal - dual.dual(square, at.u) + abs(at.bias * off)) / (primal + dual.least)
         if best is None or gap < best.gap:
             best = Solution(at.u, at.z, at.w, at.bias, steps, gap)
@@ -327,14 +331,14 @@ def solve(
 
 @dataclass(frozen=True)
 class Round:
-    """The result for one basis: its vectors, the sums of interior-point steps and primal objectives over all functions, and the
-    largest relative gap; and compared with the full machine, whose Gram matrix is K:
+    """The result for one basis: its vectors, the sums of interior-point steps and primal objectives over all functions, the
+    largest relative gap, and a comparison with the full machine, whose Gram matrix is K:
 
-    residual: the largest residual of a function's KKT conditions, in units of the targets: twice the violation at the best b
-    (LIBSVM's m - M, which its ``tol`` limits).
+    residual: the largest residual of a function's KKT conditions, in units of the targets.  It is twice the violation at the
+    best b (LIBSVM's m - M, which its ``tol`` limits).
     excess: an upper bound of (the function's objective - the full machine's) / the function's objective.
-    judges: number of rows on which these two were measured; if not all, excess is an estimate, and residual is the largest of
-    these rows.
+    judges: number of rows on which residual and excess were measured.  If these are not all rows, excess is an estimate, and
+    residual is the largest among these rows.
     """
 
     vectors: int
@@ -350,7 +354,7 @@ class Round:
 def judged(
     dual: Dual, solution: Solution, features: FeatureRows, generator: np.random.Generator
 ) -> tuple[float, float, int]:
-    """The residual and the excess of one function, and the number of rows that judge; ``Round`` defines them.
+    """Return residual, excess and judges of one function, as ``Round`` defines them.
 
     O(judges (support vectors) D).
     """
@@ -371,7 +375,7 @@ def judged(
     place[some] = np.arange(len(some))
     mine = place[dual.rows] >= 0
     s, u, most = dual.sign[mine], u[mine], dual.most[mine]
-    # the b at which the variable's row is on the margin: a lower or an upper limit of b
+    # the b that puts the variable's row on the margin, which is a lower or an upper limit of b
     border = -s * dual.cost[mine] - full[place[dual.rows[mine]]]
     least = border[np.where(s > 0, u < most, u > 0)].max(initial=-math.inf)
     largest = border[np.where(s > 0, u > 0, u < most)].min(initial=math.inf)
@@ -381,16 +385,16 @@ def judged(
 
 
 def part_of(missing: float, objective: float) -> float:
-    """How much too high an objective may be, as a fraction of it, clipped to [0, 1]; 0 if the objective is not above 0."""
+    """Return ``missing`` as a fraction of the objective, clipped to [0, 1], or 0 if the objective is not above 0."""
     return min(1.0, max(0.0, missing) / objective) if objective > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """model: f(x) = z(x)'w + bias = k(x, vectors) alpha + bias, a function for each dual.
+    """The result of ``train``.  model: f(x) = z(x)'w + bias = k(x, vectors) alpha + bias, a function for each dual.
 
-    beta: (l, o), the dual's weights of the rows; a row with a nonzero weight is a support vector of this function.
-    rounds: the result for each basis.  reached: the last one as a sentence.  interrupted: whether Ctrl-C ended the training.
+    beta: (l, o), the dual's weights of the rows.  A row with a nonzero weight is a support vector of this function.  rounds:
+    the result for each basis.  reached: a sentence about the last result.  interrupted: whether Ctrl-C ended the training.
     """
 
     model: ReducedModel
@@ -408,7 +412,7 @@ class Trained:
 
     @property
     def reached(self) -> str:
-        """A sentence on what was reached, and why the basis grew no further."""
+        """A sentence about the result, and why the basis grew no further."""
         last, rows = self.rounds[-1], len(self.beta)
         every = last.judges == rows
         on = f"all {rows:,} rows" if every else f"{last.judges:,} of {rows:,} rows, drawn at random,"
@@ -443,17 +447,17 @@ def train(
     x : (l, D) array, or what ``as_rows`` takes
     kernel : MercerKernel
     duals : sequence of Dual
-        One for each function: ``Dual.of_classes(…)``, ``[Dual.of_values(…)]``.  They share the bases.
+        One dual for each function: ``Dual.of_classes(…)``, ``[Dual.of_values(…)]``.  The functions share the bases.
     n_max, first : int
-        Most vectors, and how many the first basis has; at most as many as there are rows.
+        Maximum number of vectors, and number of vectors of the first basis.  There are at most as many vectors as rows.
     tolerance : float
-        Largest residual of the KKT conditions with K, in units of the targets: twice the violation that is allowed.
+        Largest residual of the KKT conditions with K, in units of the targets.  It is twice the allowed violation.
     basis : Basis, optional
-        The only basis; it does not grow.
+        If given, this basis is used and does not grow.
     method, seed, **options
-        How vectors are chosen: as in ``select_basis``.
+        How vectors are chosen, as in ``select_basis``.
     keep : int
-        Features are kept if they are at most this many numbers.
+        Features are kept if they have at most this many elements.
     tell : function
         Called with the fraction of a basis's work that is done, and words for the work.
 
@@ -478,7 +482,7 @@ def train(
                 features = FeatureRows(chosen, rows, keep=keep)
                 solutions = []
                 for k, (dual, last) in enumerate(zip(duals, before, strict=True)):
-                    # with two variables for a row, the middle of the box is the better start
+                    # with two variables per row, the middle of the box is the better start
                     near = last if len(dual.rows) == dual.count else None
                     words = f"training {len(chosen):,} vectors"
                     solutions.append(solve(dual, features, near, partial(_told, tell, words, k, len(duals))))
@@ -501,7 +505,7 @@ def train(
 
 
 def short(number: float) -> str:
-    """The number with two digits."""
+    """Return the number with two digits."""
     return f"{float(f'{number:.2g}'):g}"
 
 
@@ -556,7 +560,8 @@ def left_out(
     folds: np.ndarray,
     tell: Callable[[float, str], None] = lambda part, text: None,
 ) -> np.ndarray:
-    """(l, o): the functions at each row, trained on the rows of other folds.  The basis stays: it does not depend on targets.
+    """Return the functions at each row, trained on the rows of other folds, (l, o).  The basis stays, because it does not
+    depend on targets.
 
     folds: (l,).  If the other folds hold only one class, the function is the constant 1 or -1 of that class.
     """

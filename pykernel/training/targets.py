@@ -1,4 +1,4 @@
-"""The targets of models that are solved in closed form: numbers, or coded classes."""
+"""Targets of models that are solved in closed form: numbers or coded classes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Coding = Literal["counts", "signs"]
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """The targets of a model's functions; made by of_values() or of_classes(), and immutable.
+    """The targets of a model's functions, made by of_values() or of_classes().  Immutable.
 
     values: (l, o), coded with the counts of all samples.
-    positions: (l,), the class of each sample; None in regression.
-    count: number of classes, 0 in regression.  Two classes share one function, positive for class 1; more have one each.
-    weights: (l,), how often each sample counts, above 0; None: once.  A sample is left out with all of its weight.
+    positions: (l,), the class of each sample; None in regression. count: number of classes, 0 in regression.  Two
+    classes share one function, positive for class 1; more classes have one function each.
+    weights: (l,), above 0, how often each sample counts; None: once.  A sample is left out with its full weight.
     """
 
     values: np.ndarray
@@ -35,7 +35,7 @@ class Targets:
 
     @classmethod
     def of_values(cls, y: Any, weights: Any = None) -> Self:
-        """Regression.  y: (l,) or (l, o) finite numbers; weights: (l,).  Raises UserError."""
+        """Make targets for regression.  y: (l,) or (l, o) finite numbers; weights: (l,).  Raises UserError."""
         values = checked_numbers(y, "targets")
         if values.ndim == 1:
             values = values[:, None]
@@ -45,7 +45,7 @@ class Targets:
 
     @classmethod
     def of_classes(cls, positions: Any, count: int, coding: Coding, weights: Any = None) -> Self:
-        """Classes.  positions: (l,) integers from 0 to count - 1; weights: (l,).  Raises UserError.
+        """Make targets for classes.  positions: (l,) integers from 0 to count - 1; weights: (l,).  Raises UserError.
 
         "counts": for a class with N_c of N samples, the target is +N / N_c in the class and -N / (N - N_c) for the
         rest.  With weights, sums of weights replace the numbers of samples.  Least squares is then Fisher's
@@ -56,10 +56,12 @@ class Targets:
         count = checked_count(count, "the number of classes", 2)
         places = np.asarray(positions)
         if places.ndim != 1 or not places.size or places.dtype.kind not in "iu":
-            raise UserError("positions of classes must be whole numbers, one for each sample")
+            raise UserError("positions of classes must be integers, one for each sample")
         if places.min() < 0 or places.max() >= count:
             wrong = places[(places < 0) | (places >= count)][0]
-            raise UserError(f"a class has the position {wrong}; of {count} classes they are 0 to {count - 1}")
+            raise UserError(
+                f"a class has the position {wrong}; with {count} classes, positions are from 0 to {count - 1}"
+            )
         places = places.astype(np.int64)
         member = _indicators(places, count)
         found = cls(2 * member - 1, _constant(places), count, coding, _sample_weights(weights, len(places)))
@@ -73,14 +75,14 @@ class Targets:
         return len(self.values)
 
     def need_samples(self, rows: int, weighs: bool = True) -> None:
-        """Raises UserError unless there are two or more rows, one for each target.  weighs: whether targets may have weights."""
+        """Raise UserError unless there are two or more rows, one for each target.  weighs: whether targets may have weights."""
         if rows != len(self):
             raise UserError(f"there are {rows:,} rows, but targets of {len(self):,} samples")
         if rows < 2:
             raise UserError("there is one sample; leaving one out takes two or more")
         if not weighs and self.weights is not None:
             raise UserError(
-                "kfd has no weights of samples: a sample is an expansion vector, too, and what its weights cost would "
+                "kfd takes no sample weights: a sample is also an expansion vector, and the penalty on its weights would "
                 "change; take ls-svm or krr"
             )
 
@@ -95,11 +97,12 @@ class Targets:
         return float(len(self)) if self.weights is None else float(self.weights.sum())
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """The weighted mean over the samples.  values: (l,) or (l, o)."""
+        """Return the weighted mean over the samples.  values: (l,) or (l, o)."""
         return np.asarray(values.mean(axis=0) if self.weights is None else self.weights @ values / self.total)
 
     def classify(self, predictions: np.ndarray) -> np.ndarray:
-        """(n, o) values of the functions -> (n,) positions of classes: by the sign of one, or the first largest of several.
+        """Return classes (n,) for values of the functions (n, o), by the sign of one function, or the first largest of
+        several.
 
         Raises UserError in regression, or if there is not one column for each function.
         """
@@ -110,7 +113,10 @@ class Targets:
         return values.argmax(axis=1)
 
     def mistakes(self, predictions: np.ndarray) -> np.ndarray:
-        """(l, o) values of the functions -> (l,) whether each sample is classified wrongly.  Raises UserError like classify()."""
+        """Return whether each sample is classified wrongly, (l,), for values of the functions (l, o).
+
+        Raises UserError like classify().
+        """
         return self.classify(self._predictions(predictions, len(self))) != self._classes()
 
     def _classes(self) -> np.ndarray:
@@ -132,7 +138,8 @@ class Targets:
         return _indicators(self._classes(), self.count)
 
     def recoded(self, member: np.ndarray, one: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
-        """Predictions of models whose targets are coded with the counts of the samples outside of their fold.  O(l o).
+        """Return predictions of models whose targets are coded with the counts of the samples outside of their fold.
+        O(l o).
 
         Models are linear in the targets, so the predictions follow from those of simpler targets.
         member: (l, o), predictions of models that learn 1 for the class and 0 for the rest.
@@ -148,7 +155,7 @@ class Targets:
             np.add.at(gone, parts, of_class)
             left = (self.total - np.bincount(parts, weights=each)[parts])[:, None]
             left_of_class = of_class.sum(axis=0) - gone[parts]
-        # a difference of sums of weights leaves rounding errors where no sample remains
+        # if no sample remains, a difference of sums of weights is only a rounding error
         nobody = 1e-12 * self.total
         left_of_class = np.where(left_of_class < nobody, 0.0, left_of_class)
         left_of_class = np.where(left - left_of_class < nobody, left, left_of_class)
@@ -159,7 +166,7 @@ class Targets:
 
 
 def _coded(of_class: np.ndarray, samples: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The magnitudes of the targets for a class and for the rest, N / N_c and N / (N - N_c); 0 for an empty group."""
+    """Return the magnitudes of the targets for a class and for the rest, N / N_c and N / (N - N_c), or 0 for an empty group."""
     of_rest = samples - of_class
     up = np.where(of_class > 0, samples / np.maximum(of_class, 1), 0.0)
     return up, np.where(of_rest > 0, samples / np.maximum(of_rest, 1), 0.0)
@@ -172,25 +179,25 @@ def _indicators(positions: np.ndarray, count: int) -> np.ndarray:
 
 
 def press(targets: Targets, predictions: np.ndarray) -> float:
-    """The weighted mean over samples and outputs of (targets.values - predictions)^2.  Raises UserError."""
+    """Return the weighted mean over samples and outputs of (targets.values - predictions)^2.  Raises UserError."""
     squares = (targets.values - targets._predictions(predictions, len(targets))) ** 2
     return float(np.mean(squares) if targets.weights is None else targets.mean(squares).mean())
 
 
 def error_rate(targets: Targets, predictions: np.ndarray) -> float:
-    """The weighted fraction of the samples that is classified wrongly.  Raises UserError in regression."""
+    """Return the weighted fraction of samples that are classified wrongly.  Raises UserError in regression."""
     return float(targets.mean(targets.mistakes(predictions).astype(np.float64)))
 
 
 def _constant(a: np.ndarray) -> np.ndarray:
-    """A copy that cannot be written to."""
+    """Return a read-only copy."""
     a = a.copy()
     a.flags.writeable = False
     return a
 
 
 def _sample_weights(weights: Any, samples: int) -> np.ndarray | None:
-    """A checked copy of the weights.  Raises UserError."""
+    """Return a checked copy of the weights.  Raises UserError."""
     if weights is None:
         return None
     values = checked_numbers(weights, "weights")

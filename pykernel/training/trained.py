@@ -19,30 +19,30 @@ from pykernel.spec.sections import SQUARED
 from pykernel.training.machine import Machine, number_of, pairs
 
 MARGIN = 0.5
-"""The range of an input in training is extended on each side by this fraction of it, because the device refuses inputs beyond.  In int16,
-twice the range costs one of the 15 bits of a count."""
+"""The range of an input in training is extended on each side by this fraction of the range, because the device refuses inputs outside of
+it.  In int16, twice the range costs one of the 15 bits of a count."""
 ALIKE = 4
 """Inputs without a scaler are treated as of one kind if their joint range is at most this many times the median range."""
 Limits = float | Sequence[float] | None
-"""Limits of the inputs: one for all, or one for each."""
+"""Limits of the inputs: one for all inputs, or one for each."""
 Distance = Literal["auto", "differences", "products"]
 
 REACH = 1e6
 """Default limit of the inputs, as a multiple of the largest magnitude in the vectors, in the inputs' own units."""
 PRODUCTS, PRODUCTS_DIM = 4.0, 128
-""""auto" computes distances by products up to this gamma |v|^2 and this number of inputs: the rounding error grows with
-both."""
+""""auto" computes distances by products up to this gamma |v|^2 and this number of inputs, because the rounding error
+grows with both."""
 BOUNDED = ("sigmoid", "fourier", "tanh", "logistic")
-"""Functions of a product whose magnitude is at most 1."""
+"""Functions of a product with values of magnitude at most 1."""
 FILE_LIMIT = 256 * 2**20
-"""Most bytes of a model's file, unpacked: flash memories are far smaller."""
+"""Maximum unpacked size of a model's file, in bytes.  Flash memories are far smaller."""
 EIGHT_DIFFER, EIGHT_CLASSES = 0.01, 0.003
-"""Weights of hidden units get 8 bits if the answers then differ by at most this fraction of their standard deviation, or if at most this
-fraction of the rows gets another class."""
+"""Weights of hidden units are rounded to 8 bits if the answers then differ by at most EIGHT_DIFFER of their standard deviation, or if at
+most the fraction EIGHT_CLASSES of the rows gets another class."""
 
 
 def class_names(classes: Iterable[Any]) -> list[str]:
-    """Classes as a spec can write them: as text if that is visible and unique, else by position."""
+    """Return names for classes in a spec: their text if it is visible and unique, else their positions."""
     names: list[str] = []
     for position, value in enumerate(classes):
         try:
@@ -65,7 +65,7 @@ def to_spec(
     distance: Distance = "auto",
     seen: np.ndarray | None = None,
 ) -> Spec:
-    """The frozen model that computes the machine's functions.  Raises UserError, one sentence."""
+    """Return the frozen model that computes the machine's functions.  Raises UserError, one sentence."""
     made = content(machine, name, precision, max_abs, inputs, classes, distance, seen)
     return make_spec(made, machine.source, machine.custom)
 
@@ -80,9 +80,10 @@ def content(
     distance: Distance = "auto",
     seen: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """The content of the spec that ``to_spec`` makes: nested dictionaries, as in the TOML file.
+    """Return the content of the spec that ``to_spec`` makes: nested dictionaries, as in the TOML file.
 
-    seen: rows of inputs, (rows, DIM), which give the range of each for precision int16 and hidden units; without them, the vectors do.
+    seen: rows of inputs, (rows, DIM), which give the range of each input for precision int16 and hidden units.  Without them, the
+    ranges come from the vectors.
     """
     where = machine.source
     _need_choices(machine, precision, distance)
@@ -123,7 +124,7 @@ def content(
 
 
 def nearer_limit(given: float | list[float], most: float, center: Sequence[float] | None) -> float | list[float]:
-    """[input] max_abs, lowered so that no input beyond ``most`` is accepted."""
+    """Return [input] max_abs, lowered so that no input beyond ``most`` is accepted."""
     if not isinstance(given, list):
         return min(given, most)
     middle = np.abs(center) if center is not None else np.zeros(len(given))
@@ -143,12 +144,12 @@ def _need_choices(machine: Machine, precision: str, distance: str) -> None:
 def _inputs(
     machine: Machine, columns: Sequence[str] | None, ranges: dict[str, Any], int16: bool, seen: np.ndarray | None
 ) -> dict[str, Any]:
-    """The section [input]; int16: whether the model computes with integers."""
+    """Return the section [input].  int16: whether the model computes with integers."""
     signal = machine.signal
     section: dict[str, Any] = {}
     if signal is None:
         section = ({"dim": machine.dim} if columns is None else {"columns": list(columns)}) | ranges
-    elif int16:  # int16 models need a scale: 1 if there is no other; the other keys follow from the signal
+    elif int16:  # int16 models need a scale, which is 1 by default; the other keys follow from the signal
         section["scale"] = [1.0] * machine.dim
     section |= lists(center=machine.center, scale=machine.scale)
     if int16 and signal is not None and seen is not None:
@@ -157,7 +158,7 @@ def _inputs(
 
 
 def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
-    """The section [expansion]; int16: whether the model computes with integers."""
+    """Return the section [expansion].  int16: whether the model computes with integers."""
     found = lists(
         vectors=machine.vectors,
         weights=machine.weights,
@@ -167,7 +168,7 @@ def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
         calibration=machine.calibration,
     )
     if machine.support_class is not None:
-        # fractional votes are not integers; int16 votes give the same classes
+        # fractions of votes are not integers, but int16 votes give the same classes
         found["decision"] = "ovo" if int16 and machine.decision == "ovo_vote" else machine.decision
         if machine.break_ties:
             found["break_ties"] = True
@@ -175,12 +176,12 @@ def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
 
 
 def lists(**arrays: np.ndarray | None) -> dict[str, Any]:
-    """Arrays as lists for a TOML file, without those that are None."""
+    """Return arrays as lists for a TOML file, without those that are None."""
     return {name: values.tolist() for name, values in arrays.items() if values is not None}
 
 
 def _label(machine: Machine, classes: Sequence[str] | None) -> dict[str, Any] | None:
-    """The section [label]; None if the machine predicts a number.  classes: their names, if they are given."""
+    """Return the section [label], or None if the machine predicts a number.  classes: names of the classes, if given."""
     where = machine.source
     if machine.classes is None:
         if classes is not None:
@@ -192,7 +193,7 @@ def _label(machine: Machine, classes: Sequence[str] | None) -> dict[str, Any] | 
 
 
 def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: Limits) -> float:
-    """The largest magnitude of a feature.
+    """Return the largest magnitude of a feature.
 
     Raises UserError if ``max_abs`` is given, because the signal determines it.
     """
@@ -204,13 +205,13 @@ def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: 
         )
     if max_abs is not None:
         raise UserError(
-            f"{where}: max_abs is that of its raw samples; leave it out here, and give it to the first step"
+            f"{where}: max_abs belongs to its raw samples; leave it out here, and give it to the first step"
         )
     return signal.input_max_abs
 
 
 def _ranges_of_features(signal: Spec, inputs: Mapping[str, Any], seen: np.ndarray) -> list[float]:
-    """Twice the range of the features that were seen, but at most the largest possible feature.
+    """Return twice the range of the features in ``seen``, but at most the largest possible feature.
 
     The device clips a feature beyond its range.
     """
@@ -220,7 +221,7 @@ def _ranges_of_features(signal: Spec, inputs: Mapping[str, Any], seen: np.ndarra
 
 
 def _named_signal(signal: Spec, channels: Sequence[str] | None) -> dict[str, Any]:
-    """The section [signal], with its channels renamed."""
+    """Return the section [signal] with renamed channels."""
     assert signal.signal is not None
     section = signal.signal.model_dump(mode="json", exclude_unset=True)
     if channels is None:
@@ -232,7 +233,7 @@ def _named_signal(signal: Spec, channels: Sequence[str] | None) -> dict[str, Any
 
 
 def _rounded_as_good(machine: Machine, seen: np.ndarray | None) -> Machine:
-    """The machine with 8-bit weights of hidden units, if its answers on the rows are as good."""
+    """Return the machine with 8-bit weights of hidden units if its answers on the rows are as good, else the machine itself."""
     if seen is None or machine.function not in kernel_settings.HIDDEN:
         return machine
     smaller = replace(machine, vectors=in_eight_bits(machine.vectors))
@@ -246,23 +247,23 @@ def _rounded_as_good(machine: Machine, seen: np.ndarray | None) -> Machine:
 
 
 def _seen(machine: Machine) -> np.ndarray | None:
-    """Inputs that the machine was trained on, or their ranges; None if neither is known."""
+    """Return inputs that the machine was trained on, or their ranges, or None if neither is known."""
     if machine.seen is not None:
         return machine.seen
     return None if machine.linear or machine.function in kernel_settings.HIDDEN else machine.inputs()
 
 
 def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) -> tuple[Machine, dict[str, Any]]:
-    """The same functions for inputs that are centered at the middle of their ranges, and the keys of [input] with the
-    ranges.
+    """Return the same functions for inputs that are centered at the middle of their ranges, and the keys of [input]
+    with the ranges.
 
-    Each range is extended by half of it on each side.  If all values that were seen are integers, as from an ADC, the
-    counts are the inputs themselves.
+    Each range is extended by half of the range on each side.  If all values in ``seen`` are integers, as from an ADC,
+    the counts are the inputs themselves.
     """
     if max_abs is None and (seen is None or not len(seen)):
         raise UserError(
-            f"{machine.source}: whole numbers need the range of each input, which this {machine.function} model does not "
-            "tell; give max_abs, the largest |x - center| of each, or rows of data"
+            f"{machine.source}: int16 needs the range of each input, which this {machine.function} model does not "
+            "contain; give max_abs, the largest |x - center| of each, or rows of data"
         )
     center = machine.centers
     ranges: dict[str, Any] = {}
@@ -270,12 +271,12 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
         assert seen is not None
         center, margin = _spread(machine, seen)
         if (np.abs(seen - np.rint(seen)) < 1e-6).all() and np.abs(seen).max() < 2**15 - 1:
-            # the inputs are counts of 16 bits: no larger value is possible
+            # the inputs are counts of 16 bits, so no larger value is possible
             center = np.rint(center)
             margin = np.clip(np.ceil(margin), 1.0, 2**15 - 1 - np.abs(center))
             ranges["resolution"] = 1.0
         else:
-            # rounded to three digits: a range needs no more
+            # a range needs no more than three digits
             step = 10.0 ** (np.floor(np.log10(margin)) - 2)
             center = np.rint(center / step) * step
             margin = (np.ceil(margin / step) + 1) * step
@@ -283,22 +284,24 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
         center = np.array([float(f"{value:.9g}") for value in center])
     ranges["max_abs"] = np.broadcast_to(np.array(max_abs, float), machine.dim).tolist()
     machine = moved(machine, center)
-    if machine.function in kernel_settings.HIDDEN:  # any scale will do: so each input fills its 16 bits
+    if machine.function in kernel_settings.HIDDEN:  # any scale is possible; fill the 16 bits of each input
         most = np.array(ranges["max_abs"])
         machine = replace(machine, vectors=machine.vectors * machine.scales * most, scale=1 / most)
     return machine, ranges
 
 
 def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The middle of each input's range, and how far from it an input may lie: the range is extended on each side by MARGIN of it."""
+    """Return the middle of each input's range, and how far from the middle an input may lie: half the range, extended by MARGIN of
+    the range.
+    """
     low, high = seen.min(axis=0), seen.max(axis=0)
     wide = (high - low)[high > low]
     if machine.scale is None and (not len(wide) or high.max() - low.min() <= ALIKE * np.median(wide)):
-        # inputs of one kind, such as pixels: each may have any value that another one had
+        # with inputs of one kind, such as pixels, each may have any value that another input had
         low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
     center = (low + high) / 2
     margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + MARGIN)
-    # an input that hardly changed may change later: its range is at least half of the others', in scaled units
+    # an input that hardly changed may change later, so its range is at least half of the largest, in scaled units
     scale = np.abs(machine.scales)
     least = 0.5 * (margin * scale).max() / scale
     if machine.scale is None and machine.function in kernel_settings.HIDDEN:  # inputs may have different units
@@ -307,10 +310,11 @@ def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> float | list[float]:
-    """[input] max_abs of a floating-point model: the given limits, or a range for each input.
+    """Return [input] max_abs of a floating-point model: the given limits, or a range for each input.
 
-    Far from its vectors, a kernel machine predicts its bias, and a polynomial anything: the device must refuse such inputs.  Linear
-    functions, features of a signal, and machines without ``seen`` get one number, far above those of the vectors.
+    Far from its vectors, a kernel machine predicts its bias, and a polynomial predicts arbitrary values, so the device must refuse
+    such inputs.  Linear functions, features of a signal, and machines without ``seen`` get one limit, far above the numbers in the
+    vectors.
     """
     if isinstance(given, Sequence):
         values = [number_of(value, machine.source, "max_abs") for value in given]
@@ -334,7 +338,7 @@ def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> 
 
 
 def moved(machine: Machine, center: np.ndarray) -> Machine:
-    """The same functions with another center of the inputs, if the kernel allows this."""
+    """Return the same functions with another center of the inputs, if the kernel allows this."""
     own, scale = machine.centers, machine.scales
     if machine.linear:
         machine = collapsed(machine)
@@ -348,14 +352,14 @@ def moved(machine: Machine, center: np.ndarray) -> Machine:
 
 
 def centered(machine: Machine, x: np.ndarray) -> Machine:
-    """The same functions with the means of rows x as the center, which can then replace missing inputs.  The machine is unchanged
-    if it has a center already, is linear, or has a kernel that does not allow this.
+    """Return the same functions with the means of rows x as the center, so that the center can replace missing inputs.  The
+    machine is unchanged if it already has a center, is linear, or has a kernel that does not allow this.
     """
     return machine if machine.center is not None or machine.linear else moved(machine, x.mean(axis=0))
 
 
 def compact(machine: Machine) -> Machine:
-    """The same functions with fewer vectors.
+    """Return the same functions with fewer vectors.
 
     Linear kernels, and polynomials of degree 1, get one vector for each function. For other kernels, vectors of weight
     zero are removed, and equal vectors (of the same class, if there is a support_class) are merged.
@@ -373,7 +377,7 @@ def compact(machine: Machine) -> Machine:
     np.add.at(weights, inverse.ravel(), machine.weights)
     keep = np.flatnonzero(weights.any(axis=1))
     keep = keep[np.argsort(first[keep])]  # in their original order
-    if not len(keep):  # the functions are constant; one vector stays, because a table cannot be empty
+    if not len(keep):  # the functions are constant; keep one vector, because a table cannot be empty
         return replace(
             machine,
             vectors=np.zeros((1, machine.dim)),
@@ -392,9 +396,9 @@ def compact(machine: Machine) -> Machine:
 
 
 def collapsed(machine: Machine) -> Machine:
-    """A linear machine with one vector for each function: the function's weights of the inputs.
+    """Return a linear machine with one vector for each function: the function's weights of the inputs.
 
-    For pairs of classes, the vector of pair (i, j) belongs to class i, and has weight 0 in all other pairs.
+    In machines for pairs of classes, the vector of pair (i, j) belongs to class i, and has weight 0 in all other pairs.
     """
     columns = machine.columns_of_weights()
     slope, offset = (1.0, 0.0) if machine.function == "linear" else (machine.gamma, machine.coef0)
@@ -412,9 +416,9 @@ def collapsed(machine: Machine) -> Machine:
 
 
 def rounded(machine: Machine, precision: str) -> Machine:
-    """The same functions with a center and a scale that are numbers of the precision.
+    """Return the same functions with a center and a scale that are numbers of the precision.
 
-    The rounding errors of center and scale are compensated in the vectors and the bias. Without this, if inputs lie far
+    The rounding errors of center and scale are compensated in the vectors and the bias. Otherwise, if inputs lie far
     from zero, the error of the center would be an error of every distance. For polynomial and sigmoid kernels, only the
     error of the scale can be compensated. For normalised and custom kernels, the vectors are transformed in the same
     way as inputs.
@@ -449,13 +453,14 @@ def rounded(machine: Machine, precision: str) -> Machine:
 
 
 def shifted(machine: Machine, by: np.ndarray) -> np.ndarray:
-    """The offsets of hidden units with a number added to each; those of "fourier" are turns, taken modulo 1."""
+    """Return the offsets of hidden units with a number added to each.  Offsets of "fourier" are turns, taken modulo 1."""
     moved = machine.shifts + by
     return np.remainder(moved, 1.0) if machine.function == "fourier" else moved
 
 
 def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
-    """How distances are computed, and the machine for it.  Products are used if their rounding error is small enough.
+    """Return how distances are computed, and the machine for this method.  Products are used if their rounding error is
+    small enough.
 
     |x|^2 + |v|^2 - 2 x'v loses digits in proportion to gamma |v|^2.  If the vectors lie far from zero but near each
     other, their mean becomes the center.
@@ -477,7 +482,7 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
 
 
 def input_max_abs(machine: Machine, precision: str, largest: float, given: float | None) -> float:
-    """A limit of inputs with which nothing overflows: the given limit, or one far above the vectors' numbers."""
+    """Return a limit of inputs with which nothing overflows: the given limit, or a limit far above the vectors' numbers."""
     where = machine.source
     if machine.function == "custom" and given is None:
         raise UserError(
@@ -494,7 +499,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
             raise UserError(f"{where}: max_abs is {max_abs:g}; it must be above 0")
         if fits(max_abs):
             return max_abs
-    # weights of a network say nothing about the size of its inputs
+    # a network's weights do not depend on the size of its inputs
     usual = REACH if machine.function in kernel_settings.HIDDEN else largest or 1.0
     wanted = REACH * usual if given is None else given
     low, high = -300.0, math.log10(wanted)
@@ -505,7 +510,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
             middle = (low + high) / 2
             low, high = (middle, high) if fits(10**middle) else (low, middle)
         high = low
-    # two digits, downwards
+    # round down to two digits
     exponent = math.floor(high) - 1
     max_abs = float(f"{math.floor(10 ** (high - exponent) * (1 + 1e-12))}e{exponent}")
     if given is not None:
@@ -516,13 +521,13 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     if max_abs < largest:
         raise UserError(
             f"{where}: could overflow {precision} if every input were as large as the largest in its vectors, {largest:g}; "
-            f"{'use float64, or ' if precision == 'float32' else ''}bring the inputs to one scale before they come to it"
+            f"{'use float64, or ' if precision == 'float32' else ''}bring the inputs to one scale before the model"
         )
     return max_abs
 
 
 def _largest_step(machine: Machine, max_abs: float) -> float:
-    """The largest magnitude on the way to the functions, for inputs up to max_abs."""
+    """Return the largest magnitude of an intermediate result, for inputs up to max_abs."""
     center, scale = np.abs(machine.centers), np.abs(machine.scales)
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
     # several functions are added up for votes, and one is multiplied for a probability
@@ -532,10 +537,10 @@ def _largest_step(machine: Machine, max_abs: float) -> float:
         if machine.function in kernel_settings.UNIT:
             far = np.sum(reach + v if machine.function == "laplacian" else (reach + v) ** 2)
             factor = machine.gamma * (3 if machine.function in ("gaussian", "laplacian") else 1)
-            # divided by ln 2 and doubled, where products are taken
+            # with products, the distance is doubled and divided by ln 2
             steps = [far, factor * (np.sqrt(far) if machine.function in kernel_settings.MATERN else far)]
         else:
-            # normalised: by k(x, x) and k(v, v)
+            # normalised kernels also compute k(x, x) and k(v, v)
             far = np.sum(np.maximum(reach, v) ** 2 if machine.normalise else reach * v)
             argument = machine.gamma * far + abs(machine.coef0) + np.abs(machine.shifts).max(initial=0.0)
             if machine.function == "custom":

@@ -1,6 +1,6 @@
 """Kernel machines whose vectors, widths and weights are trained together, by the gradient of one loss.
 
-    f(x) = sum_i a_i exp(-1/2 sum_j (e_j (x_j - v_ij))^2) + b,   a column of a and an element of b for each output
+    f(x) = sum_i a_i exp(-1/2 sum_j (e_j (x_j - v_ij))^2) + b,   with a column of a and an element of b for each output
 
 A few trained vectors replace many rows of the data.  The model is the reduced set of C. J. C. Burges (1996) and the
 sparse kernel machine of M. Wu, B. Schoelkopf & G. Bakir (2006).  The training begins with k-means and least squares (J.
@@ -32,15 +32,15 @@ Widths = Literal["one", "inputs"]
 PULL = 1e-4
 """Weight of the penalty that draws the logarithms of the widths to their initial values."""
 CORRECTIONS = 20
-"""How many steps L-BFGS remembers."""
+"""Number of steps that L-BFGS remembers."""
 CORNER = 0.05
 """Width of the smooth part of the absolute loss sqrt(r^2 + CORNER^2), in standard deviations of the labels."""
 BLOCK = 2048
-"""Rows whose kernel values are computed at once."""
+"""Number of rows whose kernel values are computed at once."""
 ROUNDS = 15
-"""Iterations of k-means."""
+"""Number of iterations of k-means."""
 LOOKED = 5
-"""The risk on the rows that were set aside is measured every LOOKED steps."""
+"""Number of steps between two measurements of the risk on the rows that were set aside."""
 PATIENCE = 100
 """The search ends after this many steps without a better risk on the rows that were set aside."""
 MEDIAN_ROWS = 500
@@ -51,7 +51,7 @@ START_RIDGE = 1e-3
 
 @dataclass(frozen=True)
 class Vectors:
-    """The trained numbers.  vectors (m, D), log_scale (D,) or (1,): ln e, weights (m, O), bias (O,)."""
+    """The trained numbers: vectors (m, D), log_scale = ln e (D,) or (1,), weights (m, O), bias (O,)."""
 
     vectors: np.ndarray
     log_scale: np.ndarray
@@ -59,24 +59,26 @@ class Vectors:
     bias: np.ndarray
 
     def functions(self, x: np.ndarray) -> np.ndarray:
-        """f at rows of x, (rows, O).  O(rows m D)."""
+        """Return f at rows of x, (rows, O).  O(rows m D)."""
         return np.asarray(np.exp(-0.5 * self.distances(x)[0]) @ self.weights + self.bias)
 
     def distances(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Squared distances (rows, m) of the scaled inputs (rows, D) and the scaled vectors (m, D), and both of these."""
+        """Return squared distances (rows, m) of the scaled inputs (rows, D) and the scaled vectors (m, D), the scaled
+        inputs, and the scaled vectors.
+        """
         e = np.exp(self.log_scale)
         z, u = x * e, self.vectors * e
         square = np.square(z).sum(axis=1)[:, None] + np.square(u).sum(axis=1) - 2 * z @ u.T
         return np.maximum(square, 0.0), z, u
 
     def answering(self, middle: np.ndarray | float, deviation: np.ndarray | float) -> Vectors:
-        """The same model with answers in the labels' unit, if it was trained on (label - middle) / deviation; both
-        (O,).
+        """Return the same model with answers in the labels' unit, if it was trained on (label - middle) / deviation,
+        both (O,).
         """
         return replace(self, weights=self.weights * deviation, bias=middle + self.bias * deviation)
 
     def machine(self, source: str, **more: Any) -> Machine:
-        """The model as a Machine, from which a frozen spec is made.  One width for all inputs needs no scale."""
+        """Return the model as a Machine, from which a frozen spec is made.  One width for all inputs needs no scale."""
         e = np.broadcast_to(np.exp(self.log_scale), self.vectors.shape[1])
         one = bool((e == e[0]).all())
         vectors, gamma = (self.vectors, 0.5 * float(e[0]) ** 2) if one else (self.vectors * e, 0.5)
@@ -87,7 +89,7 @@ class Vectors:
         return np.concatenate([part.ravel() for part in (self.vectors, self.log_scale, self.weights, self.bias)])
 
     def unpacked(self, numbers: np.ndarray) -> Vectors:
-        """The same shapes, filled with other numbers."""
+        """Return the same shapes, filled with other numbers."""
         parts, at = [], 0
         for part in (self.vectors, self.log_scale, self.weights, self.bias):
             parts.append(numbers[at : at + part.size].reshape(part.shape))
@@ -99,7 +101,7 @@ class Vectors:
 class Rows:
     """Rows for the training.
 
-    x: inputs (n, D).  targets: (n, O): numbers; or for classes, 1 for the row's class and 0 for others; two classes
+    x: inputs (n, D).  targets: (n, O): numbers, or for classes, 1 for the row's class and 0 for others.  Two classes
     have only the second column.  counts: (n,), how often each row counts, with a mean of 1.
     """
 
@@ -112,7 +114,7 @@ class Rows:
 
     @cached_property
     def blocks(self) -> list[tuple[Rows, np.ndarray, dict[int, np.ndarray]]]:
-        """The rows in parts that fit into a cache, with [x, x^2, 1] of each, (rows, 2 D + 1), and buffers by the number of vectors."""
+        """The rows in parts that fit into a cache, each with [x, x^2, 1], (rows, 2 D + 1), and number of vectors -> buffer."""
         products = np.column_stack([self.x, np.square(self.x), np.ones(len(self))])
         parts = [slice(first, first + BLOCK) for first in range(0, len(self), BLOCK)]
         return [(Rows(self.x[part], self.targets[part], self.counts[part]), products[part], {}) for part in parts]
@@ -123,16 +125,16 @@ class Rows:
 
 
 def class_targets(positions: np.ndarray, count: int) -> np.ndarray:
-    """Targets of classes by their positions from 0 to count - 1, as ``Rows`` has them."""
+    """Return targets of classes, given by their positions from 0 to count - 1, in the form of ``Rows.targets``."""
     if count == 2:
         return (positions == 1).astype(np.float64)[:, None]
     return np.eye(count)[positions]
 
 
 def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Standardised labels (n, O), as ``Rows`` has them; their mean and deviation, (O,).
+    """Return standardised labels (n, O) in the form of ``Rows.targets``, their means and standard deviations, (O,).
 
-    If all labels of an output are equal, they become 0, with their value as the mean and a deviation of 1.
+    If all labels of an output are equal, they become 0, with their value as the mean and a standard deviation of 1.
     """
     middle = np.average(labels, axis=0, weights=counts)
     deviation = np.sqrt(np.average(np.square(labels - middle), axis=0, weights=counts))
@@ -142,11 +144,13 @@ def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, n
 
 
 def risk(loss: Loss, functions: np.ndarray, rows: Rows, of: int | None = None) -> tuple[float, np.ndarray]:
-    """The mean loss, and its gradient by the functions, (n, O).  of: the number of all rows, if these are only some."""
+    """Return the mean loss, and its gradient with respect to the functions, (n, O).  of: the number of all rows, if
+    ``rows`` has only some of them.
+    """
     share = (rows.counts / (of or len(rows)))[:, None]
     y = rows.targets
     if loss == "classes" and y.shape[1] == 1:
-        # cross-entropy of one function: y is 0 or 1
+        # cross-entropy of one function, for targets of 0 or 1
         value = np.logaddexp(0.0, functions) - y * functions
         slope = 0.5 * (1 + np.tanh(0.5 * functions)) - y
     elif loss == "classes":
@@ -168,7 +172,7 @@ def risk(loss: Loss, functions: np.ndarray, rows: Rows, of: int | None = None) -
 def objective(
     loss: Loss, ridge: float, start: np.ndarray, found: Vectors, rows: Rows, pull: float | None = None
 ) -> tuple[float, np.ndarray]:
-    """The risk with its penalties, and its gradient with respect to all numbers.
+    """Return the risk with its penalties, and the gradient with respect to all numbers.
 
     start: the initial ln e.  With the products [x, x^2, 1] of the rows, -|e (x - v)|^2 / 2 is one matrix product, and so are the sums over
     rows that the gradient needs.  Only an exponential and a product remain for each row and vector.  O(n m D).
@@ -182,7 +186,7 @@ def objective(
     value = 0.5 * ridge * float(np.square(weights).sum()) + 0.5 * pull * float(np.square(away).sum())
     sums, by_weights, by_bias = np.zeros(by_products.T.shape), ridge * weights, np.zeros(weights.shape[1])
     for some, products, room in rows.blocks:
-        if len(v) not in room:  # new arrays at each call would take longer than the computation
+        if len(v) not in room:  # allocating arrays in each call would take longer than the computation
             room[len(v)] = np.empty((2, len(some), len(v)))
         k, w = room[len(v)]
         np.matmul(products, by_products, out=k)
@@ -192,10 +196,10 @@ def objective(
         by_weights += k.T @ g
         by_bias += g.sum(axis=0)
         np.matmul(g, weights.T, out=w)
-        w *= k  # the gradient by the exponents
+        w *= k  # the gradient with respect to the exponents
         sums += w.T @ products
     wx, wxx, w = sums[:, :d], sums[:, d : 2 * d], sums[:, 2 * d :]
-    # the exponents by ln e_j: -(e_j (x_j - v_j))^2
+    # the derivative of an exponent with respect to ln e_j is -(e_j (x_j - v_j))^2
     by_scale = -square * (wxx - 2 * v * wx + v * v * w).sum(axis=0)
     if len(found.log_scale) == 1:
         by_scale = np.array([by_scale.sum()])
@@ -206,19 +210,22 @@ def objective(
 
 
 def k_means(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """m centres of rows of x, or all rows if there are fewer, (m, D), from rows drawn at random.  O(ROUNDS n m D)."""
+    """Return m centres of rows of x, or all rows if there are fewer, (m, D), starting from rows drawn at random.
+
+    O(ROUNDS n m D).
+    """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a centre to which no row is nearest stays where it is
+        warnings.simplefilter("ignore")  # a centre that is nearest to no row keeps its place
         return np.asarray(kmeans2(x, x[rng.permutation(len(x))[:m]], iter=ROUNDS, minit="matrix")[0])
 
 
 def drawn_rows(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """m rows of x, drawn at random, (m, D)."""
+    """Return m rows of x, drawn at random, (m, D)."""
     return x[np.sort(rng.permutation(len(x))[:m])].copy()
 
 
 def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.random.Generator) -> Vectors:
-    """Where the search begins: a width of half the median distance, and weights by ridge regression."""
+    """Return the start of the search: a width of half the median distance, and weights by ridge regression."""
     distances = pdist(rows.x[rng.permutation(len(rows))[:MEDIAN_ROWS]])
     median = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
     log_scale = np.full(rows.x.shape[1] if widths == "inputs" else 1, -np.log(0.5 * median))
@@ -228,9 +235,9 @@ def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.r
 
 
 def weighed(found: Vectors, rows: Rows, loss: Loss, ridge: float) -> Vectors:
-    """The model with the weights of ridge regression.  O(n m^2)."""
+    """Return the model with the weights of ridge regression.  O(n m^2)."""
     k = np.exp(-0.5 * found.distances(rows.x)[0])
-    # targets of classes are +1.5 and -1.5: plausible log odds
+    # for classes, plausible log odds of +1.5 and -1.5 are the targets
     targets = 3.0 * rows.targets - 1.5 if loss == "classes" else rows.targets
     middle, inner = np.average(targets, axis=0, weights=rows.counts), np.average(k, axis=0, weights=rows.counts)
     weighted = (k - inner) * rows.counts[:, None]
@@ -247,7 +254,7 @@ class Path:
     """The course of a search.
 
     looks: the risk on the rows that were set aside, every LOOKED steps.  best: the numbers with the smallest of these
-    risks; the last numbers if no rows were set aside.
+    risks, or the last numbers if no rows were set aside.
     """
 
     best: Vectors
@@ -264,9 +271,9 @@ def search(
     tell: Callable[[int], None] = lambda step: None,
     pull: float | None = None,
 ) -> Path:
-    """L-BFGS from a start, for at most ``steps`` steps.
+    """Run L-BFGS from a start, for at most ``steps`` steps.
 
-    look: the risk on rows that were set aside; None without such rows.
+    look: returns the risk on rows that were set aside; None if there are none.
     """
     looks: list[float] = []
     best, best_step, step, last = start, 0, 0, start.packed()
@@ -304,35 +311,35 @@ def search(
 
 Units = Literal["standardised", "given"]
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-"""Ridges that are compared, for weights in standard deviations of the label."""
+"""Ridges that are compared, for weights in units of the label's standard deviation."""
 STEPS = 300
-"""Most steps of a search."""
+"""Maximum number of steps of a search."""
 COMPARED = 2000
 """Number of rows on which candidates are compared.  Only the last search uses all rows."""
 FOLDS = 5
 GIVEN_UP = 1.5
-"""A candidate is dropped if its risk on the folds so far is more than this many times the best candidate's risk."""
+"""A candidate is dropped if its risk on the folds so far exceeds the best candidate's risk by more than this factor."""
 MANY = 50_000
-"""Most rows of the last search; of more rows, this many are drawn."""
+"""Maximum number of rows of the last search.  If there are more, this many rows are drawn."""
 LAST_ASIDE = 0.1
 """Fraction of the rows that is set aside in the last search to decide when it ends, if there are more than COMPARED
 rows.
 """
 Start = Callable[[np.ndarray, int, np.random.Generator], np.ndarray] | np.ndarray
-"""The initial vectors: a function (rows (n, D), number of vectors, random generator) -> vectors; or vectors in the
+"""The initial vectors: a function (rows (n, D), number of vectors, random generator) -> vectors, or vectors in the
 inputs' units."""
 
 
 Computed = Callable[[Vectors, np.ndarray], np.ndarray]
-"""A function (model, rows of inputs) -> the functions as the device computes them, (rows, O).  Model and inputs are in
-the inputs' own units.  Raises UserError if the device cannot hold the model."""
+"""A function (model, rows of inputs) -> the model's functions as the device computes them, (rows, O).  Model and inputs
+are in the inputs' original units.  Raises UserError if the device cannot hold the model."""
 
 
 @dataclass(frozen=True)
 class Candidate:
     """Settings to be compared: units of the inputs, widths, and a ridge.
 
-    step: the step with the smallest risk on the rows that were left out.  risk: this risk.
+    step: the step with the smallest risk on the rows that were left out.  risk: the risk at this step.
     """
 
     units: Units
@@ -346,12 +353,12 @@ class Candidate:
 class Trained:
     """The result of ``train``.
 
-    found: the model, in the inputs' own units.  taken: the chosen candidate.  candidates: all candidates that were
-    compared to the end, the best first.
-    optimism: by how much the risk of the chosen candidate is too small, because it was the minimum (R. J. & R.
+    found: the model, in the inputs' original units.  taken: the chosen candidate.  candidates: all candidates that were
+    not dropped, the best first.
+    optimism: by how much the risk of the chosen candidate is too small because this risk was the minimum (R. J. & R.
     Tibshirani, 2009).
-    places, left_out: the rows of the comparison, and the functions at these rows, (places, O), of models that had not
-    seen them.
+    places, left_out: the rows of the comparison, and the functions at these rows, (places, O), of models that were not
+    trained on them.
     interrupted: whether the search was ended early.
     """
 
@@ -366,7 +373,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Job:
-    """Data and settings of a training; fields as in ``train``."""
+    """Data and settings of a training, with fields as in ``train``."""
 
     rows: Rows
     m: int
@@ -378,11 +385,11 @@ class Job:
 
     @cached_property
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of each input, both (D,)."""
+        """The mean and standard deviation of each input, both (D,)."""
         return self.rows.x.mean(axis=0), self.rows.x.std(axis=0)
 
     def units(self, kind: Units) -> tuple[np.ndarray, np.ndarray]:
-        """The center and the divisor of the inputs, both (D,).  The steps of a search depend on the inputs' units."""
+        """Return the center and the divisor of the inputs, both (D,).  The steps of a search depend on the inputs' units."""
         mean, deviation = self.spread
         if kind == "standardised":
             return mean, np.where(deviation > 0, deviation, 1.0)
@@ -413,13 +420,13 @@ class Job:
         scaled = self.scaled(rows, candidate.units)
         look = None if aside is None else self.look(aside, candidate.units)
         begun = self.begun(scaled, candidate, number)
-        # a step of the line search may go so far that numbers overflow; its risk is then NaN, and it is taken back
+        # a step of the line search may go so far that numbers overflow; the risk is then NaN, and the step is undone
         with np.errstate(over="ignore", invalid="ignore"):
             return search(self.loss, candidate.ridge, begun, scaled, look, steps, tell, self.pull)
 
     def functions(self, found: Vectors, x: np.ndarray, kind: Units) -> np.ndarray:
-        """The functions of a model in units ``kind``, as the device computes them, at rows of x in the inputs' own
-        units.
+        """Return the functions of a model in units ``kind``, as the device computes them, at rows of x in the inputs'
+        original units.
         """
         if self.computed is not None:
             return self.computed(self.unscaled(found, kind), x)
@@ -427,10 +434,8 @@ class Job:
         return found.functions((x - middle) / unit)
 
     def look(self, rows: Rows, kind: Units) -> Callable[[Vectors], float]:
-        """A function model -> risk on these rows, as the device computes it; infinite if the device cannot hold the
-        model.
-
-        The model is in units ``kind``.
+        """Return a function model -> risk on these rows, with functions as the device computes them.  The risk is
+        infinite if the device cannot hold the model.  The model is in units ``kind``.
         """
         scaled = self.scaled(rows, kind)
 
@@ -444,12 +449,12 @@ class Job:
         return looked
 
     def unscaled(self, found: Vectors, kind: Units) -> Vectors:
-        """The same model for inputs in their own units, with one width for each input."""
+        """Return the same model for inputs in their original units, with one width for each input."""
         middle, unit = self.units(kind)
         return replace(found, vectors=found.vectors * unit + middle, log_scale=found.log_scale - np.log(unit))
 
 
-@one_thread  # so that the bits do not depend on the number of threads
+@one_thread  # with one thread, the bits do not depend on the number of threads
 def train(
     rows: Rows,
     m: int,
@@ -467,11 +472,12 @@ def train(
     pull: float | None = None,
     tell: Callable[[float], None] = lambda part: None,
 ) -> Trained:
-    """Train m vectors.  The units, widths and ridge are those that are best in cross-validation.
+    """Train m vectors, with the units, widths and ridge that are best in cross-validation.
 
     folds: the fold of each row, (n,); None: FOLDS folds of equal size.
     starts: the last search is repeated with this many starts, and the best result is taken.
-    computed: computes functions as the device does; all risks are measured with it.  None: exact functions.
+    computed: computes functions as the device does.  All risks are measured with these functions.  None: exact
+    functions.
     pull: replaces PULL.  tell: called with the fraction that is done, from 0 to 1.
     O((folds candidates + starts) steps n m D).  An interrupt ends the training with the best model so far; if there is
     no model yet, the interrupt is raised.
@@ -500,7 +506,7 @@ def train(
                 done += 1.0
             left = _worth_it(left, paths)
         taken, candidates, optimism = _compared(left, paths)
-        if not np.isfinite(taken.risk):  # raises an error that says why no model is possible
+        if not np.isfinite(taken.risk):  # this call raises an error that says why no model is possible
             job.functions(paths[_plain(taken)][0].best, some.x, taken.units)
         first = job.unscaled(paths[_plain(taken)][0].best, taken.units)
         whole = done + len(names) + last_cost
@@ -521,8 +527,8 @@ def train(
 
 
 def _so_far(paths: dict[Candidate, list[Path]]) -> tuple[Candidate, tuple[Candidate, ...], float]:
-    """The result of ``_compared`` for the searched candidates, on the folds that all of them have.  Raises KeyboardInterrupt if there
-    are none.
+    """Return the result of ``_compared`` for the searched candidates, on the folds that were searched for all of them.  Raises
+    KeyboardInterrupt if there are none.
     """
     here = [each for each, found in paths.items() if found]
     if not here:
@@ -532,12 +538,12 @@ def _so_far(paths: dict[Candidate, list[Path]]) -> tuple[Candidate, tuple[Candid
 
 
 def _plain(candidate: Candidate) -> Candidate:
-    """The candidate's settings without its step and risk."""
+    """Return the candidate's settings without step and risk."""
     return replace(candidate, step=0, risk=np.inf)
 
 
 def _curves(candidates: Sequence[Candidate], paths: dict[Candidate, list[Path]]) -> dict[Candidate, np.ndarray]:
-    """The risks of each candidate's searches, (folds, looks).  If a search ended earlier, its last risk is repeated."""
+    """Return the risks of each candidate's searches, (folds, looks).  If a search ended earlier, its last risk is repeated."""
     longest = max(len(path.looks) for each in candidates for path in paths[each])
     return {
         each: np.array([path.looks + path.looks[-1:] * (longest - len(path.looks)) for path in paths[each]])
@@ -553,13 +559,13 @@ def _worth_it(candidates: Sequence[Candidate], paths: dict[Candidate, list[Path]
 def _compared(
     candidates: Sequence[Candidate], paths: dict[Candidate, list[Path]]
 ) -> tuple[Candidate, tuple[Candidate, ...], float]:
-    """The best candidate, all of them, and the optimism."""
+    """Return the best candidate, all candidates, and the optimism."""
     curves = _curves(candidates, paths)
     found = []
     for each, looks in curves.items():
         mean = looks.mean(axis=0)
         found.append(replace(each, step=LOOKED * (int(mean.argmin()) + 1), risk=float(mean.min())))
-    # among equal risks, take the larger ridge
+    # if risks are equal, take the larger ridge
     found.sort(key=lambda each: (each.risk, -each.ridge))
     taken = found[0]
     own = np.min([looks.min(axis=1) for looks in curves.values()], axis=0)
@@ -571,7 +577,7 @@ def _compared(
 def _last(
     job: Job, taken: Candidate, steps: int, rng: np.random.Generator, tells: Sequence[Callable[[int], None]]
 ) -> Vectors:
-    """The final model: the best of several searches over all rows, or over MANY drawn rows.
+    """Return the final model, the best of several searches over all rows, or over MANY drawn rows.
 
     tells: one progress function for each start.  Up to COMPARED rows, a search takes the number of steps that was best
     in the comparison.  With more rows, some rows are set aside and decide when the search ends.

@@ -1,7 +1,7 @@
-"""Ablation of a signal stage: trials of the planned model without each kind of feature.
+"""Try the planned model without each kind of feature of its signal stage.
 
-Each trial is the planned model with the same size and the same values.  Only the kernel's width changes with the number
-of features, as the default width does.
+Each trial is the planned model with the same size and the same values.  Only the kernel's width changes: it depends on
+the number of features in the same way as the default width.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ LISTS = {"lags": "lag", "differences": "difference", "averages": "average", "per
 
 
 def kinds_of(signal: Content) -> list[str]:
-    """The kinds of features of all channels, in order."""
+    """Return the kinds of features of all channels, in order."""
     given = signal.get("features") or []
     lists = given.values() if isinstance(given, dict) else [given]
     return list(dict.fromkeys(itertools.chain(*lists)))
 
 
 def groups_of(signal: Content) -> dict[str, tuple[str, Any]]:
-    """Kinds of features that may be dropped: name -> (key of [signal], value to remove from the key)."""
+    """Return the kinds of features that may be dropped: name -> (key of [signal], value to remove from the key)."""
     found: dict[str, tuple[str, Any]] = {name: ("features", name) for name in kinds_of(signal)}
     found |= {f"{low:g} to {high:g} Hz": ("bands", [low, high]) for low, high in signal.get("bands") or []}
     return found | {f"{word} {n}": (key, n) for key, word in LISTS.items() for n in signal.get(key) or []}
 
 
 def without(signal: Content, key: str, what: Any) -> Content:
-    """The signal without one kind of feature, and without keys that only this kind needs."""
+    """Return [signal] without one kind of feature, and without keys that only this kind needs."""
     given = signal[key]
     lists = given if isinstance(given, dict) else {"": given}
     left = {name: [value for value in values if value != what] for name, values in lists.items()}
@@ -51,7 +51,7 @@ def without(signal: Content, key: str, what: Any) -> Content:
 
 
 def without_each(stage: Stage) -> dict[str, Stage]:
-    """The stage without each kind of feature that its spec can do without."""
+    """Return, for each kind of feature that can be dropped, the stage without this kind."""
     found, signal = {}, stage.base["signal"]
     for name, (key, what) in groups_of(signal).items():
         with contextlib.suppress(UserError):
@@ -62,9 +62,9 @@ def without_each(stage: Stage) -> dict[str, Stage]:
 
 
 def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list[Content]:
-    """For each stage: the error of the planned model with it, its change, and bytes of RAM; or the reason why there are none.
+    """Return for each stage the error of the planned model with this stage, the error's change, and bytes of RAM; or why there are none.
 
-    earns: whether the error without this kind of feature is larger than any error considered equal to the planned one.
+    earns: whether the error without this kind of feature is so large that it is not considered equal to the planned model's error.
     """
     told = winner.told
     assert told is not None
@@ -85,7 +85,7 @@ def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list
 
 
 def _task(search: Search, winner: Trial, stage: Stage) -> Content:
-    """The task of the planned model with another signal."""
+    """Return the task that tries the planned model with another [signal]."""
     arm, table = winner.arm, search.table
     after, dim = stage.plain, int(table.x.shape[1])
     values = dict(winner.values)
@@ -95,7 +95,7 @@ def _task(search: Search, winner: Trial, stage: Stage) -> Content:
         wider = 1.0 if after.dim == dim else default(after.dim) / default(dim)
         values["kernel.sigma"] = float(f"{sigma * wider:.4g}") if wider != 1 else sigma
     given = arm.made.content["input"] | Stage.seen(after)
-    if after.real.is_int16:  # the scale is computed from the stage's own features
+    if after.real.is_int16:  # the scale is computed from the features of ``stage``
         given |= {key: value for key, value in dump(after)["input"].items() if key in ("center", "scale", "max_abs")}
     made = replace(arm.made, content=arm.made.content | {"input": given})
     task = {"do": "judge", "ram": search.limits.ram, **made.task(winner.size, values)}

@@ -1,4 +1,4 @@
-"""The models that a plan tries: arms, which are combinations of a rule and a technique, and their trials."""
+"""The models that a plan tries.  An arm is a combination of a rule and a technique, with its trials."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ MONITOR: tuple[Knob, ...] = (
 )
 """Parameters of a monitor that are searched."""
 MOST_TRAINED = 64
-"""Maximum number of trained vectors.  More vectors take long to train, and are seldom better."""
+"""Maximum number of trained vectors.  More vectors take long to train, and are rarely better."""
 
 
 @dataclass
 class Trial:
-    """A model that was tried, or will be tried: an arm, a size, and values by "section.key"."""
+    """A model to try, and the result: an arm, a size, and the values of parameters by "section.key"."""
 
     arm: Arm
     size: int | None
@@ -57,19 +57,17 @@ class Trial:
 
     @property
     def content(self) -> Content:
-        """The spec's content, once it was tried."""
+        """The spec's content; after the trial, as it was tried."""
         return dict(self.found["spec"]) if "spec" in self.found else self.arm.made.with_values(self.size, self.values)
 
     @property
     def told(self) -> dict[str, Any] | None:
-        """The error and deviation by which the trial is ranked: those of the learning model if it learns, else those of
-        the frozen one.
-        """
+        """The results by which the trial is ranked: of the learning model if it learns on the device, else of the frozen model."""
         return self.found.get("learning") or self.found.get("frozen")
 
     @property
     def score(self) -> float:
-        """The value to minimise: the error.  A monitor that exceeds its false-alarm rate is ranked after all that keep it."""
+        """The value to minimise: the error.  A monitor that exceeds its false-alarm rate is ranked after all monitors that keep it."""
         told = self.told
         if self.fits is False or told is None or self.found.get("diverged") or not math.isfinite(told["error"]):
             return math.inf
@@ -87,7 +85,7 @@ class Trial:
 
     @property
     def losses(self) -> Losses:
-        """Its losses on the judged rows, by block."""
+        """The losses on the judged rows, by block."""
         told = self.told
         assert told is not None
         if self._losses is None:
@@ -100,7 +98,7 @@ class Trial:
 
 @dataclass
 class Arm:
-    """A combination that is tried, and its trials.  own: the values that it begins with."""
+    """A combination that is tried, and its trials.  own: the parameters' initial values."""
 
     made: Combination
     knobs: tuple[Knob, ...] = field(repr=False)
@@ -118,7 +116,7 @@ class Arm:
         return cls(made, known, own)
 
     def began_with(self, training: Content) -> None:
-        """Keep the settings that the first training has chosen; later trainings use them, without cross-validation."""
+        """Keep the settings that the first training has chosen.  Later trainings use them, without cross-validation."""
         self.made = replace(self.made, training=training)
         self.own = {knob.name: training[knob.key] for knob in self.knobs}
 
@@ -159,11 +157,11 @@ def arms(
     target: str | None = None,
     labels: str | None = None,
 ) -> list[Arm]:
-    """The arms of all chosen rules for this data; the rules that work best on most data come first.
+    """Return the arms of all chosen rules for this data.  The rules that work best on most data come first.
 
-    Each rule has its default technique, or each of ``techniques``.  For a target without an FPU, there are also arms in
-    integers, where possible.  labels: "never" for a device that gets none: then only models that do not learn on the device and, if no
-    rules are chosen, the default model as trained on the recording.
+    Each rule has its default technique, or each of ``techniques``.  For a target without an FPU, there are also arms with int16 models,
+    where possible.  labels: "never" if the device gets no labels.  Then there are only models that do not learn on the device and, if no
+    rules are chosen, the default model, which stays as it was trained on the recording.
     """
     if "label" not in base:
         return _monitors(base, chosen)
@@ -183,14 +181,14 @@ def arms(
         whole = int16_combinations(base, known, every)
         found = [made for made in whole if not techniques or made.technique in (None, *techniques)] + found
     first: dict[str, Combination] = {}
-    # trained vectors take longest, so they begin first: other trials use the other cores meanwhile
+    # training vectors takes longest, so these arms come first; other trials use the other cores
     for made in sorted(found, key=lambda made: made.technique != TRAINED):
         first.setdefault(made.name, made)
     return [Arm.of(made) for made in first.values()]
 
 
 def _staged(base: Content) -> Content:
-    """The content with stages that let a rule learn from raw numbers.  Keys of the content are not changed."""
+    """Add stages with which a rule can learn from raw numbers.  Keys that the content has are not changed."""
     made = {**base, "kernel": {"sigma": width(_dim(base))} | base.get("kernel", {})}
     if not {"standardise", "center", "scale"} & set(base["input"]):
         made["input"] = NUMBERS_INPUT | base["input"]
@@ -200,7 +198,7 @@ def _staged(base: Content) -> Content:
 
 
 def _monitors(base: Content, chosen: Sequence[str] | None) -> list[Arm]:
-    """Banks of Gaussians of several sizes."""
+    """Return arms with banks of Gaussians, of several sizes."""
     learning, found = base.get("learning", {}), []
     for k in (learning["components"],) if "components" in learning else COMPONENTS:
         content = base | {"learning": learning | {"components": k}}

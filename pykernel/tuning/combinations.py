@@ -1,4 +1,4 @@
-"""Models that are tried on a table of data: rules with techniques and stages, and the parameters to search."""
+"""Combine rules, techniques and stages into models to try on a table, and list the parameters to search."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ NETWORK = "network"
 LINEAR = "linear"
 """The technique without vectors: a linear function of the inputs."""
 POLYNOMIALS = {"quadratic": 2, "cubic": 3}
-"""Technique -> degree of the products of inputs on which it is a ridge regression."""
+"""Techniques that are ridge regressions on products of inputs -> the products' degree."""
 BASES: dict[str, tuple[str, ...]] = {
     "frozen": (TRAINED, NETWORK, LINEAR, *POLYNOMIALS, "sgma", "efvs"),
     "expansion-rls": (NETWORK,),
     "expansion-softmax": (NETWORK,),
     "kfd": ("sgma", "efvs"),
 }
-"""Rule that needs vectors from the beginning -> ways to get them from the data; these are the combination's
-techniques.
-"""
+"""Rule that needs vectors from the beginning -> ways to get the vectors from the data.  The combination has these ways as techniques."""
 WAYS = tuple(dict.fromkeys(way for ways in BASES.values() for way in ways))
 NUMBERS_INPUT: Content = STAGED["input"]
 NUMBERS_LABEL: Content = STAGED["label"]
-"""The stages around a rule on raw numbers."""
+"""The stages of [label] for a rule on raw numbers."""
 MARGIN = 10.0
-"""[input] max_abs of a planned spec is this many times the largest recorded input: a plant may run hotter than recorded, and a fault,
-which has at most 20 standard deviations in a plan, should raise an alarm and not be refused (docs/decisions.md, "Limits of inputs")."""
+"""[input] max_abs of a planned spec is this many times the largest recorded input.
+
+A plant may run hotter than recorded.  A fault, which has at most 20 standard deviations in a plan, should raise an alarm and not be
+refused (docs/decisions.md, "Limits of inputs").
+"""
 _SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 
@@ -58,7 +59,7 @@ _LABEL_STAGES = ("center", "gain", "clip", "horizon")
 class Knob:
     """A parameter that is searched: its place in a spec, and its scale.
 
-    grid: positions of the coarse grid; if empty, the coarse grid has only the spec's own value.  step: distance between
+    grid: positions of the coarse grid; if empty, the coarse grid has only the value in the spec.  step: distance between
     the positions of the grid; each round of refinement halves it.  least, most: the smallest and the largest value.
     """
 
@@ -77,7 +78,7 @@ class Knob:
         return math.log(value)
 
     def value(self, position: float) -> float:
-        """The value at a position, rounded to three digits, as a person would write it."""
+        """Return the value at a position, rounded to three digits, as a person would write it."""
         return float(f"{min(max(math.exp(position), self.least), self.most):.3g}")
 
 
@@ -89,7 +90,7 @@ class Whole(Knob):
 
 
 class Drawn(Knob):
-    """A knob whose values are integers without an order, such as a seed: no value is near another one."""
+    """A knob whose values are integers without an order, such as a seed: no two values are near each other."""
 
     def position(self, value: float) -> float:
         return 0.0
@@ -100,9 +101,7 @@ class Drawn(Knob):
 
 @dataclass(frozen=True)
 class Memory(Knob):
-    """A forgetting factor, measured by the number of samples that it remembers, 1 / (1 - factor); beyond FOREVER it is
-    1.
-    """
+    """A forgetting factor, measured by the number of samples that it remembers, 1 / (1 - factor).  Beyond FOREVER samples the factor is 1."""
 
     def position(self, value: float) -> float:
         return math.log(min(1 / (1 - value), FOREVER)) if value < 1 else math.log(FOREVER)
@@ -114,7 +113,7 @@ class Memory(Knob):
 
 
 def knobs(distance: float) -> tuple[Knob, ...]:
-    """All parameters that a search may vary, those of the coarse grid first.
+    """Return all parameters that a search may vary, those of the coarse grid first.
 
     distance: the typical distance between two inputs, as the kernel sees them.
     """
@@ -136,14 +135,14 @@ TRAINING = (
     Whole("training", "steps", (), math.log(2), 10, 1000),
     Drawn("training", "start", (), 1.0, 0, 999),
 )
-"""Settings of trained vectors.
+"""Settings for training vectors.
 
-The first training chooses them by cross-validation; later trainings begin with them.
+The first training chooses them by cross-validation; later trainings begin with the chosen settings.
 """
 
 
 def held(spec: Spec, knob: Knob) -> float:
-    """The value of a knob in the spec."""
+    """Return the value that a knob has in the spec."""
     value = getattr(getattr(spec, knob.section), knob.key)
     if value == "auto":
         value = stages.NOISE["noise_first"]
@@ -153,19 +152,19 @@ def held(spec: Spec, knob: Knob) -> float:
 
 
 def means(spec: Spec, section: str, key: str) -> bool:
-    """Whether a key has an effect for this model."""
+    """Return whether a key has an effect for this model."""
     if section == "kernel":
         return spec.kernel is not None
     return spec.has(section, key)
 
 
 def trained_at_once(spec: Spec) -> bool:
-    """Whether the device trains the model from all of its samples."""
+    """Return whether the device trains the model on all stored samples at once."""
     return any(entry.name == "train" for entry in spec.program.entries_for(spec.config))
 
 
 def budget_of(spec: Spec) -> tuple[str, str] | None:
-    """The (section, key) that sets the model's size; None if the size depends only on the inputs."""
+    """Return the (section, key) that sets the model's size; None if the size depends only on the inputs."""
     keys = [("reduction", "n_max"), ("learning", "features")]
     if trained_at_once(spec):
         keys.append(("learning", "samples"))
@@ -176,7 +175,7 @@ def budget_of(spec: Spec) -> tuple[str, str] | None:
 
 
 def techniques() -> tuple[str, ...]:
-    """The possible values of [reduction] technique."""
+    """Return the possible values of [reduction] technique."""
 
     def words(annotation: Any) -> Iterable[str]:
         for part in get_args(annotation):
@@ -186,24 +185,24 @@ def techniques() -> tuple[str, ...]:
 
 
 def rules() -> tuple[str, ...]:
-    """The rules that predict labels."""
+    """Return the rules that predict labels."""
     return tuple(rule for rule, family in every_rule().items() if rule != "nystrom" and {*family.programs} != {"none"})
 
 
 def monitors() -> tuple[str, ...]:
-    """The rules that raise alarms without labels."""
+    """Return the rules that raise alarms without labels."""
     families = every_rule().items()
     return tuple(rule for rule, family in families if "none" in family.programs and family.programs["none"].alarms)
 
 
 @dataclass(frozen=True)
 class Combination:
-    """A rule with a technique (None if it has none), and the keys of a spec that have an effect for them.
+    """A rule, its technique (None if it has none), and the keys of a spec that have an effect for both.
 
     budget: the (section, key) that sets the model's size; None if the size depends only on the inputs.
     spec: the simplest model.  None for a rule whose vectors come from the data: the technique is then the way to get
-    them, and ``content`` has the other sections.
-    training: settings that a first training has chosen: units, widths, ridge, steps and start for trained vectors, the penalty for
+    the vectors, and ``content`` has the other sections.
+    training: settings that a first training has chosen: units, widths, ridge, steps and start for trained vectors; the penalty for
     networks.
     """
 
@@ -221,7 +220,7 @@ class Combination:
 
     @property
     def trained_here(self) -> bool:
-        """Whether the PC trains the model; once it is chosen, it is trained again on all rows."""
+        """Whether the PC trains the model.  If such a model is chosen, it is trained again on all rows."""
         return self.spec is None and self.rule != "kfd"
 
     def means(self, section: str, key: str) -> bool:
@@ -230,9 +229,10 @@ class Combination:
         return (section, key) != self.budget and means(self.spec, section, key)
 
     def task(self, size: int | None, values: Mapping[str, float]) -> Content:
-        """The task from which ``trials.content_of`` makes a spec of this size, with these values by "section.key"."""
+        """Return the task from which ``trials.content_of`` makes a spec of this size, with these values by "section.key"."""
         if self.spec is not None:
-            return {"spec": self.with_values(size, values) | {"name": "model"}}  # its name must not change the task
+            # the spec's name must not change the task
+            return {"spec": self.with_values(size, values) | {"name": "model"}}
         how: Content = {"rule": self.rule, "size": size, "method": self.technique, "width": values.get("kernel.sigma")}
         if self.training:
             moved = {knob.key: values[knob.name] for knob in TRAINING if knob.name in values}
@@ -240,7 +240,7 @@ class Combination:
         return {"base": self.content, **how}
 
     def with_values(self, size: int | None, values: Mapping[str, float]) -> Content:
-        """The content of a spec.  Not for a rule whose vectors come from the data."""
+        """Return the content of a spec of this size, with these values.  Not for a rule whose vectors come from the data."""
         assert self.spec is not None
         content = {key: dict(part) if isinstance(part, Mapping) else part for key, part in self.content.items()}
         if self.budget is not None and size is not None:
@@ -251,7 +251,7 @@ class Combination:
         return content
 
     def check(self, size: int | None, values: Mapping[str, float]) -> None:
-        """Raises UserError if the spec is not valid."""
+        """Raise UserError if the spec is not valid."""
         if self.spec is not None:
             make_spec(self.with_values(size, values))
         elif self.budget is not None and (size is None or not 1 <= size <= N_MAX_LIMIT):
@@ -267,23 +267,23 @@ class Known:
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray) -> Known:
-        """From inputs and labels of the rows before those on which models are judged."""
+        """Make the data from inputs and labels of the rows before the judged rows."""
         if y.dtype.kind in "iu" or not np.isfinite(y).any():
             return cls(x)
         return cls(x, float(np.abs(y[np.isfinite(y)]).max()))
 
     @property
     def finite(self) -> np.ndarray:
-        """The inputs, NaN where they are not finite."""
+        """The inputs, with NaN for numbers that are not finite."""
         return np.where(np.isfinite(self.x), self.x, np.nan)
 
 
 def combine(
     content: Content, known: Known, chosen_rules: Sequence[str], chosen: Sequence[str] | None
 ) -> tuple[list[Combination], list[Content]]:
-    """All valid combinations of a rule and a technique; and the invalid ones, with the reason.
+    """Return all valid combinations of a rule and a technique; and the invalid combinations, with the reason.
 
-    chosen: techniques; None: for each rule the technique that the content names, or the rule's default.
+    chosen: the techniques to combine.  None: for each rule the technique that the content names, or the rule's default.
     """
     found: list[Combination] = []
     refused: list[Content] = []
@@ -310,7 +310,7 @@ def combine(
 
 
 def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
-    """Models that learn in integers: each rule with each of its techniques, and with stages if these are possible.
+    """Return int16 models: each rule with each of its techniques, and with stages if these are possible.
 
     The ranges of inputs and labels come from the known rows, extended by half of the range on each side.
     """
@@ -319,7 +319,7 @@ def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) ->
     low, high, deviation = np.nanmin(finite, axis=0), np.nanmax(finite, axis=0), np.nanstd(finite, axis=0)
     center, margin = (low + high) / 2, 1.5 * np.maximum(high - low, 1e-9 * np.maximum(np.abs(high), 1.0)) / 2
     deviation = np.where(deviation > 0, deviation, margin)
-    # an input that hardly changed may change more
+    # an input that hardly changed in the known rows may change more later
     margin = np.maximum(margin, 0.5 * (margin / deviation).max() * deviation)
     input = given | {name: _shown(values) for name, values in (("center", center), ("max_abs", margin))}
     label = {key: value for key, value in content["label"].items() if key not in (*_LABEL_STAGES, "max_abs")}
@@ -350,7 +350,7 @@ def reason_of(error: UserError) -> str:
 
 
 def _surroundings(content: Content, known: Known) -> Iterator[Content]:
-    """Contents without the rule: first as given, then with fewer and fewer stages."""
+    """Return contents without the rule: first the given content, then contents with fewer and fewer stages."""
     given, label = content.get("input", {}), content.get("label", {})
     bare = {key: value for key, value in given.items() if key not in _SCALING}
     inputs = [given]
@@ -372,8 +372,9 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
 
 
 def input_limit(x: np.ndarray, sentinels: Iterable[float] = ()) -> float:
-    """[input] max_abs of recorded rows: MARGIN times their largest magnitude, rounded up to 1, 2 or 5 times a power of 10;
-    but below the sentinels that lie beyond all rows.
+    """Return [input] max_abs for recorded rows: MARGIN times their largest magnitude, rounded up to 1, 2 or 5 times a power of 10.
+
+    The limit is smaller if a sentinel beyond all rows would otherwise be accepted.
     """
     most = max(1e-6, float(np.abs(x[np.isfinite(x)]).max(initial=0.0)))
     steps = [float(f"{step}e{n}") for n in range(-8, 310) for step in (1, 2, 5)]
@@ -386,7 +387,7 @@ def input_limit(x: np.ndarray, sentinels: Iterable[float] = ()) -> float:
 
 
 def scaled_input(known: Known) -> Content:
-    """[input] with a center and a scale that are computed from the known rows."""
+    """Return [input] with a center and a scale that are computed from the known rows."""
     finite = known.finite
     deviation = np.nanstd(finite, axis=0)
     return {
@@ -397,7 +398,7 @@ def scaled_input(known: Known) -> Content:
 
 
 def _probe(around: Content, content: Content, rule: str, technique: str | None) -> Spec:
-    """The simplest spec of a rule and a technique.  Raises UserError if there is none."""
+    """Return the simplest spec of a rule and a technique.  Raises UserError if no spec is valid."""
     plain: Content = {**around, "learning": {"rule": rule}}
     if technique is not None:
         force = content.get("reduction", {}).get("force")
@@ -411,7 +412,7 @@ def _probe(around: Content, content: Content, rule: str, technique: str | None) 
 
 
 def _chooses(around: Sequence[Content], content: Content, rule: str, chosen: Sequence[str]) -> bool:
-    """Whether the rule can be combined with a technique: one of ``chosen``, or another one."""
+    """Return whether the rule has techniques, in a spec with its default technique or with one of ``chosen``."""
     for technique in (None, *chosen):
         for each in around:
             with contextlib.suppress(UserError):
@@ -441,7 +442,7 @@ def _within(around: Content, content: Content, rule: str, technique: str | None)
             own.pop("technique", None)
         if chosen or own:
             kept[section] = chosen | own
-    spec = make_spec(kept)  # refuses what the spec's own keys make impossible
+    spec = make_spec(kept)  # raises UserError if the user's keys exclude this combination
     if technique is None and spec.has("reduction", "technique"):
         technique = spec.reduction.technique
     return Combination(rule, technique, kept, spec, budget_of(spec))

@@ -1,4 +1,4 @@
-"""The cost of a model on a device: memory, and instructions, stack and flash on an emulated target; and a device's limits."""
+"""Measure the cost of a model on an emulated target (memory, instructions, stack, flash), and compare it with limits."""
 
 from __future__ import annotations
 
@@ -20,40 +20,42 @@ from pykernel.spec.model import Spec
 from pykernel.tuning.combinations import Content
 
 SAMPLES = 200
-"""Number of samples of the stream's second half that are emulated."""
+"""Number of samples, from the stream's second half, that are emulated."""
 INSTRUCTIONS = 40_000_000
-"""Emulation of a stream ends after this many instructions, which soft floating point uses up before the last sample."""
+"""Emulation of a stream ends after this many instructions.  Models with soft floating point reach this limit before the last sample."""
 
 NAMELESS = {"name": "model"}
-"""The model's name must not change a task."""
+"""The name of every model in a task, because the user's name must not change the task."""
 
 HEADROOM = 0.96
-"""Fraction of the limit of instructions that a model without a proved bound may use, because the longer search for the
-worst case at the end finds slightly more instructions."""
+"""Fraction of the limit of instructions that a model without a proved bound may use.  The rest is a reserve, because the longer search
+for the worst case at the end of a plan finds slightly more instructions."""
 CODE = 24 * 1024
-"""Assumed flash, without constants, of a model that was not measured.  On a Cortex-M4F at -O2 the defaults take at most 17 KB, with
-constants (docs/data/default-cost.csv), subspaces 20 to 49 KB (subspace-device.csv), and all others less than 24 KB
-(streaming-cost.csv, training-cost.csv, signal-cost.csv)."""
+"""Assumed flash, without constants, of a model that was not measured.
+
+On a Cortex-M4F at -O2 the default models take at most 17 KB, with constants (docs/data/default-cost.csv), subspaces 20 to 49 KB
+(subspace-device.csv), and all other models less than 24 KB (streaming-cost.csv, training-cost.csv, signal-cost.csv).
+"""
 ASKED = ("predict", "classify", "novelty")
 CALLS = ("update", "push", "push_labelled", *ASKED)
-"""The functions for which the limit of instructions holds."""
+"""The functions to which the limit of instructions applies."""
 
 _tables: dict[Any, tuple[set[str], int]] = {}
-"""Choices -> the parameters that are tables of the generated C, and bytes of its other tables."""
+"""``choices`` of a spec -> the parameters that are tables of the generated C, and bytes of its other tables."""
 _unread: dict[Any, tuple[str, ...]] = {}
-"""Choices -> unread fields.  Results of earlier searches are used as well; without them, a search that only reads
-results would specialise every kind of model again, which takes longer than everything else."""
+"""``choices`` of a spec -> unread fields.  Kept for later searches in this process, because finding the fields takes longer than all else
+in a search that only reads stored results."""
 
 
 def choices(spec: Spec) -> tuple[Any, ...]:
-    """The values that decide which fields the generated C has.  Sizes are not among them."""
+    """Return the values that decide which fields the generated C has.  Sizes are not among these values."""
     config, fields = spec.config, spec.program.parameters
     values = tuple((name, int(getattr(config, name))) for name, kind in fields.items() if is_choice(kind))
     return (spec.learning.rule, spec.label_kind, spec.precision, values)
 
 
 def unread_fields(spec: Spec) -> tuple[str, ...]:
-    """Fields that the generated C does not have."""
+    """Return the fields that the generated C does not have."""
     from pykernel.host.identity import specialised
 
     key = choices(spec)
@@ -63,7 +65,7 @@ def unread_fields(spec: Spec) -> tuple[str, ...]:
 
 
 def table_bytes(spec: Spec) -> int:
-    """Bytes of flash for a model's constants, as in the generated header."""
+    """Return the bytes of flash for a model's constants, as in the generated header."""
     from pykernel.host.identity import specialised
     from pykernel.language.ir import Named, Parameter, walk
 
@@ -79,7 +81,7 @@ def table_bytes(spec: Spec) -> int:
 
 
 def cost_task(content: Content, target: str, tries: int = 0) -> Content:
-    """The task of measuring a model on a target, as ``target_costs`` does."""
+    """Return the task of measuring a model on a target with ``target_costs``."""
     return {
         "do": "cost",
         "spec": content | NAMELESS,
@@ -90,7 +92,7 @@ def cost_task(content: Content, target: str, tries: int = 0) -> Content:
 
 
 def memory_bytes(spec: Spec) -> dict[str, int]:
-    """state_bytes (what has been learned), work_bytes and ram_bytes (both) of NAME_t, as in the generated header."""
+    """Return state_bytes (the learned state), work_bytes and ram_bytes (both together) of NAME_t, as in the generated header."""
     layout = spec.memory(unread_fields(spec)).layout
     state = spec.program.state_bytes(layout)
     return {"state_bytes": state, "work_bytes": layout.nbytes - state, "ram_bytes": layout.nbytes}
@@ -99,19 +101,19 @@ def memory_bytes(spec: Spec) -> dict[str, int]:
 def target_costs(
     spec: Spec, x: np.ndarray, y: np.ndarray, name: str, samples: int = SAMPLES, tries: int = 0
 ) -> dict[str, Any]:
-    """Instructions, stack and flash of a model on an emulated target, from the middle of a stream on.
+    """Measure instructions, stack and flash of a model on an emulated target, beginning in the middle of a stream.
 
-    The host learns the first half.  The device continues from this state for ``samples`` samples or INSTRUCTIONS, and
-    is compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.update ((rows, 0) or None without
-    labels); both without gaps.  tries: number of tries in the search for the most expensive update (for a model that does
-    not learn, the main question), where it has no bound; see ``worst_call``; 0: no search, and no bounds.  With a signal stage,
-    samples are raw samples; their number is that of whole steps, at least two.
+    The host learns the first half.  The device continues from this state for ``samples`` samples or INSTRUCTIONS instructions,
+    and is compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.update ((rows, 0) or None without
+    labels); both without gaps.  tries: number of tries in the search for the most expensive update, if no bound is proved; for a
+    model that does not learn, for the most expensive call of its main question; see ``worst_call``.  0: no search, and no
+    bounds.  With a signal stage, samples are raw samples, as many as make up whole steps, at least two.
 
-    Returns mean and max instructions of the update (if the model learns) and of the main question, usually predict, and
-    ``worst``, if it was searched; with a signal stage, these are for NAME_push and for the answer to the newest features.  For an
-    AVR, whose emulator counts no instructions, mean and max are cycles, which are more.  Also bounds, flash_bytes (everything that is
-    linked), ram_bytes (the struct), stack_bytes, samples and updates_refused.  Or only ``refused``: the reason why the
-    model does not fit the target.
+    Returns the mean and maximum of instructions of the update (if the model learns) and of the main question (usually predict), and
+    ``worst``, if it was searched.  With a signal stage, these are for NAME_push and for the answer to the newest features.  For an
+    AVR, whose emulator counts no instructions, mean and maximum are cycles, which are more.  The result also has bounds, flash_bytes
+    (everything that is linked), ram_bytes (the struct), stack_bytes, samples and updates_refused.  If the model does not fit the
+    target, the result has only ``refused``, the reason.
 
     Raises UserError if a tool is missing, and CheckFailed if the device's memory differs from the host's.
     """
@@ -138,7 +140,7 @@ def target_costs(
     learns, samples = program.learns, spec.stride * -(-max(samples, 2 * spec.stride) // spec.stride)
     if learns:
         host.update(x[:half], y[:half])
-        host.call("train")  # does nothing for a model without a training
+        host.call("train")  # does nothing for a model that is not trained
     device.memory.bytes[:] = host.memory.bytes
     end, last = device.spent + INSTRUCTIONS, min(half + samples, len(x))
     done, refused = half, 0
@@ -164,7 +166,7 @@ def target_costs(
         if bounds[call]["instructions"] is None and isinstance(device, unicorn_runner.UnicornModel):
             most = worst.worst_call(device, call, x[half:done], y[half:done], tries=tries)
             costs[names[call]]["worst"] = most.instructions
-    device.call("selftest")  # it may take more stack than all other calls
+    device.call("selftest")  # this call may take more stack than all other calls
     return costs | {
         "flash_bytes": image.flash_bytes,
         "ram_bytes": project.figures["ram_bytes"],
@@ -176,9 +178,7 @@ def target_costs(
 
 @functools.cache
 def generator_digest() -> str:
-    """Digest of the tools that turn a spec into instructions: our generator and targets, the compiler and the
-    emulator.
-    """
+    """Return a digest of the tools that turn a spec into instructions: pykernel's generator and targets, the compiler and the emulator."""
     digest = hashlib.sha256()
     for package in ("language", "gen", "gen.templates", "runtime_c", "targets"):
         entries = importlib.resources.files(f"pykernel.{package}").iterdir()
@@ -197,9 +197,10 @@ def generator_digest() -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for a model on a target: bytes of RAM (struct and stack) and of flash (everything that is linked), and
-    instructions and cycles of a single call (the proved bound, else the worst case that was found).  Without a target,
-    the bytes of the struct are limited, and those of the constants together with CODE.
+    """Limits for a model: bytes of RAM and flash, and instructions and cycles of a single call.
+
+    With a target, RAM is the struct and the stack, flash is everything that is linked, and a call's cost is the proved bound, or
+    else the worst case that was found.  Without a target, RAM is the struct, and flash is the constants and CODE.
     """
 
     target: str | None = None
@@ -209,7 +210,7 @@ class Limits:
     cycles: int | None = None
 
     def uses(self, **taken: int | None) -> dict[str, float]:
-        """For each limit: the fraction that is used."""
+        """Return for each limit the fraction that is used."""
         return {
             name: used / limit
             for name, used in taken.items()
@@ -218,14 +219,14 @@ class Limits:
 
 
 def flash_of(found: Mapping[str, Any]) -> int:
-    """The approximate flash of a model that was not measured."""
+    """Return the approximate flash of a model that was not measured."""
     return int(found.get("table_bytes", 0)) + CODE
 
 
 def make_limits(
     target: str | None, ram: int | None, flash: int | None, instructions: int | None, cycles: int | None = None
 ) -> Limits:
-    """The limits; a limit that is not given is that of the target's part.
+    """Return the limits.  A limit that is not given is taken from the target's part (microcontroller).
 
     Raises UserError if the part has less than a given limit, or if the target's cycles are not known.
     """
@@ -242,21 +243,21 @@ def make_limits(
             )
     if cycles is not None and target not in decode.EXACT:
         raise UserError(
-            f"{option('cycles')}: those of {target} do not follow from its instructions; give {option('instructions')}, or {option('target')} {' or '.join(decode.EXACT)}"
+            f"{option('cycles')}: they cannot be derived from the instructions of {target}; give {option('instructions')}, or {option('target')} {' or '.join(decode.EXACT)}"
         )
     if cycles is not None:
-        build.toolchain(find_target(target), "gcc")  # raises if gcc is missing: there are bounds only for its code
+        build.toolchain(find_target(target), "gcc")  # raises if gcc is missing: bounds are proved only for code of gcc
     return Limits(target, ram or part.ram.bytes, flash or part.flash.bytes, instructions, cycles)
 
 
 def called(costs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The counts of the calls for which limits hold: instructions, or an AVR's cycles, which are more."""
+    """Return the counts of the calls to which limits apply: instructions; for an AVR cycles, which are more."""
     counted = costs | costs.get("times", {})
     return {name: counted[name] for name in CALLS if counted.get(name)}
 
 
 def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tuple[dict[str, int], dict[str, float]]:
-    """The costs of a measured model, and the used fraction of each limit; empty if it was not measured.
+    """Return the costs of a measured model, and the used fraction of each limit; empty if the model was not measured.
 
     headroom: fraction of the limit of instructions that a model without a proved bound may use.
     """
@@ -280,5 +281,5 @@ def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tu
 
 
 def fits(uses: Mapping[str, float]) -> bool:
-    """Whether no limit is exceeded; False for a model that could not be measured."""
+    """Return whether no limit is exceeded; False for a model that could not be measured."""
     return max(uses.values(), default=math.inf) <= 1

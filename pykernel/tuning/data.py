@@ -20,22 +20,23 @@ FEWEST = 20
 
 
 class Devices(NamedTuple):
-    """The numbers of rows of many devices, one device after the other: those that teach, and those that judge.
+    """The numbers of rows of many devices, whose rows follow one another in the table: first training devices, then judging devices.
 
-    teach: vectors, scales and whole models are made from their rows.  judge: models are chosen by the errors on their rows.
+    teach: rows of each training device, from which vectors, scales and whole models are made.  judge: rows of each judging device, on
+    which models are evaluated.
     """
 
     teach: tuple[int, ...]
     judge: tuple[int, ...]
 
     def slices(self) -> list[slice]:
-        """The rows of each device that judges."""
+        """Return the rows of each judging device."""
         ends = np.cumsum([sum(self.teach), *self.judge]).tolist()
         return list(map(slice, ends[:-1], ends[1:]))
 
 
 def parts_of(devices: int, folds: int) -> list[list[int]]:
-    """The indices of the devices in each fold.  The last fold is not larger than the others."""
+    """Return the indices of the devices in each fold.  The last fold is not larger than the others."""
     return [part.tolist() for part in np.array_split(np.arange(devices), folds)]
 
 
@@ -44,7 +45,7 @@ class Table:
     """The data that all trials share.
 
     x: (rows, D).  y: (rows,) or (rows, OUTPUTS), NaN where there is no label; or class indices (rows,), -1 where there
-    is none; None for monitors.  delay: number of rows after which a label arrives.  stage: the signal stage that
+    is no label; None for monitors.  delay: number of rows after which a label arrives.  stage: the signal stage that
     computed these rows from raw rows, if there is one.
     """
 
@@ -53,20 +54,20 @@ class Table:
     delay: int = 0
     stage: Stage | None = None
     completes: bool = False  # whether models are also compared on rows with a missing input
-    final: bool = False  # whether models that are trained here learn from all rows, and none are judged
-    devices: Devices | None = None  # with many devices: which rows teach, and which judge
-    device_folds: int = 1  # number of folds of devices; each judges models that the others teach
+    final: bool = False  # whether models trained on the PC are trained on all rows, so that no rows are judged
+    devices: Devices | None = None  # with many devices: the rows of training devices and of judging devices
+    device_folds: int = 1  # number of folds of devices; each fold judges models that the other folds trained
 
     @property
     def split(self) -> int:
-        """The first row that is not used for training: the first judged row, or with many devices the first row of those that judge."""
+        """The first row that is not used for training: the first judged row, or with many devices the first row of the judging devices."""
         if self.final:
             return len(self.x)
         return first_judged(len(self.x)) if self.devices is None else sum(self.devices.teach)
 
     @cached_property
     def folds(self) -> tuple[Table, ...]:
-        """This table, and tables of the same devices in which other devices judge, so that each device judges once."""
+        """This table, and tables of the same devices with other judging devices, so that each device judges once."""
         if self.devices is None or self.device_folds == 1:
             return (self,)
         rows = [*self.devices.teach, *self.devices.judge]
@@ -87,8 +88,9 @@ class Table:
 
     @property
     def runs(self) -> list[tuple[int, int, int]]:
-        """For each run of a learning model: its first row, its first judged row, and its end.  A run is the table, or each device that
-        judges, whose second half is judged.
+        """For each run of a learning model: its first row, its first judged row, and its end.
+
+        There is one run over the whole table; with many devices, one run over each judging device, whose second half is judged.
         """
         if self.devices is None:
             return [(0, self.split, len(self.x))]
@@ -101,7 +103,7 @@ class Table:
 
     @property
     def raw_rows(self) -> dict[str, Any]:
-        """For reports on a table of steps: the number of raw rows, and how many of these are gaps."""
+        """For reports on a table of steps: the number of raw rows, and how many of them are gaps."""
         return {} if self.stage is None else {"raw_rows": dict(self.stage.raw_rows)}
 
     @property
@@ -120,22 +122,22 @@ class Table:
         return np.asarray(y >= 0 if self.of_classes else np.isfinite(y).reshape(len(y), -1).all(axis=1))
 
     def known(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Which rows have a label, and no missing input."""
+        """Return which rows have a label and no missing input."""
         return np.asarray(self.labelled[rows] & np.isfinite(self.x[rows]).all(axis=1))
 
     def compared(self, rows: slice | np.ndarray) -> np.ndarray:
-        """On which rows models are compared."""
+        """Return on which rows models are compared."""
         return np.asarray(self.labelled[rows]) if self.completes else self.known(rows)
 
     def whole(self, content: Content) -> Spec:
-        """The spec that is written, and measured on a device; with the signal stage, if there is one.
+        """Return the spec that is written, and measured on a device; with the signal stage, if there is one.
 
         Raises UserError.
         """
         return make_spec(content) if self.stage is None else self.stage.around(content)
 
     def with_signal(self, signal: Content) -> Table:
-        """A table with another signal for the same raw rows.  Raises UserError if the signal is not valid."""
+        """Return a table with another [signal] for the same raw rows.  Raises UserError if [signal] is not valid."""
         assert self.stage is not None
         stage = self.stage.with_signal(signal)
         x, y = (part[-MOST_ROWS:] for part in stage.steps())
@@ -144,7 +146,7 @@ class Table:
         return Table(x, None if self.y is None else y, self.delay, stage)
 
     def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-        """Samples that the whole model takes, and their labels; (rows, 0) if it takes none."""
+        """Return samples that the whole model takes, and their labels; (rows, 0) if it takes no labels."""
         if self.stage is not None:
             return self.stage.device_rows(spec)
         rows = np.isfinite(self.x).all(axis=1) & spec.accepts(self.x)

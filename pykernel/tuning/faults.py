@@ -1,14 +1,14 @@
-"""Textbook faults, put into the rows of a recording, by which a plan judges monitors.
+"""Put textbook faults into the rows of a recording, to evaluate the monitors of a plan.
 
 Faults of one sensor: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network
 data fault types, 2009 (spikes, stuck values, dropouts); and oscillation, as in control loops.  Faults of the machine, which move
 several sensors at once: J. J. Downs, E. F. Vogel, A plant-wide industrial process control problem, 1993 (the Tennessee Eastman
-process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  The unit of size is the spread of the
-part of a sensor that the other sensors do not explain; sizes are from 1 to 20.  For several sensors, the size is the root of the sum
+process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are from 1 to 20, in units of the
+standard deviation of the part of a sensor that the other sensors do not explain.  For several sensors, the size is the root of the sum
 of squares.
 
-Machines seldom fail once: a loose contact recurs, one fault follows another, and many faults begin with a run.  So faults come in five
-manners (``MANNERS``), about equally many of each.
+Machines rarely fail only once: a loose contact recurs, one fault follows another, and many faults begin with a run.  So there are five
+manners in which faults occur (``MANNERS``), with about the same number of faults.
 """
 
 from __future__ import annotations
@@ -20,40 +20,44 @@ from typing import NamedTuple
 import numpy as np
 
 SMALLEST, SMALL, LARGEST = 1.0, 4.0, 20.0
-"""Smallest size of a fault, largest size of a small fault, and largest size of all; sizes are drawn log-uniformly."""
+"""Smallest size of a fault, largest size of a small fault, and largest size of any fault.  Sizes are drawn log-uniformly."""
 SHORTEST, LONGEST = 20, 300
 """Minimum and maximum number of rows of a fault."""
 ROOM = 6500
-"""Minimum number of rows of a repetition, so that each manner has room."""
+"""Minimum number of rows of a repetition, so that there is room for faults of each manner."""
 APART, RARE, OFTEN = 200, 6300, 600
-"""Rows without a fault before each group of faults: at least APART, and on average RARE more for rare faults, OFTEN more for others."""
+"""Number of rows without a fault before each group of faults: at least APART, and on average RARE more for rare faults and OFTEN more for
+other faults."""
 MANNERS = ("rare", "repeated", "in succession", "with a run", "dense and small")
-"""How faults occur.  Rare: a single fault of 40 to 300 rows.  Repeated: the same fault, 20 to 60 rows long, 4 to 12 times, with 60 to 200
-rows between.  In succession: two different faults, 5 to 50 rows apart.  With a run: up to 20 rows after the machine's state changed.
-Dense and small: the same small fault, 20 rows long, 8 times, with 100 to 480 rows between.
+"""How faults occur.
+
+Rare: a single fault of 40 to 300 rows.  Repeated: the same fault, 20 to 60 rows long, 4 to 12 times, with 60 to 200 rows between.
+In succession: two different faults, 5 to 50 rows apart.  With a run: a fault that begins up to 20 rows after the machine's state
+changed.  Dense and small: the same small fault, 20 rows long, 8 times, with 100 to 480 rows between.
 """
 CHANGE, ABRUPT, NEAR_RUN = 0.5, 4.0, 20
-"""A run begins where the means of the NEAR_RUN rows before and after differ by CHANGE standard deviations of a sensor, and by ABRUPT
-times its standard deviation within these rows.
+"""A run begins where the means of a sensor in the NEAR_RUN rows before and after differ by CHANGE of the sensor's standard deviations,
+and by ABRUPT of its standard deviations within these rows.
 """
 COUNT = 128
-"""Minimum number of faults with which a trial is judged; the rows are repeated as often as that takes."""
+"""Minimum number of faults in a trial.  The rows are repeated until there are that many."""
 PROMISED = 256
-"""The same for the error that a plan promises."""
+"""Minimum number of faults for the error that a plan promises."""
 SHOWS = 0.5
 """A fault that changes its sensor by less than this many units, in root mean square, is drawn again."""
 TRIES = 30
 NEAR = 100
 """Number of rows whose mean is the machine's operating point."""
 WHOLE = 0.01
-"""Tolerance, in steps, with which a sensor's values must be whole steps apart."""
+"""A sensor has a step if its values differ by whole multiples of it, within this tolerance, in steps."""
 
 
 class Sensors(NamedTuple):
     """Properties of each sensor, (D,).
 
-    own: spread of the part that the other sensors do not explain linearly; 0 for a constant sensor.  step: all values are
-    whole steps from ``origin``; 0 if there is no step.  low, high: range of a sensor with two values; infinite for others.
+    own: standard deviation of the part that the other sensors do not explain linearly; 0 for a constant sensor.  step: all
+    values are whole steps from ``origin``; 0 if there is no step.  low, high: range of a sensor that has only two values;
+    infinite for other sensors.
     """
 
     own: np.ndarray
@@ -64,7 +68,7 @@ class Sensors(NamedTuple):
 
     @classmethod
     def of(cls, x: np.ndarray) -> Sensors:
-        """x: (rows, D), NaN where a value is missing.  O(rows (D^2 + D log rows) + D^3)."""
+        """Find the properties from rows x, (rows, D), NaN where a value is missing.  O(rows (D^2 + D log rows) + D^3)."""
         dim, columns = x.shape[1], [np.unique(column[np.isfinite(column)]) for column in x.T]
         spread = np.array([float(column[np.isfinite(column)].std()) if len(values) > 1 else 0.0
                            for column, values in zip(x.T, columns, strict=True)])  # fmt: skip
@@ -85,7 +89,7 @@ class Sensors(NamedTuple):
         return cls(np.where(own > 0, np.maximum(own, step / 2), 0.0), step, origin, low, high)
 
     def read(self, values: np.ndarray, sensor: int) -> np.ndarray:
-        """The sensor's readings of these values: rounded to its step and clipped to its range."""
+        """Return the values as the sensor reads them: rounded to its step and clipped to its range."""
         step, origin = self.step[sensor], self.origin[sensor]
         if step > 0:
             values = np.round((values - origin) / step) * step + origin
@@ -93,15 +97,16 @@ class Sensors(NamedTuple):
 
 
 def usual_spread(x: np.ndarray) -> np.ndarray:
-    """Standard deviation of each column, (D,), from its quartiles, so that rare large values have no influence; if half of a
-    column is one value, the usual standard deviation.
+    """Estimate the standard deviation of each column, (D,), from its quartiles, so that rare large values have no influence.
+
+    If half of a column is one value, the ordinary standard deviation is returned.
     """
     low, high = np.quantile(x, [0.25, 0.75], axis=0)
     return np.where(high > low, 0.741 * (high - low), x.std(axis=0))
 
 
 def step_of(values: np.ndarray) -> float:
-    """The step of which all differences between these ascending values are multiples; 0 if there is none above rounding error."""
+    """Return the step of which all differences between these ascending values are multiples; 0 if it is not above the rounding error."""
     if len(values) < 2:
         return 0.0
     away, step = values - values[0], float(np.diff(values).min())
@@ -112,15 +117,15 @@ def step_of(values: np.ndarray) -> float:
 
 
 class Case(NamedTuple):
-    """A fault to be made in the rows first, .., last - 1 of ``rows``, (rows, D), in one sensor or in several."""
+    """A fault to be put into the rows first, .., last - 1 of ``rows``, (rows, D), in one sensor or in several."""
 
     rng: np.random.Generator
     rows: np.ndarray
     first: int
     last: int
     sensor: int
-    size: float  # in the sensors' units
-    own: np.ndarray  # these units, (D,); 0 for a sensor that never moved
+    size: float  # in units of ``own``
+    own: np.ndarray  # see ``Sensors``, (D,); 0 for a sensor that never moved
     steps: np.ndarray  # the steps of the sensors' values, (D,)
 
     @property
@@ -133,7 +138,7 @@ class Case(NamedTuple):
 
     @property
     def block(self) -> np.ndarray:
-        """All sensors, (n, D)."""
+        """The values of all sensors in these rows, (n, D)."""
         return self.rows[self.first : self.last]
 
     @property
@@ -156,7 +161,7 @@ class Case(NamedTuple):
 
 
 def between(rng: np.random.Generator, least: float, most: float) -> float:
-    """A log-uniform random number."""
+    """Draw a log-uniform random number."""
     return float(np.exp(rng.uniform(math.log(least), math.log(most))))
 
 
@@ -179,7 +184,7 @@ def stuck(case: Case) -> np.ndarray:
 
 
 def stuck_with_dither(case: Case) -> np.ndarray:
-    """Stuck, except for the last digit."""
+    """The sensor is stuck, except for the last digit."""
     step = case.steps[case.sensor]
     count = step if step > 0 else 0.05 * case.much
     return stuck(case) + count * case.rng.integers(-1, 2, len(case.x))
@@ -195,7 +200,7 @@ def spikes(case: Case) -> np.ndarray:
 
 
 def another_time(case: Case) -> np.ndarray:
-    """The sensor's values at another time: only its relation to the other sensors is unusual."""
+    """The sensor has its values of another time: only its relation to the other sensors is unusual."""
     start = int(case.rng.integers(0, len(case.values) - len(case.x) + 1))
     return case.values[start : start + len(case.x)]
 
@@ -211,7 +216,7 @@ def slow(case: Case) -> np.ndarray:
 
 
 def dropouts(case: Case) -> np.ndarray:
-    """Now and then a few values at 0, or at the minimum of the latest values."""
+    """Now and then, a few values are 0, or the minimum of the latest values."""
     starts = case.rng.random(len(case.x)) < 1 / 12
     gone = np.convolve(starts, np.ones(int(case.rng.integers(1, 6))))[: len(case.x)] > 0
     return np.where(gone, 0.0 if case.rng.random() < 0.5 else case.before.min(), case.x)
@@ -222,7 +227,7 @@ def oscillation(case: Case) -> np.ndarray:
 
 
 def together(case: Case, course: np.ndarray) -> np.ndarray:
-    """Several sensors follow a common cause with this course, (n,), each by a random amount: (n, D)."""
+    """Several sensors follow a common cause with this course, (n,), each by a random amount.  Returns their values, (n, D)."""
     moving = np.flatnonzero(case.own > 0)
     some = case.rng.choice(moving, int(case.rng.integers(min(2, len(moving)), len(moving) + 1)), replace=False)
     parts = np.zeros(len(case.own))
@@ -231,7 +236,7 @@ def together(case: Case, course: np.ndarray) -> np.ndarray:
 
 
 def leak(case: Case) -> np.ndarray:
-    """A step that the sensors follow with a lag."""
+    """Several sensors follow a step with a lag."""
     return together(case, 1 - np.exp(-case.time / between(case.rng, 1, 20)))
 
 
@@ -240,7 +245,7 @@ def wear(case: Case) -> np.ndarray:
 
 
 def unrest(case: Case) -> np.ndarray:
-    """Random variation."""
+    """Several sensors follow a random variation."""
     kept = math.exp(-1 / between(case.rng, 1, 20))
     course, now = np.empty(len(case.x)), 0.0
     for i, new in enumerate(case.rng.standard_normal(len(case.x)).tolist()):
@@ -250,18 +255,18 @@ def unrest(case: Case) -> np.ndarray:
 
 
 def sticking(case: Case) -> np.ndarray:
-    """A valve that sticks and slips: a sawtooth, which the sensors follow."""
+    """Several sensors follow a sawtooth, as of a valve that sticks and slips."""
     return together(case, 2 * ((case.time / between(case.rng, 8, 80)) % 1) - 1)
 
 
 def place_of(rows: np.ndarray) -> np.ndarray:
-    """The machine's operating point: the mean of these rows, (D,), NaN for a column without values."""
+    """Return the machine's operating point: the mean of these rows, (D,), NaN for a column without values."""
     there = np.isfinite(rows)
     return np.where(there, rows, 0.0).sum(axis=0) / np.where(there.any(axis=0), there.sum(axis=0), np.nan)
 
 
 def regime(case: Case) -> np.ndarray:
-    """All sensors move along the line from the present operating point to that of another time: not as far, farther, or backwards."""
+    """All sensors move along the line from the present operating point to that of another time: less far, farther, or backwards."""
     other = int(case.rng.integers(0, len(case.rows) - NEAR + 1))
     way = place_of(case.rows[other : other + NEAR]) - place_of(case.rows[max(0, case.first - NEAR) : case.first])
     return case.block + np.outer(
@@ -290,7 +295,7 @@ KINDS: dict[str, Callable[[Case], np.ndarray]] = {
 
 
 class Fault(NamedTuple):
-    """A fault in the rows first, .., last - 1.  place: where in the recording it begins, from 0 to 1."""
+    """A fault in the rows first, .., last - 1.  place: its beginning in the recording, from 0 to 1."""
 
     kind: str
     manner: str
@@ -300,7 +305,7 @@ class Fault(NamedTuple):
 
 
 def runs_of(x: np.ndarray) -> np.ndarray:
-    """The rows where the machine's state changes, (runs,): runs begin there.  O(rows D)."""
+    """Return the rows where the machine's state changes and a run begins, (runs,).  O(rows D)."""
     x, near = np.where(np.isfinite(x), x, place_of(x)), NEAR_RUN
     z = np.nan_to_num((x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-30))
     sums = np.cumsum(np.concatenate([np.zeros((1, 2, x.shape[1])), np.stack([z, z * z], axis=1)]), axis=0) / near
@@ -317,7 +322,7 @@ def runs_of(x: np.ndarray) -> np.ndarray:
 
 
 def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) -> list[tuple[int, int]]:
-    """First and last rows of a manner's faults, in time order, from row ``first`` on; none if no run begins there."""
+    """Return first and last rows of a manner's faults, in time order, from row ``first`` on; none if the manner needs a run and none begins."""
 
     count, length, gap = 1, between(rng, 2 * SHORTEST, LONGEST), 0.0
     if manner == "repeated":
@@ -337,10 +342,11 @@ def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) 
 def with_faults(
     x: np.ndarray, sensors: Sensors, seed: int = 0, least: int = COUNT
 ) -> Iterator[tuple[np.ndarray, list[Fault]]]:
-    """Repeat the rows, each time with other faults of one manner, until there are ``least`` faults; first all repetitions of one
-    manner, then those of the next.  Kinds take turns.
+    """Repeat the rows, each time with other faults of one manner, until there are ``least`` faults.
 
-    x: (rows, D); fewer than ROOM rows come several times in a repetition.  Yields nothing if no sensor moves, or if no fault shows.
+    All repetitions of one manner come first, then those of the next manner.  The kinds of faults alternate.
+    x: (rows, D); if there are fewer than ROOM rows, a repetition contains them several times.  Yields nothing if no sensor moves, or if
+    no fault shows.
     """
     rows, copies, runs = len(x), math.ceil(ROOM / len(x)), runs_of(x)
     runs = np.concatenate([runs + i * rows for i in range(copies)])
@@ -376,9 +382,10 @@ def _put(
     manner: str,
     queue: list[str],
 ) -> Iterator[tuple[int, int, str]]:
-    """Put faults into ``changed`` at these spots: the same fault at all, or different ones if they are in succession.
+    """Put faults into ``changed`` at these spots: the same fault at all spots, or different faults if the manner is "in succession".
 
-    The kind is the first one in the queue that shows, and is removed from the queue.  Where it does not show, the rows stay unchanged.
+    A fault is of the first kind in the queue that shows, and this kind is removed from the queue.  Rows in which the fault does not show
+    stay unchanged.
     """
     how = None
     for first, last in spots:
@@ -400,7 +407,7 @@ def _drawn(
     largest: float,
     queue: list[str],
 ) -> tuple[str, int, float, int] | None:
-    """A fault that shows in these rows: its kind, sensor, size and seed; None if none shows."""
+    """Draw a fault that shows in these rows.  Returns its kind, sensor, size and seed; None if no fault shows."""
     queue[:] = queue or [str(kind) for kind in rng.permutation([*KINDS])]
     for kind in list(queue):
         for _ in range(TRIES):
@@ -408,7 +415,7 @@ def _drawn(
             if _made(*how, x, sensors, moving, first, last) is not None:
                 queue.remove(kind)
                 return how
-    queue.clear()  # some kinds never show in some recordings
+    queue.clear()  # the kinds that are left never show in this recording
     return None
 
 
@@ -423,7 +430,7 @@ def _made(
     first: int,
     last: int,
 ) -> np.ndarray | None:
-    """These rows with the fault, (n, D), NaN where a gap stays a gap; None if it does not show."""
+    """Return these rows with the fault, (n, D), NaN where a value is missing; None if the fault does not show."""
     case = Case(np.random.default_rng(seed), x, first, last, sensor, size, sensors.own, sensors.step)
     if not len(case.before):
         return None

@@ -1,4 +1,4 @@
-"""Notes of ``pykernel table`` on a table that it made, in a file next to the table."""
+"""Read and write the notes of ``pykernel table`` on a table that it made.  They are in a file next to the table."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pydantic import BaseModel, FiniteFloat, NonNegativeInt
 
 
 def notes_of(table: Path) -> Path:
-    """The path of the notes on a table that ``pykernel table`` made."""
+    """Return the path of the notes on a table that ``pykernel table`` made."""
     return table.with_suffix(".inputs.json")
 
 
 class Code(BaseModel):
-    """A sentinel whose cells ``pykernel table`` emptied: its value, and the least and the largest of the other numbers."""
+    """A sentinel whose cells ``pykernel table`` emptied: its value, and the smallest and the largest of the other numbers."""
 
     column: str
     value: FiniteFloat
@@ -25,7 +25,7 @@ class Code(BaseModel):
 
 
 class Origin(BaseModel):
-    """The origin of a new column: another column's numbers; one of its words, as 0 or 1; or its times, as a phase of the day or week."""
+    """The origin of a new column: the numbers of another column; one of that column's words, as 0 or 1; or a phase of the day or week."""
 
     column: str
     word: str | None = None
@@ -44,7 +44,7 @@ class Origin(BaseModel):
 
 
 class Notes(BaseModel):
-    """The notes on a table.  table: its digest; made: new columns and their origins; label: a column that was not changed."""
+    """The notes on a table.  table: its digest.  made: new columns and their origins.  label: a column that was not changed."""
 
     table: str
     made: dict[str, Origin]
@@ -53,15 +53,15 @@ class Notes(BaseModel):
 
 
 def notes(text: str, made: Mapping[str, Origin], label: str | None, codes: Sequence[Code]) -> str:
-    """The notes as JSON, which ``noted`` reads.  text: the table; codes: the sentinels that were emptied."""
+    """Return the notes as JSON, which ``noted`` reads.  text: the table.  codes: the sentinels that were emptied."""
     known = Notes(table=hashlib.sha256(text.encode()).hexdigest(), made=dict(made), label=label, sentinels=list(codes))
     return known.model_dump_json(indent=1, exclude_defaults=True) + "\n"
 
 
 def noted(data: dict[str, Any], table: str | Path) -> None:
-    """Add the notes of ``pykernel table`` to what was read from a table: how its inputs were made, and emptied sentinels.
+    """Add the notes of ``pykernel table`` (how inputs were made, and emptied sentinels) to the description of a table.
 
-    Does nothing if the notes are on another table, or if there are none that can be read.
+    Does nothing if the notes are on another table, or if no notes can be read.
     """
     try:
         known = Notes.model_validate_json(notes_of(Path(table)).read_bytes())

@@ -1,8 +1,8 @@
-"""Choosing a model for a device: all kinds of models, within limits of RAM, flash and instructions, in a given time.
+"""Choose a model for a device: try all kinds of models, within limits of RAM, flash and instructions, in a given time.
 
 A plan is a series of trials (``trials.py``): first each kind of model with settings that work on raw data, then changes
-of the best ones.  It has a result from the first trial on.  The chosen model depends only on the trials that were made,
-their seed and the data; not on the number of processes or their speed.
+of the best models.  It has a result as soon as one trial is done.  The chosen model depends only on the trials that were
+made, their seed and the data; not on the number of processes or their speed.
 """
 
 from __future__ import annotations
@@ -31,59 +31,61 @@ from pykernel.tuning.trials import stand_in
 LEAST, START = 4, 32
 """The smallest size, and the first size that a plan tries."""
 BATCH, FEW_AT_ONCE, MANY_ROWS = 8, 4, 10_000
-"""Trials between two checks of the clock: BATCH, or FEW_AT_ONCE with more than MANY_ROWS rows."""
+"""Number of trials between two checks of the clock: BATCH, or FEW_AT_ONCE with more than MANY_ROWS rows."""
 FEW_ROWS = 100
-"""With fewer rows, a plan warns."""
+"""With fewer rows than this, a plan gives a warning."""
 SMALLER = 1.05
-"""A model with an error up to this factor above the planned model's error is reported as well, if it needs at most half
-of the bytes."""
+"""A smaller model is reported as well if its error is at most this many times the planned model's error, and if it needs at most half of
+the bytes."""
 WORSE = 0.05
-"""The same for monitors: this fraction of the faults may be missed in addition."""
+"""A smaller monitor is reported as well if it misses at most this fraction of the faults more, with half of the bytes."""
 ALIKE = 0.02
-"""Monitors are considered equally good if they miss up to this fraction of the faults more, or up to a standard deviation more."""
+"""Monitors are considered equally good if the fractions of faults that they miss differ by at most this value, or by at most a standard
+deviation."""
 SHARES = (1.0, 1 / 2, 1 / 4)
 """Numbers of trained vectors that are tried, as fractions of the largest number within the limits, up to START."""
 STOOD_IN = (4, 16)
-"""Numbers of random vectors whose costs are measured.
-
-From them, the largest number of vectors within the limits follows.
-"""
+"""Numbers of random vectors whose costs are measured, to estimate the largest number of vectors within the limits."""
 BOUNDING = 0.3
-"""Fraction of the time after which this measurement is given up."""
+"""Fraction of the plan's time after which the measurement of random vectors is given up."""
 LEADERS = 6
-"""How many of the best arms are changed."""
+"""Number of the best arms whose trials are changed."""
 BEHIND = 3
-"""If it is not known whether the device gets labels, one in this many changes is of the kind of model that is behind."""
+"""If it is not known whether the device gets labels, one in this many changes is of the kind of model (learning or frozen) that has the
+larger error."""
 WIDTHS = (1 / 4, 1 / 2, 2.0)
-"""Factors of the initial width with which each kernel is tried as well."""
+"""Factors of the initial kernel width; each kernel is also tried with these widths."""
 RULES_WITH_TECHNIQUES = 3
-"""How many of the best rules are tried with every technique."""
+"""Number of the best rules that are tried with every technique."""
 RETRIES = 4
-"""How often a model that is too large is tried with a smaller size before other trials."""
+"""How many times a model that is too large is tried with a smaller size before other trials follow."""
 TRIES = 200
-"""Tries in the search for the most expensive update, for each model that is measured; the winner gets more."""
+"""Number of tries in the search for the most expensive update of each measured model.  There are more for the winner."""
 VERIFIED = 12
-"""Maximum number of models that are verified, beginning with the best, before the plan gives up."""
+"""Maximum number of models that are verified, the best first, before the plan gives up."""
 FEW_VERIFIED = 50
-"""Number of rows from which the instructions of a sample are found."""
+"""Number of rows with which the instructions of a sample are measured, before the model is verified with more rows."""
 BUILT = 5.0
-"""Seconds to build a model for a target twice, and to prove its bounds."""
+"""Assumed time to build a model for a target twice and to prove its bounds, in seconds."""
 BY_MEASURING = 4
-"""Time to verify a model, without the rows, relative to the time to measure it: it is built twice, and the search makes five times as
-many tries.  For four models it was at most 2.4 times the CPU seconds; a PC that became busy meanwhile takes longer."""
+"""Assumed ratio of the time to verify a model, without running its rows, to the time to measure it.
+
+To verify a model, it is built twice, and the search makes five times as many tries.  For four models the ratio of CPU seconds was at most
+2.4; a PC that has become busy takes longer.
+"""
 EMULATED_A_SECOND = 30e6
-"""Approximate number of instructions that are emulated in a second; slower PCs end later than ``time``."""
+"""Approximate number of instructions that are emulated per second.  On slower PCs a plan ends later than ``time``."""
 EMULATED = 600_000_000
-"""Approximate number of instructions that are emulated to verify a model."""
+"""Approximate number of instructions that are emulated in order to verify a model."""
 
 
 def by_chance(missed: float) -> float:
-    """By how much the fractions of missed faults of equally good monitors may differ."""
+    """Return by how much the fractions of missed faults of equally good monitors may differ."""
     return max(ALIKE, deviation_of(missed, COUNT)) if missed <= 1 else ALIKE
 
 
 class NothingFits(CheckFailed):
-    """No model that was tried is within all limits.  The command exits with 1.  report: what was found."""
+    """No model that was tried is within all limits.  The command exits with 1.  report: the results of the plan."""
 
     report: dict[str, Any] | None = None
 
@@ -105,18 +107,18 @@ class Search:
     """Whether the device gets labels: "always", "never"; None: not known."""
     trials: list[Trial] = field(default_factory=list)
     repeatable: bool = True
-    """Whether the trials are the first of the series."""
+    """Whether another plan with the same number of trials makes the same trials."""
     complete: bool = False
     """Whether there was nothing left to try."""
     measuring: float = 0.0
-    """The longest time that it took to measure a model on the target, in seconds."""
+    """The longest time that was needed to measure a model on the target, in seconds."""
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def run(self, left: Callable[[Search], int], until: Callable[[Search], float] = lambda course: math.inf) -> None:
         """Run batches of trials until there are no new trials, or until ``left`` returns 0.
 
         left: called before each batch; returns how many trials may still be run.
-        until: called before each batch; the time at which it ends, finished or not.
+        until: called before each batch; returns the time at which the batch ends, finished or not.
         """
         size = FEW_AT_ONCE if len(self.table.x) > MANY_ROWS else BATCH
         now = time.monotonic()
@@ -139,12 +141,12 @@ class Search:
                 self._take(batch, [self.workers.finished(task) for task in tasks])
                 raise
             self._take(batch, results)
-            if None in results:  # the time is over: a model that was not measured is verified at once
+            if None in results:  # the time is over: the winner is verified without having been measured
                 return
             self._measure()
 
     def _take(self, batch: Sequence[Trial], results: Sequence[Any]) -> None:
-        """Keep the batch's trials before the first one without a result; if that would leave no trial at all, all with a result."""
+        """Keep the batch's trials before the first trial without a result; if no trial at all would be kept, keep all that have a result."""
         many = [*results, None].index(None)
         if not self.trials and not many:
             many, self.repeatable = len(batch), False
@@ -154,7 +156,7 @@ class Search:
 
     def _tried(self, trial: Trial, found: Any) -> None:
         ram = self.limits.ram
-        # without labels on the device, a model that learns stays as the recording has trained it
+        # if the device gets no labels, a model that learns stays as it was trained on the recording
         trial.found = found | {"learning": None} if self.labels == "never" else found
         for arm in self._arms_of(trial.arm.made.technique) if found.get("training") else ():
             arm.began_with(found["training"])
@@ -171,16 +173,19 @@ class Search:
             trial.fits = False
 
     def ranking(self) -> list[Trial]:
-        """All trials that may be chosen, the smallest error first."""
+        """Return all trials that may be chosen, the smallest error first."""
         fine = [trial for trial in self.trials if math.isfinite(trial.score)]
         return sorted(fine, key=lambda trial: (trial.score, trial.bytes))
 
     def candidates(self, learning: bool | None = None) -> list[Trial]:
-        """All trials that may be chosen, the smallest error first; only those that learn on the device, or only the others."""
+        """Return all trials that may be chosen, the smallest error first.
+
+        learning: whether to return only models that learn on the device, or only models that do not; None for all.
+        """
         return [trial for trial in self.ranking() if learning is None or trial.learns == learning]
 
     def winner(self, learning: bool | None = None) -> Trial | None:
-        """Among the candidates that are as good as the best one, the one with the fewest bytes."""
+        """Return the candidate with the fewest bytes of those that are as good as the best candidate."""
         found = self.candidates(learning)
         if not found or self.table.y is not None:
             losses, sizes = [trial.losses for trial in found], [trial.bytes for trial in found]
@@ -189,20 +194,20 @@ class Search:
         return min(near, key=lambda trial: (trial.bytes, trial.score))
 
     def honest(self, learning: bool | None = None) -> Losses:
-        """The losses of the winner on held-out rows, which did not choose it."""
+        """Return the winner's losses on held-out rows, which did not take part in choosing it."""
         found = self.candidates(learning)
         return nested([trial.losses for trial in found], [trial.bytes for trial in found])
 
     def kinds(self) -> tuple[bool | None, ...]:
-        """Kinds of candidates of which a winner is wanted: all; and each kind, if it is not known whether the device gets labels."""
+        """Return the values of ``learning`` for which a winner is needed: None; also True and False, if it is not known whether the device
+        gets labels.
+        """
         return (None,) if self.labels is not None or self.table.y is None else (None, False, True)
 
     def smaller(self, winner: Trial) -> Trial | None:
-        """The trial with the fewest bytes whose error is within SMALLER of the winner's, with at most half of its
-        bytes.
+        """Return the smallest trial whose error is within SMALLER of the winner's error, and that has at most half of the winner's bytes.
 
-        If the winner learns, this one learns as well.  None if there is no such trial; on a target, it must be
-        measured.
+        It learns on the device if and only if the winner does.  None if there is no such trial, or if there is a target.
         """
         if self.limits.target is not None:
             return None
@@ -216,8 +221,9 @@ class Search:
         return min(near, key=lambda trial: (trial.bytes, trial.score), default=None)
 
     def as_good_as(self, error: float) -> float:
-        """The largest error that is considered equal to this error: 1 % more; for classes, at least one more wrong row; for
-        monitors, as many more missed faults as may be due to chance.
+        """Return the largest error that is considered equal to this error.
+
+        It is 1 % larger; for classes, by at least one wrong row; for monitors, by as many missed faults as may be due to chance.
         """
         if self.table.y is None:
             return error + by_chance(error)
@@ -240,7 +246,7 @@ class Search:
                 trial.arm.most = min(trial.arm.most, max(_smaller(trial.size, worst), LEAST), trial.size - 1)
 
     def measured(self, content: Content) -> dict[str, Any]:
-        """The costs of a model on the target, what it takes, and the used fraction of each limit."""
+        """Measure a model on the target.  Returns its costs, the amounts that are limited, and the used fraction of each limit."""
         began = time.monotonic()
         (costs,) = self.workers.run([cost_task(content, str(self.limits.target), TRIES)])
         self.measuring = max(self.measuring, time.monotonic() - began)
@@ -248,7 +254,7 @@ class Search:
         return {"amounts": amounts, "uses": uses, "costs": costs}
 
     def finish(self, trial: Trial) -> None:
-        """Train a frozen model again, now on the judged rows as well, so that it knows the latest rows of the plant."""
+        """Train a frozen model again, now on the judged rows as well, which are the latest rows of the plant."""
         if trial.arm.made.trained_here and "final" not in trial.found:
             (found,) = self.workers.run([trial.arm.task(trial, None) | {"final": True}])
             trial.found |= {"spec": found["spec"], "final": True} if "spec" in found else {"final": False}
@@ -263,7 +269,7 @@ class Search:
         for arm in self._arms_of(TRAINED, NETWORK) if target is not None else ():
             try:
                 specs = [self.table.whole(stand_in(arm.made, size, self.table)) for size in STOOD_IN]
-            except UserError:  # the arm's first trial reports the reason
+            except UserError:  # the first trial of the arm will report the reason
                 continue
             tasks, began = [cost_task(dump(spec), str(target), TRIES) for spec in specs], time.monotonic()
             costs = self.workers.run(tasks, until)
@@ -278,11 +284,11 @@ class Search:
                 if each > 0:
                     arm.most = min(arm.most, max(LEAST, math.floor(first + (1 - few[limit]) / each)))
 
-    # ------------------------------------------------------------------------------------------------ what comes next
+    # ------------------------------------------------------------------------------------------------ the next trials
 
     def _proposals(self, rng: np.random.Generator) -> Iterator[Trial | None]:
-        """The next trials, in order; None where the following trials depend on results that are not known yet."""
-        # arms with trained vectors in other precisions use the settings of the first training
+        """Yield the next trials, in order; None where the trials after it depend on results that are not known yet."""
+        # only one arm with trained vectors goes first: arms in other precisions use the settings of its training
         first = [*self._arms_of(TRAINED)[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]
         for arm in sorted(first, key=lambda arm: not self._may_fit(arm, self._first_size(arm))):
             yield from self._new(arm, self._first_size(arm), {})
@@ -305,7 +311,7 @@ class Search:
             yield None
 
     def _other_widths(self) -> Iterator[Trial]:
-        """The best trial of each arm with other widths of the kernel."""
+        """Yield the best trial of each arm with other widths of the kernel."""
         for arm, best in self._best_arms() if self.table.y is not None else ():
             for knob in (knob for knob in arm.knobs if knob.name == "kernel.sigma"):
                 for factor in WIDTHS:
@@ -313,7 +319,7 @@ class Search:
                     yield from self._new(arm, best.size, {**best.values, knob.name: sigma})
 
     def _other_techniques(self) -> Iterator[Trial]:
-        """The best rules with every technique, as new arms."""
+        """Yield trials of new arms: the best rules with every technique."""
         firsts: dict[str, tuple[Arm, Trial]] = {}
         for arm, best in self._best_arms():
             if arm.made.spec is not None and arm.made.spec.has("reduction", "technique"):
@@ -330,8 +336,9 @@ class Search:
                     yield from self._new(arm, self._first_size(arm), values)
 
     def _changes(self, rng: np.random.Generator) -> Iterator[Trial]:
-        """Changes of the best arms.  Every other change is of the best arm of a rule, because techniques of one rule are
-        similar.
+        """Yield changes of the best arms.
+
+        For every other change, only the best arm of each rule takes part, because the techniques of a rule are similar.
         """
         ranked = [arm for arm, _ in self._best_arms()]
         learners = [arm for arm in ranked if arm.best is not None and arm.best.learns]
@@ -352,18 +359,18 @@ class Search:
         return [arm for arm in self.arms if arm.made.technique in techniques]
 
     def _best_arms(self) -> list[tuple[Arm, Trial]]:
-        """The arms that have a successful trial, with their best trials, the best first."""
+        """Return the arms that have a successful trial, with their best trials; the best arm first."""
         found = [(arm, best) for arm in self.arms if (best := arm.best) is not None]
         return sorted(found, key=lambda each: each[1].score)
 
     def _smaller_ones(self) -> Iterator[Trial]:
-        """Smaller trials for arms whose trials were too large."""
+        """Yield smaller trials for arms whose trials were too large."""
         for arm in self.arms:
             if arm.best is None and arm.trials and arm.trials[-1].fits is False and arm.most >= LEAST:
                 yield from self._new(arm, self._size(arm, START), arm.trials[-1].values)
 
     def _changed(self, arm: Arm, rng: np.random.Generator) -> Iterator[Trial]:
-        """The arm's best trial with one or two changed values.
+        """Return the arm's best trial with one or two changed values.
 
         The changes become smaller with the number of trials.
         """
@@ -384,14 +391,17 @@ class Search:
         yield from self._new(arm, size, values)
 
     def _first_size(self, arm: Arm) -> int | None:
-        """START, or less if that takes more RAM than there is, so that the first trial of an arm fits, if one can."""
+        """Return the size of an arm's first trial: START, or less if that takes more RAM than the limit."""
         size = self._size(arm, START)
         while size is not None and size > LEAST and not self._may_fit(arm, size):
             size = max(LEAST, size * 3 // 4)
         return size
 
     def _may_fit(self, arm: Arm, size: int | None) -> bool:
-        """Whether all fields of the model fit into the RAM; the C may have fewer, but finding these takes as long as a trial."""
+        """Return whether all fields of the model fit into the RAM.
+
+        The C may have fewer fields, but finding out which takes as long as a trial.
+        """
         if arm.made.spec is None or self.limits.ram is None:
             return True
         with contextlib.suppress(UserError):  # the trial will report the reason
@@ -402,7 +412,7 @@ class Search:
         return min(max(wanted, LEAST), arm.most) if arm.made.budget is not None else None
 
     def _new(self, arm: Arm, size: int | None, values: Mapping[str, float]) -> Iterator[Trial]:
-        """The trial, unless it was run before or its spec is refused."""
+        """Yield the trial, unless it was run before or its spec is invalid."""
         trial = Trial(arm, size, dict(values))
         if trial.key() in self._seen:
             return
@@ -415,7 +425,7 @@ class Search:
 
 
 def _smaller(size: int, used: float) -> int:
-    """A smaller size that may fit, under the assumption that costs grow with the power 1.5 of the size."""
+    """Return a smaller size that may fit, assuming that costs grow with the power 1.5 of the size."""
     return math.floor(size * (0.99 * HEADROOM / max(used, 1.0)) ** (1 / 1.5))
 
 
@@ -425,10 +435,10 @@ def _smaller(size: int, used: float) -> int:
 def verified(
     search: Search, say: Callable[[str], None], learning: bool | None = None
 ) -> tuple[Trial, dict[str, Any] | None, dict[str, float]]:
-    """The winner, trained on all rows if it is trained here; on a target, the row of its check, which compares bytes; and the used
-    fraction of each limit.
+    """Find the best model that passes its check on the target.
 
-    Raises NothingFits, which names the closest model, if no model fits.
+    Returns the model, trained on all rows if the PC trains it; on a target, the row of its check, which compares bytes; and the used
+    fraction of each limit.  Raises NothingFits, which names the closest model, if no model fits.
     """
     for _ in range(VERIFIED):
         trial = search.winner(learning)
@@ -439,7 +449,8 @@ def verified(
             return trial, None, search.limits.uses(ram=trial.found["ram_bytes"], flash=flash_of(trial.found))
         say(f"verifying {model_name(trial)} on {search.limits.target}")
         row = verify(search.table.whole(trial.content), search.table, search.limits.target)
-        amounts, uses = taken(row, search.limits, 1.0 if trial.fits else HEADROOM)  # as when it was measured
+        # the same limit as when the trial was measured
+        amounts, uses = taken(row, search.limits, 1.0 if trial.fits else HEADROOM)
         trial.found |= {"amounts": amounts, "uses": uses, "costs": row}
         if fits(uses):
             return trial, row, uses
@@ -448,10 +459,10 @@ def verified(
 
 
 def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
-    """A row of the check on the target: the table's first rows, byte for byte, and the worst case found; or only
-    ``refused``, as in ``target_costs``.
+    """Check a model on the target with the table's first rows, byte for byte, and search for the worst case.
 
-    Raises CheckFailed if the device's memory differs from the host's.
+    Returns a row of the check's report; or only ``refused``, as in ``target_costs``.  Raises CheckFailed if the device's memory differs
+    from the host's.
     """
     from pykernel.engine.choice import chosen_engine, engine_used
     from pykernel.targets.check import check_targets
@@ -463,7 +474,7 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
     with engine_used(chosen_engine()):  # pykernel check also runs the reference engine
         try:
             first = check_targets(spec, [target], emulator=emulator, stream=(x[:few], y[:few]), tries=0).rows[0]
-        except UserError as error:  # it was not measured in time, and is too large
+        except UserError as error:  # the model was not measured before, and is too large
             return {"refused": str(error)}
         rows = min(len(x), rows_verified(spec, per_sample(spec, first)))
         row = check_targets(spec, [target], emulator=emulator, stream=(x[:rows], y[:rows])).rows[0]
@@ -473,24 +484,24 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
 
 
 def per_sample(spec: Spec, costs: Mapping[str, Any]) -> int:
-    """Instructions for each row that the rule sees, including all raw rows of a step."""
+    """Return the instructions for each row that the rule sees, including those for all raw rows of a step."""
     return int(spec.stride * sum(call["max"] for call in called(costs).values()) or EMULATED)
 
 
 def rows_verified(spec: Spec, instructions: int) -> int:
-    """The number of rows with which a model is verified that takes this many instructions for each."""
+    """Return the number of rows with which a model is verified.  instructions: those that the model takes for each row."""
     return spec.stride * max(2 * spec.capacities.get("N_MAX", 0) + 50, min(2000, EMULATED // instructions))
 
 
 def seconds_to_verify(search: Search) -> float:
-    """About how long ``verified`` will take, if the best model so far stays the best; 0 without a target.
+    """Estimate how many seconds ``verified`` will take, if the best model so far stays the best; 0 without a target.
 
-    A model that is not measured yet is assumed to take as long as the best one that is.
+    A model that is not measured yet is assumed to take as long as the best measured model.
     """
     if search.limits.target is None:
         return 0.0
     seconds, winner = max(BUILT, BY_MEASURING * search.measuring), search.winner()
-    if winner is not None and winner.arm.made.trained_here:  # it is trained once more, on more rows
+    if winner is not None and winner.arm.made.trained_here:  # the winner is trained once more, on more rows
         seconds += search.workers.took(winner.arm.task(winner, search.limits.ram))
     known = next((trial for trial in [winner, *search.ranking()] if trial is not None and "costs" in trial.found), None)
     if known is not None:
@@ -505,7 +516,7 @@ def model_name(trial: Trial) -> str:
 
 
 def nearest_miss(search: Search) -> str:
-    """A sentence on the model that came nearest to the limits."""
+    """Return a sentence about the model that came nearest to the limits."""
     limits = search.limits
     units = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions", "cycles": "cycles"}
     given = {key: getattr(limits, key) for key in units}
@@ -548,7 +559,7 @@ def _round_up(value: float) -> int:
 
 
 def planned(trial: Trial, table: Table, name: str, target: Mapping[str, Any]) -> Spec:
-    """The spec that is written, with the limits that were given as its [target]."""
+    """Return the spec that is written, with the limits that were given as its [target]."""
     content = trial.content | {"name": name}
     content.pop("target", None)
     return table.whole(content | ({"target": dict(target)} if target else {}))

@@ -1,8 +1,8 @@
-"""Comparison of models by their errors on the same rows, and the error to expect of the chosen one on future rows.
+"""Compare models by their errors on the same rows, and estimate the chosen model's error on future rows.
 
 The judged rows are divided into BLOCKS blocks, in their order; with many devices, a block is one device or several.  For each model
-and block, the sum of the rows' losses is kept (squared differences; for classes 1 for a wrong one), and the number of rows that count:
-rows that are neighbours in time, or from the same device, are correlated, but blocks hardly are.
+and block, the sum of the rows' losses is kept (squared differences; for classes, 1 for a wrong class), and the number of scored rows.
+Blocks are used because rows that are neighbours in time, or from the same device, are correlated, but blocks hardly are.
 """
 
 from __future__ import annotations
@@ -28,29 +28,32 @@ T_ONE = [
 ]
 """Student's t with 1, 2, .., BLOCKS - 1 degrees of freedom at 95 %: two-sided, and one-sided."""
 T_TREND, GROWS = 2.878, 1.05
-"""A trend over the blocks is significant if its slope is T_TREND standard deviations from 0 (without a trend, 0.5 % of slopes are above
-that), and if the last block's error is GROWS times that of all rows."""
+"""A trend over the blocks is significant if its slope is at least T_TREND standard deviations above 0 (by chance, 0.5 % of slopes are),
+and if the last block's error is at least GROWS times the error over all rows."""
 PER_BLOCK = ("sums", "rows", "offsets")
 """The values that are kept for each block."""
 NEW = 1.25
-"""Factor by which an interval is wider than that of a mean over rows of the same kind: a promise is for other rows, and
-the search has seen these."""
+"""Factor by which a promise's interval is wider than the interval of a mean over the judged rows, because a promise is for other rows, and
+the search has seen the judged rows."""
 FOLDS = 4
-"""Number of folds of the judged rows that are held out of the choice in turn.  If every block were a fold, nearly the same rows would
-choose, and mostly the same model: with 100 equal models, an interval of 95 % then holds in 70 % of cases; with four folds, in 90 %."""
+"""Number of folds of the judged rows.  Each fold in turn takes no part in the choice.
+
+If every block were a fold, models would be chosen on nearly the same rows, and mostly the same model would be chosen: with 100 equal
+models, an interval of 95 % then holds in 70 % of cases; with four folds, in 90 %.
+"""
 NEAR = 1.01
-"""Models with an error up to this factor above the smallest one are considered equally good."""
+"""Models whose error is at most this many times the smallest error are considered equally good."""
 FAR, FAR_ROWS = 1.1, 0.01
-"""Models with an error above this factor never are, whatever a test says; for classes, the error rate must also be larger by FAR_ROWS.
-A test that finds no difference in few or drifting rows does not show that there is none."""
+"""A model whose error is more than FAR times the smallest error is never considered equally good, whatever a test says; for classes, its
+error rate must also be larger by FAR_ROWS.  If a test finds no difference in few or drifting rows, there may still be one."""
 
 
 @dataclass(frozen=True)
 class Losses:
     """A model's losses by block.
 
-    sums, rows: sum of losses, and number of rows, of each block, (blocks,).  of_classes: whether a loss is a wrong class.  offsets:
-    sums of signed errors, (blocks,); zeros if there are none.  in_time: whether blocks are in time order.
+    sums, rows: sum of losses, and number of scored rows, of each block, (blocks,).  of_classes: whether a loss is 1 for a wrong class.
+    offsets: sums of signed errors, (blocks,); zeros if there are none.  in_time: whether blocks are in time order.
     """
 
     sums: np.ndarray
@@ -68,8 +71,10 @@ class Losses:
         errors: np.ndarray | None = None,
         lengths: Sequence[int] = (),
     ) -> Losses:
-        """losses, counts, errors: for all judged rows, (rows,); counts: which of them count.  lengths: number of judged rows of each
-        device, if there are several, one after the other.
+        """Sum losses over blocks.
+
+        losses, counts, errors: for all judged rows, (rows,); counts says which of them are scored.  lengths: number of judged rows of
+        each device, if there are several devices, one after the other.
         """
         in_time, number = len(lengths) < 2, BLOCKS
         block = np.arange(len(losses)) * BLOCKS // max(1, len(losses))
@@ -102,11 +107,11 @@ class Losses:
 
     @property
     def error(self) -> float:
-        """The root mean square error; for classes the error rate."""
+        """The root mean square error; for classes, the error rate."""
         return self.mean if self.of_classes else root(self.mean)
 
     def influence(self) -> np.ndarray:
-        """The influence of each block on the mean, (blocks,); their sum is 0."""
+        """Return the influence of each block on the mean, (blocks,).  The influences' sum is 0."""
         return np.asarray((self.sums - self.mean * self.rows) / self.rows.sum())
 
     @property
@@ -119,14 +124,15 @@ class Losses:
 
     @property
     def within(self) -> float:
-        """Half of an interval of 95 % around the error."""
+        """Half the width of the error's 95 % interval."""
         return self.t_both * self.deviation
 
     @property
     def growth(self) -> tuple[float, float] | None:
-        """The errors of the first and the last block on the fitted trend, if the errors grow; None if they do not.
+        """The fitted errors of the first and the last block, if the errors grow along the blocks; None if they do not.
 
-        Either the blocks' mean losses grow, or their mean errors drift from zero: an offset shows there long before it shows in squares.
+        Errors grow if the blocks' mean losses grow, or if the blocks' mean errors drift from zero.  A growing offset shows in the mean
+        errors long before it shows in the squared losses.
         """
         here = np.flatnonzero(self.rows)
         if not self.in_time or len(here) < BLOCKS // 2:
@@ -150,7 +156,7 @@ class Losses:
 
 
 def follows(errors: np.ndarray, there: np.ndarray) -> float:
-    """The correlation of a row's error with that of the previous row."""
+    """Return the correlation of a row's error with the previous row's error."""
     pairs = there[1:] & there[:-1]
     now, before = errors[1:][pairs], errors[:-1][pairs]
     if not len(now):
@@ -161,16 +167,16 @@ def follows(errors: np.ndarray, there: np.ndarray) -> float:
 
 
 def deviation_of(part: float, count: int) -> float:
-    """Standard deviation of the fraction ``part`` of ``count``, after adding one of each kind."""
+    """Return the standard deviation of the fraction ``part`` of ``count`` cases, after adding a case with and one without the property."""
     part = (part * count + 1) / (count + 2)
     return math.sqrt(part * (1 - part) / (count + 2))
 
 
 def _line(values: np.ndarray, at: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
-    """The line through the blocks' values, (blocks,); None if its slope may be chance.
+    """Fit a line to the blocks' values, (blocks,).  Returns None if its slope may be due to chance.
 
-    weights: those of the blocks, with sum 1.  Correlated neighbours give less information: the slope's variance grows by
-    (1 + r) / (1 - r), with r the correlation of a block's residual with the next one's.
+    weights: the blocks' weights, with sum 1.  Correlated neighbours give less information: the slope's variance is multiplied by
+    (1 + r) / (1 - r), with r the correlation of a block's residual with the next block's.
     """
     t = at - weights @ at
     spread = weights @ np.square(t)
@@ -189,7 +195,7 @@ def _root_sum(influence: np.ndarray) -> float:
 
 
 def as_good(one: Losses, best: Losses) -> bool:
-    """Whether a model is as good as the best one: within NEAR of it, or within FAR and not different in a paired test at 5 %."""
+    """Return whether a model is as good as the best: its error is within NEAR, or within FAR and not different in a paired test at 5 %."""
     if one.error <= NEAR * best.error:
         return True
     if one.error > max(FAR * best.error, best.error + FAR_ROWS if one.of_classes else 0.0):
@@ -198,21 +204,24 @@ def as_good(one: Losses, best: Losses) -> bool:
 
 
 def more_by(one: Losses, other: Losses, t: Sequence[float] = T_BOTH) -> bool:
-    """Whether one's mean loss is significantly larger, by the differences of paired blocks."""
+    """Return whether the mean loss of ``one`` is significantly larger than that of ``other``, by the differences of paired blocks."""
     return one.mean - other.mean > t[len(other.rows) - 2] * _root_sum(one.influence() - other.influence())
 
 
 def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
-    """The position of the smallest of the models that are as good as the best one."""
+    """Return the position of the smallest model among those that are as good as the best."""
     errors = [each.mean for each in losses]
     best = min(range(len(losses)), key=lambda i: (errors[i], sizes[i]))
-    # there is always one, because the best one is as good as itself
+    # there is always a result, because the best model is in the list
     order = sorted((i for i in range(len(losses)) if sizes[i] <= sizes[best]), key=lambda i: (sizes[i], errors[i]))
     return next(i for i in order if i == best or as_good(losses[i], losses[best]))
 
 
 def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
-    """The losses of the chosen model on held-out rows: the model that other blocks choose is judged on every FOLDS-th block."""
+    """Return the losses of the choice on held-out rows.
+
+    For each fold, which is every FOLDS-th block, a model is chosen on the other blocks, and its losses on the fold are taken.
+    """
     first = losses[0]
     folds = min(FOLDS, len(first.rows))
     judged = np.arange(len(first.rows)) % folds
@@ -225,11 +234,11 @@ def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
 
 
 def promise(found: Losses) -> dict[str, float]:
-    """The error to expect on future rows, and half the width of its 95 % interval.
+    """Return the error to expect on future rows, and half the width of its 95 % interval.
 
-    For classes, two right and two wrong rows are added (Agresti and Coull): a few rows without an error prove little.
+    For classes, two right and two wrong rows are added (Agresti and Coull), because a few rows without an error prove little.
     first, last: only if errors grow, see ``Losses.growth``.  The interval is then wider by the difference between the last block's error
-    and that of all rows.
+    and the error over all rows.
     """
     told = {"error": found.error, "within": NEW * found.within}
     if found.of_classes:
@@ -244,8 +253,9 @@ def promise(found: Losses) -> dict[str, float]:
 
 
 def ratio(model: Losses, simple: Losses) -> dict[str, float] | None:
-    """The model's error over that of a simple predictor on the same rows, and its 95 % interval from paired blocks; None if
-    one of them is 0.
+    """Return the model's error divided by a simple predictor's error on the same rows, and the ratio's 95 % interval from paired blocks.
+
+    The result is None if one of the errors is 0.
     """
     if not model.mean > 0 or not simple.mean > 0:
         return None

@@ -1,4 +1,4 @@
-"""Checks of a recording before a model is planned for it: rows that are unlike all others, and raw waveforms."""
+"""Check a recording before a model is planned for it: find rows that are unlike all others, and raw waveforms."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pykernel.tuning.data import Table
 from pykernel.tuning.tables import listed
 
 LASTS = 20
-"""Alarms of at least this many rows are reported; they may have gaps of up to this many rows."""
+"""Minimum number of rows of a reported alarm, which may have gaps of up to the same number of rows."""
 KNOWN, RELEARN, FEWEST = 1500, 400, 400
-"""Number of first rows that a pass does not judge, or a quarter of a short recording; rows in alarm until a state is known; minimum number
-of rows in a recording."""
+"""KNOWN: number of rows at the beginning of a pass without alarms; a quarter of a short recording.  RELEARN: number of rows in alarm after
+which a state is known.  FEWEST: minimum number of rows in a recording."""
 LONGEST_PERIOD, WAVES, CHANNELS, PERIODS = 200, 0.3, 8, 8
-"""Longest period of an oscillation, in rows; minimum autocorrelation at one period, and minus that of half a period; maximum number of
-channels; minimum number of periods in a window.
+"""LONGEST_PERIOD: longest period of an oscillation, in rows.  WAVES: minimum autocorrelation at a lag of one period; at half a period, the
+autocorrelation must be below -WAVES.  CHANNELS: maximum number of channels.  PERIODS: minimum number of periods in a window.
 """
 
 
 def unlike(x: np.ndarray) -> list[tuple[int, int]]:
-    """First and last rows, from 0, of long stretches that are unlike all other rows.
+    """Return first and last rows, counted from 0, of long stretches that are unlike all other rows.
 
-    There, a monitor that has learned the rows before is in alarm, and so is one that has learned the rows after.  A state that occurs
-    twice is therefore not reported.
+    In such a stretch, a monitor that has learned the rows before is in alarm, and so is a monitor that has learned the rows after.  So a
+    state that occurs twice is not reported.
     """
     known = min(KNOWN, len(x) // 4)
     novelty = {"life": "known", "warmup": min(500, known // 2), "commissioning": known, "relearn_after": RELEARN}
@@ -42,16 +42,19 @@ def unlike(x: np.ndarray) -> list[tuple[int, int]]:
 
 
 def states_told(x: np.ndarray) -> str:
-    """A sentence about the normal states of a recording, and how a monitor reacts to another one."""
+    """Return a sentence about the normal states of a recording, and about a monitor's reaction to another state."""
     model = HostModel(make_spec(dict(completed({"name": "states", "input": {"dim": x.shape[1]}, "novelty": {}}))))
     model.update(x)
     count = int((model.read("regimes")[0] > 0).sum())
     known = f"{count} normal states" if count > 1 else "one normal state"
-    return f"a monitor knows {known} at the end; another one is in alarm until it lasts, or until it is acknowledged"
+    return f"a monitor knows {known} at the end; any other state is an alarm until it has lasted long enough or is acknowledged"
 
 
 def period_of(x: np.ndarray) -> int | None:
-    """The median period, in rows, of the columns that oscillate; None if these are fewer than half of those that vary.  O(D rows log rows)."""
+    """Return the median period, in rows, of the columns that oscillate.  O(D rows log rows).
+
+    The result is None if fewer than half of the columns that vary oscillate.
+    """
     found, moving = [], 0
     for column in np.where(np.isfinite(x), x, np.nan).T:
         away = np.nan_to_num(column - np.nanmean(column)) if np.isfinite(column).any() else np.zeros(1)
@@ -66,14 +69,15 @@ def period_of(x: np.ndarray) -> int | None:
 
 
 def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
-    """Sentences about the recording.  rows: how many were recorded; the table has the last of them, or all with many devices."""
+    """Return sentences about the recording.  rows: the number of recorded rows.  The table has the last of them; with many devices, all."""
     (unit, first), told = ("row", 1 + rows - len(table.x)) if table.stage is None else ("step", 1), list[str]()
     if table.y is None and table.devices is None and len(table.x) >= FEWEST and (found := unlike(table.x)):
         named = listed([f"{first + begin:,} to {first + end:,}" for begin, end in found])
         told.append(
-            f"{unit}s {named} are like no other {unit}s: if the machine was faulty there, leave them out, for a monitor takes them for normal"
+            f"{unit}s {named} are like no other {unit}s: if the machine was faulty there, leave them out, "
+            "because a monitor learns them as normal"
         )
-    # inputs that oscillate with their label are not a waveform
+    # inputs that oscillate together with the label are not a waveform
     beside = None if table.y is None or table.of_classes else period_of(table.y.reshape(len(table.y), -1))
     if table.stage is None and table.x.shape[1] <= CHANNELS and beside is None and (period := period_of(table.x)):
         window, channels = max(64, 1 << (PERIODS * period - 1).bit_length()), ", ".join(f'"{name}"' for name in columns)
@@ -81,7 +85,7 @@ def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
         what, taken = model if table.y is None else features
         novelty = "[novelty] and " * (table.y is None)
         told.append(
-            f"the columns oscillate, once in about {period} rows: of a raw waveform a {what} of features sees more; {option('spec')} takes a "
-            f"spec with {novelty}[signal] channels = [{channels}], window = {window}, features = [{taken}]"
+            f"the columns oscillate about once in {period} rows: if they are a raw waveform, a {what} of features sees more; "
+            f"{option('spec')} takes a spec with {novelty}[signal] channels = [{channels}], window = {window}, features = [{taken}]"
         )
     return told

@@ -1,4 +1,4 @@
-"""Rows from which a basis is chosen: a file that is read in parts, or a small table; and one pass over the rows."""
+"""Read the rows from which a basis is chosen, in parts from a file or from a small table, and look at all of them once."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ BLOCK = 2**16
 
 @dataclass
 class Samples:
-    """Rows of inputs, (l, D); values or class indices of the label, (l,), if there is one; sentences about
-    assumptions; and what was read, as plain values.
+    """Rows of inputs, (l, D); values or class indices of the label, (l,), if there is one; sentences about assumptions; and a description
+    of the data as it was read, as plain values.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Seen:
-    """Statistics of each input, (D,): mean, deviation, smallest and largest value."""
+    """Statistics of each input, (D,): mean, standard deviation, smallest and largest value."""
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -96,7 +96,9 @@ def read(
 
 
 def _names(data: str, inputs: Sequence[str], label: str | None) -> tuple[list[str], list[str]]:
-    """The inputs of a file with named columns (those given, or all numeric ones except the label), and the other columns."""
+    """Return the inputs of a file with named columns, and the other columns.  Inputs that are not given are all numeric columns except
+    the label.
+    """
     columns = table_columns(data)
     names = list(inputs) or [each for each, numeric in columns if numeric and each != label]
     if not names:
@@ -107,7 +109,7 @@ def _names(data: str, inputs: Sequence[str], label: str | None) -> tuple[list[st
 def _positions(
     data: str, inputs: Sequence[str], label: str | None, assumed: list[str]
 ) -> tuple[list[int] | None, int | None]:
-    """Positions of the inputs (None: all columns) and of the label, in a file without column names."""
+    """Return the positions of the inputs (None: all columns) and of the label, in a file without column names."""
     width = as_rows(Path(data)).dim
     of_label = None if label is None else _position(label, width, data, option("label"))
     wanted = [_position(each, width, data, option("inputs")) for each in inputs] or None
@@ -152,7 +154,7 @@ def _position(text: str, width: int, data: str, given: str) -> int:
 def _labels(
     data: str, column: str, y: np.ndarray, wanted: Sequence[str], kfd: bool
 ) -> tuple[np.ndarray, list[str] | None]:
-    """Numbers as they are, or positions of classes and their names."""
+    """Return the label's numbers unchanged; for classes, their indices and names."""
     if not wanted and not kfd:
         return y, None
     there = np.unique(y)
@@ -184,22 +186,20 @@ def _labels(
     counts = np.bincount(positions, minlength=len(names))
     if not counts.all():
         raise UserError(
-            f"{data}: column {column} never is {names[int(counts.argmin())]}; leave it out of {option('classes')}"
+            f"{data}: column {column} is never {names[int(counts.argmin())]}; leave it out of {option('classes')}"
         )
     return positions, names
 
 
 def look(samples: Samples, show: Show | None = None) -> Seen:
-    """One pass over all rows in blocks: refuse NaN and infinities before the work begins, and find the inputs'
-    scales, and sentinels among their numbers.
-    """
+    """Pass over all rows once, in blocks.  Refuse NaN and infinities before the work begins, and find the inputs' scales and sentinels."""
     rows, seen = samples.rows, Columns()
     seen.begin(samples.name, samples.inputs or [str(j) for j in range(rows.dim)])
     columns = list(seen.columns.values())
     count, low, high = 0, np.full(rows.dim, np.inf), np.full(rows.dim, -np.inf)
     mean, squares = np.zeros(rows.dim), np.zeros(rows.dim)
     for start, block in rows.blocks(BLOCK):
-        # Chan, Golub and LeVeque's merging of moments
+        # moments are merged as by Chan, Golub and LeVeque
         here, added = block.mean(axis=0), len(block)
         apart = here - mean
         count += added
@@ -219,7 +219,7 @@ def look(samples: Samples, show: Show | None = None) -> Seen:
 class Scaled:
     """Rows as the kernel sees them.
 
-    center, scale: None if inputs are not scaled.  largest: (D,), largest magnitudes.
+    center, scale: None if inputs are not scaled.  largest: largest magnitudes of the scaled inputs, (D,).
     """
 
     rows: Rows

@@ -1,7 +1,7 @@
-"""The signal stage in a search: raw rows become steps on the way in, and each model gets its [signal] on the way out.
+"""The signal stage in a search: it turns raw rows into steps, and adds [signal] to each model.
 
-The search works with the inner model, on steps.  The spec that is written, and measured on a device, is the whole
-model.
+The search works with the inner model, on steps.  The whole model, with [signal], is written as the spec and measured on a
+device.
 """
 
 from __future__ import annotations
@@ -23,15 +23,13 @@ from pykernel.tuning.combinations import Content
 DERIVED = ("columns", "dim", "max_abs", "resolution")
 """Keys of [input] that follow from the signal."""
 NAMES = ("column", "columns", "outputs")
-"""Keys of [label] that name the labels; the inner model knows only their number."""
+"""Keys of [label] that name the labels.  The inner model has only the labels' number."""
 MEASURED_ROWS, MEASURED_WINDOWS = 20_000, 8
-"""A device is measured on the last MEASURED_ROWS raw rows, or on the rows of MEASURED_WINDOWS windows, if these are
-more.
-"""
+"""A device is measured on the last MEASURED_ROWS raw rows, or on the last MEASURED_WINDOWS windows if these have more rows."""
 
 
 HELD = 0.3
-"""Fraction of the rows, at the end, on which models are judged."""
+"""Fraction of the rows that is judged, at the end of the table."""
 
 
 def first_judged(rows: int) -> int:
@@ -42,7 +40,7 @@ def first_judged(rows: int) -> int:
 class Stage:
     """A signal stage, and the recorded rows that it turns into steps.
 
-    base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS).  y: their labels; (rows, 0)
+    base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS).  y: the rows' labels; (rows, 0)
     if there are none, or if the labels are measures of the signal.  raw_rows: number of raw rows, and of gaps.
     """
 
@@ -63,7 +61,7 @@ class Stage:
         return cls(base | ({"novelty": {}} if spec.label_kind == "none" else {"label": label}), x, y, raw_rows)
 
     def with_signal(self, signal: Content) -> Stage:
-        """A stage with another signal for the same raw rows.
+        """Return a stage with another [signal] for the same raw rows.
 
         A fixed scaling is computed again from the new features.
         """
@@ -72,10 +70,10 @@ class Stage:
         return other.scaled(other.steps()[0]) if "center" in self.base.get("input", {}) else other
 
     def scaled(self, x: np.ndarray) -> Stage:
-        """The stage with center, scale and ranges from the steps before the judged ones.
+        """Return the stage with center, scale and ranges that are computed from the steps before the judged steps.
 
-        Without this, an int16 model would know only the largest possible magnitudes.  A feature beyond twice the range
-        that was seen is clipped.
+        Without these, an int16 model would have only the largest possible magnitudes of features.  A feature beyond twice
+        the range seen is clipped.
         """
         spec, given = self.plain, {"center": None, "scale": None}
         default = spec.signal_inputs(given).get("scale")
@@ -95,24 +93,24 @@ class Stage:
 
     @property
     def plain(self) -> Spec:
-        """Any model with this stage.  Raises UserError if the signal is not valid."""
+        """The spec of some model with this stage.  Raises UserError if [signal] is not valid."""
         return make_spec(self.base)
 
     def overlaps(self) -> list[str]:
-        """A sentence if steps share raw samples."""
+        """A sentence about steps that share raw samples, if they do."""
         signal = self.plain.signal
         assert signal is not None
         share = (signal.window or 1) + plan_of(signal).oldest * signal.step > signal.step
-        return ["steps share raw samples, so that estimates by rows left out are too small"] if share else []
+        return ["steps share raw samples, so that errors estimated on left-out steps are too small"] if share else []
 
     def steps(self) -> tuple[np.ndarray, np.ndarray]:
-        """The samples of the inner model: features (steps, DIM) and labels."""
+        """Return the samples of the inner model: features (steps, DIM) and labels."""
         starts = range(0, len(self.x), BATCH)
         made = list(steps_of(self.plain, (Batch(self.x[i : i + BATCH], self.y[i : i + BATCH], 0) for i in starts)))
         return np.concatenate([batch.x for batch in made]), np.concatenate([batch.y for batch in made])
 
     def inside(self, spec: Spec) -> Content:
-        """The content of a model with this stage around it, without the stage."""
+        """Return the content of the inner model of a spec with this stage."""
         content = dump(spec.inner)
         content["input"] = content.get("input", {}) | self.seen(spec)
         content["input"].pop("columns", None)
@@ -123,15 +121,15 @@ class Stage:
 
     @staticmethod
     def seen(spec: Spec) -> Content:
-        """Keys of [input] of the inner model that follow from the signal, without names."""
+        """Return the keys of the inner model's [input] that follow from [signal], without names."""
         own = dump(spec).get("input", {})
         return {"dim": spec.dim} | {key: own[key] for key in ("max_abs", "resolution") if key in own}
 
     def around(self, content: Mapping[str, Any]) -> Spec:
-        """The whole model: the inner model's content with this stage.  Raises UserError if it is not valid."""
+        """Return the whole model: the inner model's content with this stage.  Raises UserError if it is not valid."""
         inner = make_spec(content)
         given = {key: value for key, value in content.get("input", {}).items() if key not in DERIVED}
-        if inner.real.is_int16:  # its ranges may be narrower than those from the signal
+        if inner.real.is_int16:  # the inner model's ranges may be narrower than those from [signal]
             given["max_abs"] = content["input"]["max_abs"]
         if isinstance(inner.input, StandardisedInput):  # [signal] switches standardise on if the key is missing
             given["standardise"] = inner.standardises
@@ -141,9 +139,7 @@ class Stage:
         return make_spec(whole | ({"label": label} if label else {}))
 
     def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-        """Raw rows for a device with the whole model: the rows that it accepts; with labels, if the model takes
-        labels.
-        """
+        """Return raw rows that the whole model accepts on a device, with their labels if the model takes labels."""
         assert spec.signal is not None
         plan = plan_of(spec.signal)
         longest = (spec.signal.window or 1) + (plan.oldest + spec.signal.ahead) * spec.stride
@@ -158,5 +154,5 @@ class Stage:
 
 
 def dump(spec: Spec) -> Content:
-    """The content of a spec."""
+    """Return the content of a spec."""
     return spec.model_dump(mode="json", exclude_unset=True)

@@ -1,4 +1,4 @@
-"""Text tables: their columns as numbers, and a table with a label as the samples of a model."""
+"""Read text tables: turn columns into numbers, and a table with a label into the samples of a model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pykernel.tuning.promises import follows
 from pykernel.tuning.stage import Stage
 
 MODELS = ("kfd", "ls-svm", "krr", "svm", "lp", "trained", "network")
-"""Models that can be trained on such a table."""
+"""Models that can be trained on a table."""
 
 
 FEW_ROWS, ALIKE, CHANCE = 50, 0.1, 4.0
@@ -44,7 +44,7 @@ class LabelledTable:
     warnings.
 
     stage: the signal stage that computed these rows from raw rows, if there is one.
-    data: what was read, as plain values.
+    data: a description of the table as it was read, as plain values.
     """
 
     name: str
@@ -65,13 +65,14 @@ class LabelledTable:
 
     @cached_property
     def apart(self) -> np.ndarray:
-        """The rows with a number far from all others of its column, (l,); models are not trained on these rows."""
+        """Which rows have a number that is far from all others of its column, (l,).  Models are not trained on these rows."""
         return apart_rows(self.x if self.classes else np.column_stack([self.x, self.y]))
 
     @cached_property
     def follows(self) -> bool:
-        """Whether a linear model's errors of neighbouring rows are significantly correlated, as if rows follow each other in time; False
-        for rows that are sorted by their labels.  O(l d^2).
+        """Whether rows seem to follow each other in time.  O(l d^2).
+
+        True if a linear model's errors of neighbouring rows are significantly correlated; False for rows that are sorted by their labels.
         """
         steps = np.diff(self.y)
         if len(self.y) < FEW_ROWS or (steps >= 0).all() or (self.classes and (steps != 0).sum() < len(self.classes)):
@@ -94,7 +95,7 @@ class LabelledTable:
 
     @property
     def content(self) -> Content:
-        """A spec's content without a rule; a monitor's without a label."""
+        """A spec's content without a rule; for a monitor, also without a label."""
         kind = {"novelty": {}} if self.column is None else {"label": self.label()}
         return {"name": "planned", "input": {"columns": self.inputs}, **kind}
 
@@ -109,7 +110,7 @@ def read_table(
     show: Show | None = None,
     signal: Mapping[str, Any] | None = None,
 ) -> LabelledTable:
-    """A text table with a header line, or those of many devices one after the other, as the samples of a model.
+    """Read the samples of a model from a text table with a header line, or from the tables of many devices, one after the other.
 
     inputs: columns; if empty, all other columns of numbers, except constant columns and times.
     classes: the label's classes, in their order; if empty, they are found in the data, if the label is text or
@@ -117,7 +118,7 @@ def read_table(
     model: None: kfd for classes, ls-svm for numbers.
     signal: precision and [signal] of a spec.  The signal stage computes the samples from its channels, which are given
     as inputs.  The label may be one of the channels; it is then forecast.
-    Raises UserError, one sentence.
+    Raises UserError, with one sentence.
     """
     read = read_columns(file, name, show, inputs, label)
     forecasts = signal is not None and label in inputs
@@ -148,7 +149,7 @@ def _need_channels(
             raise UserError(f"{name}: column {each!r} does not hold numbers, and [signal] names it as a channel")
     if column in channels and model == "kfd":
         raise UserError(
-            f"{option('model', 'kfd')} tells classes apart, and {column!r} is a channel, whose numbers are forecast"
+            f"{option('model', 'kfd')} predicts classes, but {column!r} is a channel, whose numbers are forecast"
         )
 
 
@@ -173,7 +174,7 @@ def _make_steps(table: LabelledTable, signal: Mapping[str, Any], classes: Sequen
 
 
 def _leave_out_gaps(table: LabelledTable) -> dict[str, Any]:
-    """Leave out rows without a label, or with a missing input.  Returns counts for a report; those of steps become assumptions.
+    """Leave out rows without a label, or with a missing input.  Returns counts for a report; left-out steps become assumptions instead.
 
     Raises UserError if too few rows are left.
     """
@@ -191,7 +192,7 @@ def _leave_out_gaps(table: LabelledTable) -> dict[str, Any]:
 
 
 def _labels(read: WholeTable, label: str, classes: Sequence[str] = ()) -> list[str]:
-    """The label's cells.  Raises UserError, also if all are empty."""
+    """Return the label's cells.  Raises UserError if they are invalid or all empty."""
     cells = read.label_cells(label, classes)
     if not any(cells):
         raise UserError(f"{read.name}: the label {label!r} is empty in all rows; there is nothing to learn")
@@ -201,7 +202,7 @@ def _labels(read: WholeTable, label: str, classes: Sequence[str] = ()) -> list[s
 def _classes_of(
     name: str, column: str, cells: Sequence[str], given: Sequence[str], numeric: bool, model: str | None
 ) -> list[str] | None:
-    """The label's classes, in their order; None if it is a number."""
+    """Return the label's classes, in their order; None if the label is a number."""
     there = {cell for cell in cells if cell}
     if given:
         unknown = sorted(there - set(given))
@@ -211,7 +212,7 @@ def _classes_of(
             )
         missing = [each for each in given if each not in there]
         if missing:
-            raise UserError(f"{name}: column {column!r} never is {missing[0]!r}; leave it out of {option('classes')}")
+            raise UserError(f"{name}: column {column!r} is never {missing[0]!r}; leave it out of {option('classes')}")
         return list(given)
     if numeric and model != "kfd":
         return None
@@ -226,21 +227,22 @@ def _classes_of(
     for each in sorted(there):
         if by_value.setdefault(float(each), each) != each:
             raise UserError(
-                f"{name}: column {column!r} holds {by_value[float(each)]!r} and {each!r}, the same number; write classes alike"
+                f"{name}: column {column!r} holds {by_value[float(each)]!r} and {each!r}, which are the same number; "
+                "write each class in one way"
             )
     return [by_value[value] for value in sorted(by_value)]
 
 
 def positions_of(cells: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-    """The class index of each cell; -1 where there is none."""
+    """Return the class index of each cell; -1 for a cell that is not a class."""
     places = {kind: i for i, kind in enumerate(classes)}
     return np.array([places.get(cell, -1) for cell in cells], np.int64)
 
 
 def _need_rows(table: LabelledTable) -> None:
-    """Raises UserError if there are too few labelled rows."""
+    """Raise UserError if there are too few labelled rows."""
     name, column, classes, steps = table.name, table.column, table.classes, table.stage is not None
-    # why some steps are missing
+    # reasons for missing steps
     why = [*table.warnings, "a step has the label of its last raw row: label more rows, or take a shorter hop"][0]
     if classes is None:
         if len(table.y) < 2:
@@ -267,10 +269,10 @@ def _need_rows(table: LabelledTable) -> None:
 def infer(
     file: BinaryIO | Recordings, name: str, inputs: Sequence[str], label: str | None, show: Show | None = None
 ) -> LabelledTable:
-    """A text table with a header line, or those of many devices one after the other, as the samples of a plan; rows with gaps are kept.
+    """Read the samples of a plan from a text table with a header line, or from the tables of many devices, one after the other.
 
-    inputs: names of columns; if empty, all columns of varying numbers, except the label and times.  label: a column's
-    name; without a label, a monitor is planned.  A label is a class if it is not a number, or if it has only two
+    Rows with gaps are kept.  inputs: names of columns; if empty, all columns of varying numbers, except the label and times.  label: a
+    column's name; without a label, a monitor is planned.  A label is taken for a class if it is not a number, or if it has only two
     values, both integers.
     """
     read = read_columns(file, name, show, inputs, label, label is not None)
@@ -287,7 +289,7 @@ def infer(
 
 
 def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
-    """The label's numbers or classes, and a sentence about them."""
+    """Find the label's numbers or classes, and add a sentence about them."""
     cells = _labels(read, label)
     if label in read.numeric:
         table.y = read.numeric[label]
@@ -298,8 +300,8 @@ def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
         if len(few) != 2 or len(set(cells) - {""}) != 2:
             if few:
                 table.assumed.append(
-                    f"the label's {len(few)} different values are numbers; for classes name them in a spec, [label] classes, and "
-                    f"give {option('spec')}"
+                    f"the label's {len(few)} different values are numbers; if they are classes, name them in a spec, [label] classes, "
+                    f"and give {option('spec')}"
                 )
             return
     table.classes = _words_of(table.name, label, cells)
@@ -308,7 +310,7 @@ def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
 
 
 def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
-    """The different words of a label, which are its classes."""
+    """Return the different words of a label, which become its classes."""
     classes = sorted({cell for cell in cells if cell})
     refuse(
         (
@@ -327,13 +329,13 @@ def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
 # ------------------------------------------------------------------------------------------------- columns
 
 UNEVEN, GAP = 0.1, 10
-"""Rows are unevenly spaced if the middle 90 % of intervals spread over more than UNEVEN medians.  An interval of more than GAP medians
-is a gap."""
+"""Rows are unevenly spaced if the range of the middle 90 % of intervals is more than UNEVEN times the median interval.  An interval of more
+than GAP medians is a gap."""
 RISES, LEAST_RISES = 20, 7
-"""A column that never falls, and rises at least RISES times, counts time or rows.  In a shorter table it must rise in every row, and at
-least LEAST_RISES times."""
+"""A column that never falls, and rises at least RISES times, is considered a count of time or rows.  In a shorter table it must rise in
+every row, and at least LEAST_RISES times."""
 MOMENT = re.compile(r"\s*(\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ,].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
-"""A cell that holds a date or a time."""
+"""Matches a cell that holds a date or a time."""
 
 
 def read_columns(
@@ -346,21 +348,21 @@ def read_columns(
     codes: Iterable[float] = (),
     kind: str = "numbers",
 ) -> WholeTable:
-    """The table in memory: all columns, or, if they are given, the inputs and the label.
+    """Read a table into memory: all columns, or, if they are given, only the inputs and the label.
 
     labelled: whether there is a label.  codes: numbers that stand for missing values.  kind: how columns are read; the label is read
-    as text.  Raises UserError, also if an input or the label is missing.
+    as text.  Raises UserError if the table is invalid, or if an input or the label is missing.
     """
     header: list[str] = []
     kinds: dict[str, str] = {}
 
     def choose(names: list[str]) -> dict[str, str]:
-        if header:  # a further device
+        if header:  # the file of a further device
             return kinds
         header.extend(filter(None, names))
         refuse(
             (
-                labelled and len(header) < 2 and label not in inputs,  # a label that is forecast is an input, too
+                labelled and len(header) < 2 and label not in inputs,  # a label that is forecast is also an input
                 f"{name}, line 1: names one column, {''.join(header)!r}; a label and at least one input are needed",
             ),
             (
@@ -368,9 +370,9 @@ def read_columns(
                 f"{name}: the label's column is '', and no column has that name; give one of {listed(header)}",
             ),
             (
-                # numbers from 0 are the names that pandas gives
+                # column names 0, 1, ... are those that pandas writes
                 not inputs and all(map(is_number, header)) and [*map(float, header)] != [*range(len(header))],
-                f"{name}, line 1: holds numbers, {listed(header)}, where the columns' names are due; put a line with names before it",
+                f"{name}, line 1: holds numbers, {listed(header)}, where the columns' names should be; put a line with names before it",
             ),
         )
         others = () if inputs and (label or not labelled) else header
@@ -393,10 +395,10 @@ def read_columns(
 
 
 class WholeTable:
-    """A table in memory: the numbers of those columns that hold numbers, and the cells of the others.  Sentinels
-    are missing values, except in a label whose few integers may be classes.
+    """A table in memory: numbers for columns of numbers, text for the other columns.
 
-    Raises UserError for a number in a notation that is not read, and for an input that holds words.
+    Sentinels are missing values, except in a label whose few integers may be classes.  Raises UserError for a number in a notation
+    that is not read, and for an input that holds words.
     """
 
     def __init__(
@@ -409,11 +411,11 @@ class WholeTable:
         label: str | None = None,
         codes: Iterable[float] = (),
     ) -> None:
-        """parts: each with the name of its file.  codes: numbers that stand for missing values."""
+        """Join the parts of a table.  parts: each with the name of its file.  codes: numbers that stand for missing values."""
         self.name, self.header, self.parts = name, header, parts
         self.columns = {each: Column(name, each, each in inputs, each == label) for each in columns}
         self.numeric: dict[str, np.ndarray] = {}
-        """Numbers of a column, NaN where they are missing."""
+        """Name of a column -> its numbers, NaN where they are missing."""
         self._classes: Column | None = None
         self.rows = Counter[str]()
         for table, part in parts:
@@ -437,7 +439,7 @@ class WholeTable:
 
     @property
     def starts(self) -> list[int]:
-        """The first row of each device after the first one."""
+        """The first row of each device except the first."""
         return list(itertools.accumulate(self.rows.values()))[:-1]
 
     @property
@@ -446,7 +448,7 @@ class WholeTable:
         return np.repeat(np.arange(len(self.rows)), [*self.rows.values()]) if list(self.rows) != [self.name] else None
 
     def cells(self, column: str) -> list[str]:
-        """A column as text; where it was read as numbers, in the shortest form."""
+        """Return a column as text.  Numbers are written in the shortest form."""
         cells = itertools.chain.from_iterable(part.columns[column] for _, part in self.parts)
         return [
             cell if isinstance(cell, str) else "" if math.isnan(cell) else str(cell).removesuffix(".0")
@@ -454,14 +456,15 @@ class WholeTable:
         ]
 
     def label_cells(self, label: str, classes: Sequence[str] = ()) -> list[str]:
-        """The label's cells, "" where it is missing.  classes: names of classes, which are never taken for missing.
+        """Return the label's cells, "" where the label is missing.  classes: names of classes, which never mean a missing label.
 
         Raises UserError for a label of many numbers and some words.
         """
         cells = self.cells(label)
         if label in self.numeric:
             return [cell if there else "" for cell, there in zip(cells, np.isfinite(self.numeric[label]), strict=True)]
-        several = len(set(cells)) > FEW_VALUES or any("\n" in cell for cell in cells)  # an open quote swallows lines
+        # after an opening quote without a closing quote, a cell contains many lines
+        several = len(set(cells)) > FEW_VALUES or any("\n" in cell for cell in cells)
         if not classes and self.columns[label].numbers > self.columns[label].words and several:
             self.columns[label].refuse_notation()
             self.columns[label].need_numbers()
@@ -476,7 +479,7 @@ class WholeTable:
         return cells
 
     def without(self, codes: Iterable[float]) -> Iterator[dict[str, Any]]:
-        """Treat further numbers as missing values.  Yields what was found of each, as plain values."""
+        """Treat further numbers as missing values.  Yields a description of each number's cells, as plain values."""
         for value in codes:
             for each, values in self.numeric.items():
                 if (here := values == value).any():
@@ -488,7 +491,7 @@ class WholeTable:
                     }  # fmt: skip
 
     def report(self, inputs: Sequence[str], label: str | None, chosen: bool) -> dict[str, Any]:
-        """What was read, as plain values.  chosen: whether the inputs were chosen here."""
+        """Describe the table as it was read, in plain values.  chosen: whether pykernel chose the inputs."""
         used, of_model = Columns(), {*inputs, label}
         used.table, used.rows, used.classes = self.name, self.rows.total(), self._classes
         used.columns = {each: self.columns[each] for each in dict.fromkeys([*inputs, label]) if each in self.numeric}
@@ -497,7 +500,7 @@ class WholeTable:
         return used.report(chosen=chosen, inputs=list(inputs), label=label, left_out=out, times=self._times(out))
 
     def _times(self, left_out: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-        """The intervals in the first column of times, if they are uneven."""
+        """Return the intervals in the first column of times, if they are uneven."""
         for each in left_out:
             name = each["column"]
             if each["why"] == "time":
@@ -509,7 +512,7 @@ class WholeTable:
         return None
 
     def left_out(self, name: str) -> dict[str, Any]:
-        """Why a column is not an input."""
+        """Say why a column is not an input."""
         values, words, such_as = self.numeric.get(name), list[str](), ""
         if name in logged(self.header):
             why = "logged"
@@ -535,12 +538,12 @@ class WholeTable:
 
 
 def is_word(cell: str) -> bool:
-    """Whether a cell is neither empty nor a word for a missing value."""
+    """Return whether a cell is neither empty nor a word for a missing value."""
     return bool(cell) and cell.lower() not in MISSING
 
 
 def few_words(cells: Sequence[str]) -> list[str] | None:
-    """The different words of a column, sorted; None if they are too many to have an input each."""
+    """Return the different words of a column, sorted; None if there are too many for an input per word."""
     words = set[str]()
     for cell in cells:
         if cell not in words and is_word(cell):
@@ -551,7 +554,10 @@ def few_words(cells: Sequence[str]) -> list[str] | None:
 
 
 def _counts(values: np.ndarray, starts: Sequence[int]) -> bool:
-    """Whether a column counts time or rows: it never falls.  starts: the first rows of further devices, where it may begin anew."""
+    """Return whether a column counts time or rows, which means that it never falls.
+
+    starts: the first rows of further devices, where the column may begin anew.
+    """
     steps = [np.diff(finite_values(part)) for part in np.split(values, starts)]
     every = np.concatenate(steps)
     return bool((every >= 0).all() and (every > 0).sum() >= max(LEAST_RISES, min(RISES, len(every))))
@@ -559,11 +565,11 @@ def _counts(values: np.ndarray, starts: Sequence[int]) -> bool:
 
 DAYS, CLOCKS = ("%d.%m.%Y", "%Y/%m/%d"), ("%H:%M:%S", "%H:%M")
 MOMENTS = ("", *(f"{day} {clock}" for day in DAYS for clock in CLOCKS), *DAYS, *CLOCKS)
-"""Formats of dates and times in which day and month are unambiguous; the first one is ISO 8601."""
+"""Formats of dates and times in which day and month are unambiguous.  The empty format means ISO 8601."""
 
 
 def moment(cell: str) -> float | None:
-    """A date or a time as days since a Monday; None if its format is not known."""
+    """Convert a date or a time to days since a Monday; None if its format is not known."""
     text = cell.removesuffix("Z")
     for kind in MOMENTS:
         try:
@@ -576,7 +582,7 @@ def moment(cell: str) -> float | None:
 
 
 def intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) -> dict[str, Any] | None:
-    """The intervals between rows in time, if they are uneven; else None.  times: (rows,), NaN where there is none."""
+    """Describe the intervals between rows in time, if they are uneven; else None.  times: (rows,), NaN where a time is missing."""
     steps = np.concatenate([np.diff(finite_values(part)) for part in np.split(times, starts)])
     steps = steps[steps > 0]
     if len(steps) < RISES:
@@ -590,8 +596,9 @@ def intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) ->
 
 
 def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) -> list[str]:
-    """The inputs' columns: those that were given, or all columns of varying numbers except the label and times (times only if there is
-    nothing else).  Raises UserError.
+    """Return the inputs' columns: those that were given, or all columns of varying numbers except the label and times.
+
+    Times become inputs only if there are no other columns.  Raises UserError if an input is missing, or if there are none.
     """
     if label in inputs:
         raise UserError(f"{read.name}: column {label!r} is the label; leave it out of {option('inputs')}")
@@ -605,7 +612,7 @@ def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) ->
         for column in read.columns.values():
             column.refuse_notation()
         beside = "" if label is None else f" beside the label {label!r}"
-        raise UserError(f"{read.name}: has no column of different numbers{beside}; give {option('inputs')}")
+        raise UserError(f"{read.name}: has no column of varying numbers{beside}; give {option('inputs')}")
     return chosen
 
 
@@ -618,12 +625,12 @@ FEW_VALUES = 10
 
 
 def sentinels(data: Mapping[str, Any]) -> list[float]:
-    """The sentinels of a table's inputs.  data: what was read."""
+    """Return the sentinels of a table's inputs.  data: the description of the table as it was read."""
     return [each["value"] for each in data.get("sentinels", ()) if each["column"] in data["inputs"]]
 
 
 def few_values(values: np.ndarray) -> list[str]:
-    """The different values of a label that may be meant as classes, in order; none if they are too many, or not integers."""
+    """Return the different values of a label that may be meant as classes, in order; none if there are too many, or if not all are integers."""
     found = np.unique(finite_values(values))
     return [f"{value:.0f}" for value in found] if len(found) <= FEW_VALUES and (found == np.round(found)).all() else []
 
@@ -633,14 +640,14 @@ def finite_values(values: np.ndarray) -> np.ndarray:
 
 
 def round_limit(values: np.ndarray) -> float:
-    """The next of 1, 2, 5, 10, ... above twice the largest magnitude."""
+    """Return the next number of the series 1, 2, 5, 10, ... above twice the largest magnitude."""
     most = 2 * max(float(np.abs(finite_values(values)).max(initial=0.0)), 1e-6)
     decade = 10.0 ** math.floor(math.log10(most))
     return float(f"{next(decade * step for step in (1, 2, 5, 10) if decade * step >= most):.1g}")
 
 
 def uneven(x: np.ndarray) -> bool:
-    """Whether the columns' scales differ by more than a factor of 4, or a column is far from zero."""
+    """Return whether the columns' scales differ by more than a factor of 4, or a column is far from zero."""
     finite = [finite_values(column) for column in x.T]
     deviation = np.array([max(float(values.std()), 1e-30) for values in finite])
     mean = np.array([abs(float(values.mean())) for values in finite])

@@ -1,4 +1,4 @@
-"""What worker processes do for a plan."""
+"""The function that worker processes run for a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pykernel.tuning.trials import judged
 
 
 def work(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    """Run a task, a trial or a measurement, in any process.  The result can be written as JSON."""
+    """Run a task, which is a trial or a measurement, in any process.  The result can be written as JSON."""
     if task["do"] == "judge":
         try:
             return judged(task, table)

@@ -1,8 +1,8 @@
-"""One trial of a plan: a model learns the first rows of a table, and is judged on the last ones, in their order.
+"""Run one trial of a plan: a model learns the first rows of a table, and is evaluated on the last rows, which are the judged rows.
 
-A trial is judged twice: *frozen*, as it is after the first rows, and *learning*, where each row is predicted and then
-learned.  Monitors have no labels: faults are put into the last rows (``faults.py``), and monitors are judged by which of
-them raise an alarm.
+A model is evaluated twice: *frozen*, as it is after the first rows, and *learning*, where each row is predicted and then
+learned.  Monitors have no labels.  They are evaluated by faults that are put into the judged rows (``faults.py``): a good monitor
+raises an alarm for each fault.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ MOST_PRODUCTS = 300
 TRAINED_ROWS = 4000
 """Maximum number of rows on which a model is trained on the host; they are evenly spaced."""
 MOVED_ROWS = 10_000
-"""Maximum number of rows for trained vectors.  Their training time grows only linearly with the rows."""
+"""Maximum number of rows on which vectors are trained.  The time for this grows only linearly with the number of rows."""
 RETRAINED = 5
-"""How often a model that is trained on the device is trained again over the last rows."""
+"""How many times a model that is trained on the device is trained again during the judged rows."""
 NEAR_BEST = 1.01
-"""The largest ridge is taken whose leave-one-out error is within this factor of the smallest error."""
+"""Of the ridges whose leave-one-out error is at most this many times the smallest error, the largest ridge is taken."""
 
 
 def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
-    """The result of a trial.  Raises UserError for a model that cannot be made."""
+    """Run a trial, and return its result.  Raises UserError for a model that cannot be made."""
     if "signal" in task:
         table = table.with_signal(task["signal"])
     training: Content = {}
@@ -76,7 +76,7 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
         return {"ram_bytes": ram, "reason": f"takes {ram:,} bytes of RAM", "training": training}
     if table.y is None:
         found = watch(spec, table, task.get("promise", False))
-    else:  # the other folds use the settings of the first fold's training
+    else:  # the training of the first fold chooses settings for the other folds
         known = {"training": training} if training else {}
         others = [table.whole(made(fold, known)).inner for fold in table.folds[1:]]
         found = judge(spec, table, others)
@@ -89,7 +89,7 @@ def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
 
 
 def continues(spec: Spec) -> bool:
-    """Whether the model continues learning from weights trained on the PC."""
+    """Return whether the model continues learning from weights trained on the PC."""
     return spec.program.learns and getattr(getattr(spec, "expansion", None), "weights", None) is not None
 
 
@@ -97,12 +97,12 @@ def continues(spec: Spec) -> bool:
 
 
 def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, Any]:
-    """Errors of a model on the judged rows: root mean square, or for classes the fraction of wrong ones.
+    """Return the errors of a model on the judged rows: root mean square, or for classes the fraction of wrong answers.
 
     others: the models made for the further folds of the table.
-    frozen, learning: None; or the error, its deviation (standard deviation, from blocks of rows) and the number of
-    scored rows, and the losses of each block.
-    diverged: updates that were refused because the model would leave its range.
+    frozen, learning: None; or the error, its standard deviation (from blocks of rows), the number of scored rows, and the
+    losses of each block.
+    diverged: number of updates that were refused because the model would leave its range.
     """
     frozen, learning, wrong = zip(*map(_answers, (spec, *others), table.folds), strict=True)
     found = {
@@ -113,8 +113,8 @@ def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, An
 
 
 def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Answers to the judged rows by the frozen model, and by the learning one (None if it does not learn); and how many updates were
-    refused because the model would leave its range.
+    """Return the frozen model's answers to the judged rows, the learning model's answers (None if it does not learn), and how many updates
+    were refused because the model would leave its range.
     """
     split, y, judged = table.split, table.labels, table.x[table.judged]
     question = "classify" if spec.label.classes else "predict"
@@ -122,7 +122,7 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
     gone = ~np.isfinite(table.x).all(axis=1) & (table.completes and not spec.completes)
     if not spec.program.learns:
         answers, _ = model.ask(question, judged)
-        # refused rows are judged as well: there, the firmware continues with what it has
+        # refused rows are scored as well, with the answer that the firmware would keep
         beyond = gone[table.judged] | (np.isfinite(judged).all(axis=1) & ~spec.accepts(judged))
         _stand_in(answers, beyond, y[:split], bool(spec.label.classes))
         return answers, None, 0
@@ -135,7 +135,7 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
     frozen, _ = model.ask(question, judged)
     learning = []
     for begins, first, end in table.runs:
-        if table.devices is not None:  # it begins anew
+        if table.devices is not None:  # a new model for each device
             model = HostModel(spec)
             statuses.append(model.update(table.x[begins : first - late], y[begins : first - late]))
         if not trains:
@@ -155,7 +155,7 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
 
 
 def _stand_in(answers: np.ndarray, beyond: np.ndarray, y: np.ndarray, of_classes: bool) -> None:
-    """Replace refused answers by the previous answer or by the usual label, whichever would be nearer to the labels y."""
+    """Replace refused answers by the previous answer or by the usual label, whichever is nearer on average for the labels y."""
     if not beyond.any():
         return
     usual, known = _usual(y, of_classes), y[y >= 0] if of_classes else y[np.isfinite(y).reshape(len(y), -1).all(axis=1)]
@@ -171,14 +171,14 @@ def _stand_in(answers: np.ndarray, beyond: np.ndarray, y: np.ndarray, of_classes
 
 
 def _usual(y: np.ndarray, of_classes: bool) -> Any:
-    """The most common class, or the mean of the labels that are known."""
+    """Return the most common class, or the mean of the known labels."""
     if of_classes:
         return np.bincount(y[y >= 0]).argmax()
     return np.nanmean(np.where(np.isfinite(y), y, np.nan), axis=0)
 
 
 def _retrained(model: HostModel, table: Table, first: int, end: int, question: str) -> np.ndarray:
-    """Answers to the rows first, .., end - 1 by a model that is trained again at regular intervals."""
+    """Return the answers to the rows first, .., end - 1 of a model that is trained again at regular intervals."""
     late, answers = table.delay, []
     for rows in np.array_split(np.arange(first, end), RETRAINED):
         if len(rows):
@@ -189,7 +189,7 @@ def _retrained(model: HostModel, table: Table, first: int, end: int, question: s
 
 
 def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | None:
-    """Error, deviation, number of scored rows and the losses of each block; None if too few rows got an answer."""
+    """Return error, standard deviation, number of scored rows and the losses of each block; None if too few rows got an answer."""
     known = np.concatenate([fold.compared(fold.judged) for fold in table.folds])
     y = np.concatenate([fold.labels[fold.judged] for fold in table.folds])
     answers = np.asarray(answers, np.float64).reshape(y.shape)
@@ -208,9 +208,9 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
 
 
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
-    """Error, deviation and bytes of each simple predictor on the same rows.  labels: "never" if the device gets none.
+    """Return error, standard deviation and bytes of each simple predictor on the same rows.  labels: "never" if the device gets no labels.
 
-    frozen: the same for a predictor that learned only the first rows, or those of the devices that teach; without "last label".
+    frozen: the results of the predictor if it learned only the first rows, or the rows of the training devices; not for "last label".
     """
     if table.y is None:
         return {}
@@ -224,8 +224,9 @@ def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dic
 
 
 def _simple_errors(late: int, frozen: bool, spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
-    """Errors of simple predictors that begin anew where models do, with labels ``late`` rows late; or of frozen ones, which learn only
-    the first rows, or those of the devices that teach.
+    """Return the errors of simple predictors, with labels that are ``late`` rows late.
+
+    They begin anew where models do.  frozen: they learn only the first rows, or the rows of the training devices.
     """
     found: dict[str, list[np.ndarray]] = {}
     for fold in table.folds:
@@ -248,11 +249,10 @@ def _simple_errors(late: int, frozen: bool, spec: Spec, table: Table) -> dict[st
 
 
 def content_of(task: Mapping[str, Any], table: Table, training: Content | None = None) -> Content:
-    """The content of a task's spec: as ``Combination.task`` gives it; for some rules, vectors are chosen from the first
-    rows.
+    """Return the content of a task's spec.  A task of ``Combination.task`` contains it, unless vectors must first be chosen from the data.
 
-    A task for such a rule has base (name, input, label), rule, size (n), method (of the basis) and width (sigma for
-    standardised inputs).  The ridge is the largest one with a good leave-one-out error.  A "frozen" model is an LS-SVM
+    A task for a rule with vectors has base (name, input, label), rule, size (n), method (of the basis) and width (sigma for
+    standardised inputs).  The ridge is the largest ridge with a good leave-one-out error.  A "frozen" model is an LS-SVM
     on the basis, or a ridge regression; "kfd" takes only the vectors and the ridge, and is trained on the device.  O(l n^2) for l rows.
     Raises UserError.
 
@@ -261,7 +261,8 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
     """
     if "spec" in task:
         given = dict(task["spec"])
-        if "signal" in task and "center" in given["input"]:  # the given numbers are for the inputs of another signal
+        # the given numbers are for the features of another [signal]
+        if "signal" in task and "center" in given["input"]:
             own = None if table.stage is None else table.stage.base.get("input")
             given["input"] = given["input"] | (own or scaled_input(Known(table.x[: table.split])))
         return given
@@ -276,7 +277,7 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
 
 
 def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
-    """The content of a model with vectors that are chosen among the rows."""
+    """Return the content of a model with vectors that are chosen among the rows."""
     from pykernel.training.machine import Machine
     from pykernel.training.reduced import ReducedProblem, nystrom_content
     from pykernel.training.selection import default_ridges
@@ -314,8 +315,9 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
 
 
 def _basis(task: Mapping[str, Any], z: np.ndarray) -> Basis:
-    """Vectors chosen among the rows (for a polynomial, as many as it has coefficients).  For a linear function of the inputs, the unit
-    vectors, which span its kernel's space.
+    """Choose vectors among the rows; for a polynomial, as many as it has coefficients.
+
+    For a linear function of the inputs, return the unit vectors, which span the space of the linear kernel.
     """
     from pykernel.bases.basis import Basis
     from pykernel.bases.gram import MercerKernel
@@ -335,7 +337,7 @@ def _basis(task: Mapping[str, Any], z: np.ndarray) -> Basis:
 
 
 def _first_rows(table: Table, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and labels to train on: at most ``most`` evenly spaced rows before the judged ones."""
+    """Return inputs and labels to train on: at most ``most`` evenly spaced rows before the judged rows."""
     known = table.known(slice(0, table.split - table.delay))
     numbers = table.x if table.of_classes else np.column_stack([table.x, table.labels.reshape(len(table.x), -1)])
     rows = np.flatnonzero(known & ~apart_rows(numbers[: len(known)]))
@@ -348,7 +350,7 @@ def _first_rows(table: Table, most: int) -> tuple[np.ndarray, np.ndarray]:
 def _trained(
     base: Content, size: int, x: np.ndarray, y: np.ndarray, training: Content | None, chosen: Content
 ) -> Content:
-    """The content of a frozen model with ``size`` trained vectors."""
+    """Return the content of a frozen model with ``size`` trained vectors."""
     from pykernel.training.vectors import Candidate, Job, Rows, class_targets, k_means, train, value_targets
 
     classes, counts, m = base["label"].get("classes"), np.ones(len(x)), min(size, len(x))
@@ -377,7 +379,7 @@ def _trained(
 
 
 def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray, chosen: Content) -> Content:
-    """The content of a network, or of one whose output layer continues to learn."""
+    """Return the content of a frozen network, or of a network whose output layer continues to learn."""
     from pykernel.importers.sklearn import read_estimator
     from pykernel.training.network import PENALTIES, trained_network
 
@@ -391,7 +393,10 @@ def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray, chosen: Cont
 
 
 def headed(content: Content, rule: str) -> Content:
-    """A frozen model's content; for another rule, that of a model that learns on from it, mixed with a linear expert."""
+    """Return a frozen model's content for another rule: the model continues to learn from it, mixed with a linear expert.
+
+    For rule "frozen", the content is returned unchanged.
+    """
     if rule == "frozen":
         return content
     tables = {key: value for key, value in content["expansion"].items() if key != "calibration"}
@@ -399,9 +404,9 @@ def headed(content: Content, rule: str) -> Content:
 
 
 def stand_in(made: Combination, size: int, table: Table) -> Content:
-    """A model with ``size`` random vectors.
+    """Return a model with ``size`` random vectors.
 
-    It needs the same bytes and time as a model that ``content_of`` trains.
+    It needs the same bytes and time on a device as a model that ``content_of`` trains.
     """
     from pykernel.training.vectors import Vectors
 
@@ -420,7 +425,7 @@ def stand_in(made: Combination, size: int, table: Table) -> Content:
 
 
 def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
-    """The content of a frozen model.  x: the rows that it was trained on."""
+    """Return the content of a frozen model.  x: the rows on which it was trained."""
     from pykernel.training.trained import centered, content, nearer_limit
 
     precision, columns, classes = base.get("precision", "float32"), base["input"].get("columns"), machine.classes
@@ -435,21 +440,23 @@ def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
 # ------------------------------------------------------------------------------------------------------ without labels
 
 GUARD = 20
-"""Rows after a fault that are counted neither as faulty nor as fault-free: levels are smoothed, and the sensor recovers at once."""
+"""Number of rows after a fault that are counted neither as faulty nor as fault-free.  The sensor recovers at once, but the smoothed level
+stays high for some rows."""
 TWICE = 2.0
-"""A monitor keeps its false-alarm rate if the fraction of fault-free rows in alarm is at most this many times the wanted one."""
+"""A monitor keeps its false-alarm rate if the fraction of fault-free rows in alarm is at most this many times the wanted fraction."""
 CHOICE, PROMISE = (0, COUNT), (1, PROMISED)
-"""Seed and number of the faults that choose models, and of those for a promise: the first would give the chosen model too small an error.
-Further devices have further seeds, of the same parity.
+"""Seed and number of the faults by which models are chosen, and of the faults for a promise.
+
+The same faults cannot be used for both: the chosen model's error would be too small.  Further devices have further seeds, of the same
+parity.
 """
 
 
 def watched_rows(spec: Spec, table: Table, promise: bool = True) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each device that judges: the rows that a monitor learns first, and the rows after the warm-up into which faults may be put, which
-    are judged.  Raises UserError if there are too few.
+    """Return, for each judging device, the rows that a monitor learns first, and the rows after the warm-up into which faults are put.
 
-    promise: take the judged rows of the table, on which the planned model's error is reported; else the rows before these, which choose
-    the model.  In short recordings the same rows do both.
+    promise: return the judged rows of the table, on which the planned model's error is reported; otherwise the rows before these, by which
+    the model is chosen.  In short recordings these are the same rows.  Raises UserError if there are too few rows.
     """
     found, longest = [], 0
     for fold in table.folds:
@@ -475,21 +482,23 @@ class Watched:
     """The results of a monitor on rows with faults."""
 
     rate: float  # the wanted fraction of fault-free rows in alarm
-    faults: list[tuple[Fault, int, bool]] = field(default_factory=list)  # with its device, and whether it is missed
+    faults: list[tuple[Fault, int, bool]] = field(default_factory=list)  # fault, device, whether it is missed
     others: list[int] = field(default_factory=lambda: [0, 0])  # rows without a fault, and how many are in alarm
 
     def take(self, alarmed: np.ndarray, faults: Sequence[Fault], device: int = 0) -> None:
-        """Take the rows of a repetition: whether each is in alarm.  A fault is detected if one of its rows is in alarm."""
+        """Take the rows of a repetition.  alarmed: whether each row is in alarm.  A fault is detected if one of its rows is in alarm."""
         self.faults += [(each, device, not alarmed[each.first : each.last].any()) for each in faults]
         quiet = quiet_rows(len(alarmed), faults)
         self.others[0] += int(quiet.sum())
         self.others[1] += int((alarmed & quiet).sum())
 
     def report(self) -> dict[str, Any]:
-        """error: the fraction of faults that are missed; deviation, within: its standard deviation, and half the width of its 95 %
-        interval, from blocks of the recording or from devices; scored: number of faults; other_rows: the fraction of fault-free rows in
-        alarm; rate: the wanted fraction; keeps_rate: whether other_rows is at most TWICE times rate.  missed, manners: for each kind and
-        each manner, how many faults are missed, and of how many.
+        """Return the results as plain values.
+
+        error: the fraction of faults that are missed.  deviation, within: the error's standard deviation, and half the width of its 95 %
+        interval, from blocks of the recording or from devices.  scored: number of faults.  other_rows: the fraction of fault-free rows in
+        alarm.  rate: the wanted value of this fraction.  keeps_rate: whether other_rows is at most TWICE times rate.  missed, manners: for
+        each kind and each manner, the number of missed faults, and the number of all faults.
         """
         if not self.faults:
             raise UserError("no fault can be put into these rows: no input moves, or too few rows have all of them")
@@ -515,7 +524,7 @@ class Watched:
 
 
 def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:
-    """Which rows are counted as fault-free, (rows,)."""
+    """Return which rows are counted as fault-free, (rows,)."""
     quiet = np.ones(rows, bool)
     for fault in faults:
         quiet[fault.first : fault.last + GUARD] = False
@@ -523,10 +532,10 @@ def quiet_rows(rows: int, faults: Sequence[Fault]) -> np.ndarray:
 
 
 def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
-    """The results of a monitor with its threshold on rows with faults: see ``Watched.report``.
+    """Return the results of a monitor, with its threshold, on rows with faults: see ``Watched.report``.
 
-    It continues to learn, as on a device, through one repetition after the other; with many devices, each has a separate monitor.
-    promise: use rows that chose nothing, with more faults, and other ones than those that choose a model.
+    The monitor continues to learn, as on a device, through one repetition after the other.  Each device has a separate monitor.
+    promise: use rows by which no model was chosen, with more faults, and with other faults than those by which models are chosen.
     """
     found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
     for statuses, faults, device in _repetitions(spec, table, promise, lambda: HostModel(spec).update):
@@ -537,7 +546,7 @@ def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
 def _repetitions(
     spec: Spec, table: Table, promise: bool, made: Callable[[], Callable[[np.ndarray], np.ndarray]]
 ) -> Iterator[tuple[np.ndarray, list[Fault], int]]:
-    """A monitor's answers to each repetition of a device's rows, the faults in it, and the device's index.
+    """Yield a monitor's answers to each repetition of a device's rows, the faults in the repetition, and the device's index.
 
     Each device gets a new monitor for each manner of faults, because a machine fails in one manner.
     """
@@ -554,8 +563,10 @@ def _repetitions(
 
 
 def watched_simply(spec: Spec, table: Table, part: float) -> dict[str, dict[str, Any]]:
-    """The results of simple monitors on the faults of a promise.  Each is in alarm above the level that the fraction ``part`` of the
-    fault-free rows exceeds, so that all have the same false-alarm rate.
+    """Return the results of simple monitors on the faults of a promise.
+
+    A monitor is in alarm above the level that the fraction ``part`` of the fault-free rows exceeds, so that all monitors have the same
+    false-alarm rate.
     """
     dim, found = table.x.shape[1], {}
     every = list(_repetitions(spec, table, True, lambda: Rivals(dim, spec.completes).step))

@@ -1,4 +1,4 @@
-"""``fit`` for a basis that is chosen from many rows: written as a spec for the device, or as the basis alone."""
+"""``fit`` for a basis that is chosen from many rows, and written as a spec for the device or as the basis alone."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pykernel.workflows.given import BASIS_MODELS, TRAINED, called, need_report,
 USUAL = 100
 """Default number of vectors."""
 OF_TABLES = ("flash", "hold_out", "cv", "by", "coding", "loss", "weights", "spec", "jobs")
-"""Arguments of machines that are trained on a table in memory."""
+"""Arguments that only apply to machines that are trained on a table in memory."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """spec: None if only the basis was written."""
+    """The result of choosing a basis.  spec: None if only the basis was written."""
 
     spec: Spec | None
     basis: Basis
@@ -38,7 +38,7 @@ class Found:
 
 
 def fit(given: Fit) -> Found:
-    """Choose a basis and write it; docs/bases.md gives the cost of each method."""
+    """Choose a basis and write it.  docs/bases.md gives the cost of each method."""
     need_possible(given)
     usual = OUTPUTS_LIMIT if _coordinates(given) else USUAL
     request = work.requested(given, usual if given.n_max is None else given.n_max)
@@ -53,14 +53,12 @@ def fit(given: Fit) -> Found:
 
 
 def _coordinates(given: Fit) -> bool:
-    """Whether the spec has an output for each vector."""
+    """Return whether the spec has an output for each vector."""
     return given.makes_spec and given.label is None and given.rule is None and given.features is None
 
 
 def need_possible(given: Fit) -> None:
-    """Raises UserError for arguments that do not fit together, and for files that cannot be written, before the work
-    starts.
-    """
+    """Raise UserError, before the work starts, for arguments that contradict each other, and for files that cannot be written."""
     _need_table(given)
     if given.method == TRAINED:
         _need_trained(given)
@@ -113,16 +111,16 @@ def need_possible(given: Fit) -> None:
 
 
 def _need_table(given: Fit) -> None:
-    """Raises UserError for options of machines on tables in memory, for several tables, and for files that cannot be written."""
+    """Raise UserError for options of machines on tables in memory, for several tables, and for files that cannot be written."""
     why = given.of_basis[0]
     asks = f"without {option('label')}, fit chooses a basis" if why == "label" else f"{option(why)} asks for a basis"
     for name in OF_TABLES:
         if getattr(given, name) != getattr(Fit, name):
             raise UserError(
-                f"{option(name)} is of machines that are trained on a table in memory, and {asks}; leave it out"
+                f"{option(name)} applies only to machines that are trained on a table in memory, and {asks}; leave it out"
                 + f", or give {option('label')}" * (why == "label")
             )
-    many = f"; give one table, or a folder of the .parquet files of one{', or the label' * (why == 'label')}"
+    many = f"; give one table, or a folder of one table's .parquet files{', or the label' * (why == 'label')}"
     if not isinstance(given.data, str | Path):
         raise UserError(f"several tables were given, and {asks}{many}")
     if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
@@ -134,7 +132,7 @@ def _need_table(given: Fit) -> None:
 
 
 def _need_trained(given: Fit) -> None:
-    """Raises UserError for arguments that do not fit trained vectors, which need a label and a single process."""
+    """Raise UserError for arguments that do not apply to trained vectors, which need a label and a single process."""
     if given.rule != "nystrom-rls" or given.label is None:
         rule = option("rule", "nystrom-rls")
         raise UserError(
@@ -147,7 +145,7 @@ def _need_trained(given: Fit) -> None:
 def _write(
     report: dict[str, Any], job: work.Job, basis: Basis, spec: Spec | None, asked: Mapping[str, Any]
 ) -> Document:
-    """The spec or the basis, and the report; both of them, or none.  Returns the report for people."""
+    """Write the spec or the basis, and the report: both files or none.  Returns the report for people."""
     given = job.options
     output, written = (str(path) if path else None for path in (given.output, given.report))
     report.update(output=output, spec=None if spec is None else output, report=written)
@@ -155,7 +153,7 @@ def _write(
     with all_or_none():
         if given.report is not None:
             page.write(Path(given.report))
-        if spec is None:  # last, because a second run is refused once it exists
+        if spec is None:  # written last: a second run is refused if this file exists
             basis.save(Path(str(given.output)))
         elif given.output is not None:
             write_file(Path(given.output), spec.to_toml())

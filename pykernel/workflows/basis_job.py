@@ -1,6 +1,4 @@
-"""The work of ``basis``: choose width and ridge, choose the vectors, compute weights, spec and the part that is left
-out.
-"""
+"""The work of ``fit`` for a basis: choose width, ridge and vectors, and compute the weights, the spec and the part that is left out."""
 
 from __future__ import annotations
 
@@ -50,15 +48,17 @@ from pykernel.workflows.given import (
 LEARNING = ("nystrom-rls", "kfd")
 """Rules of models whose weights the device learns."""
 TUNED_ROWS = 5000
-"""Largest number of rows on which width and ridge are chosen; from more rows, this many are drawn."""
+"""Largest number of rows on which width and ridge are chosen.  If there are more, this many rows are drawn."""
 LIMIT_ROWS = 3000
-"""Largest number of rows for which the Gram matrix's eigenvalues are computed, to compare with the best possible basis."""
+"""Largest number of rows for which the Gram matrix's eigenvalues are computed, to compare the basis with the best possible one."""
 PULL = 1e-2
 """Largest width of trained vectors whose weights the device learns.  With wider kernels, the kernel functions are
 nearly linearly dependent."""
 MARGIN = 1.01
-"""Smallest residual of a vector, as a multiple of the precision's resolution: rounding of its numbers changes the
-residual.  A hundredth of the resolution of float32, 0.001, is 170 roundings of k(x, x).
+"""Smallest residual of a vector, as a multiple of the precision's resolution.
+
+The multiple is above 1, because rounding a vector's numbers changes its residual.  The margin of a hundredth is 170 roundings of k(x, x)
+in float32, whose resolution is 0.001.
 """
 
 
@@ -67,7 +67,7 @@ residual.  A hundredth of the resolution of float32, 0.001, is 170 roundings of 
 
 @dataclass(frozen=True)
 class Request:
-    """Options as numbers.
+    """The options, checked and converted to numbers.
 
     n_max: largest number of vectors.  model: the model that is fitted to the label.  epsilon: smallest residual of a vector.  widths, ridges: values to
     try; None: derived from the data.  of_method: options that only some methods have.
@@ -83,11 +83,11 @@ class Request:
 
 
 def requested(options: Asked, n_max: int) -> Request:
-    """The options as numbers.  Raises UserError, before the work, for an invalid model, kernel or number."""
+    """Return the options, checked and converted to numbers.  Raises UserError, before the work, for an invalid model, kernel or number."""
     model = _model(options)
     if options.precision not in LEAST_ALD_THRESHOLD:
         raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
-    # for a spec, the resolution of the device's numbers
+    # a spec needs residuals above the resolution of the device's numbers
     epsilon = 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
     own, given = width(options, [each for each in KERNELS if each != "sigmoid"], " here")
     widths = [1.0] if own is None else _numbers(options, given, own)
@@ -114,12 +114,14 @@ def _model(options: Asked) -> Model:
 
 
 def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
-    """The numbers to try, ascending."""
+    """Return the numbers to try, ascending."""
     if given is None:
         return None
     found = sorted(set(positive_numbers(given, name)))
     if len(found) > 1 and options.label is None:
-        raise UserError(f"{option(name)} holds several; without a label there is nothing to choose by: give one")
+        raise UserError(
+            f"{option(name)} holds several numbers, but without a label none can be chosen; give one number"
+        )
     return found
 
 
@@ -130,8 +132,8 @@ def _numbers(options: Asked, given: Numbers, name: str) -> list[float] | None:
 class Chosen:
     """The chosen basis.
 
-    seconds: the time that this took.  selection: with a label, the choice of width and ridge.  machine: the weights, if
-    they go to the device.  With --features, ``machine`` computes the features, and ``sigma`` are their singular values.
+    seconds: the time that the choice took.  selection: with a label, the choice of width and ridge.  machine: the weights, if
+    the device gets weights.  With --features, ``machine`` computes the features, and ``sigma`` are their singular values.
     """
 
     basis: Basis
@@ -146,11 +148,13 @@ def begin(request: Request, show: Show) -> Job:
     options = request.options
     names, classes = words(options.inputs), words(options.classes)
     samples = read(str(options.data), names, options.label, classes, options.rule == "kfd", show)
-    if options.makes_spec:  # names that no spec can have are refused before the work
+    if options.makes_spec:  # raises UserError, before the work, for names that no spec can contain
         inputs = {"dim": samples.rows.dim} if samples.inputs is None else {"columns": samples.inputs}
         make_spec({"name": called(options), "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
     if samples.column is None:
-        samples.assumed.append(f"no label: coordinates of a basis; to predict a column, name it by {option('label')}")
+        samples.assumed.append(
+            f"without a label, the spec computes coordinates of a basis; to predict a column, name it by {option('label')}"
+        )
     seen = look(samples, show)
     options.watch.data(samples.data)
     if (options.method or "auto") == TRAINED:
@@ -160,9 +164,9 @@ def begin(request: Request, show: Show) -> Job:
 
 
 def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[Scaled, np.ndarray]:
-    """Rows scaled by the trained widths, and the trained vectors in the same scale, (n, D).
+    """Train vectors and widths.  Returns the rows scaled by the trained widths, and the vectors in the same scale, (n, D).
 
-    The kernel's width is then 1.
+    After this scaling, the kernel's width is 1.
     """
     assert samples.y is not None
     options, n_max = request.options, request.n_max
@@ -171,7 +175,7 @@ def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[
     x, y, counts = samples.rows.take(at), samples.y[at], np.ones(len(at))
     if n_max > len(x):
         raise UserError(
-            f"{option('n_max')} is {n_max}; of {option('method', 'trained')} it must be at most {len(x):,}, the number of rows"
+            f"{option('n_max')} is {n_max}; for {option('method', 'trained')} it must be at most {len(x):,}, the number of rows"
         )
     targets = class_targets(y, len(samples.classes)) if samples.classes else value_targets(y[:, None], counts)[0]
     found = train(
@@ -192,7 +196,7 @@ def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[
 
 @dataclass(frozen=True)
 class Job(Request):
-    """The options and the rows.  moved: trained vectors, (n, D), in the rows' scale."""
+    """The options and the rows.  moved: trained vectors, (n, D), in the same scale as the rows."""
 
     samples: Samples
     scaled: Scaled
@@ -227,7 +231,7 @@ class Job(Request):
         return MercerKernel(options.kernel, gamma, coef0, degree, options.normalise)
 
     def _width(self) -> float:
-        """The given width, or the best of several widths on a sample of the rows."""
+        """Return the given width, or the best of several widths on a sample of the rows."""
         options, rows = self.options, self.scaled.rows
         at, x = self._sample()
         widths = self.widths
@@ -273,9 +277,9 @@ class Job(Request):
         )
 
     def _of_moved(self, kernel: MercerKernel, vectors: np.ndarray) -> Basis:
-        """The basis of the trained vectors, without vectors that the others span within the device's precision.
+        """Return the basis of the trained vectors, without vectors that the other vectors span within the device's precision.
 
-        The part that is left out is measured on a sample of the rows.
+        The part of the rows that is left out is measured on a sample of the rows.
         """
         basis = select_basis(vectors, kernel, len(vectors), "pivoted-cholesky", epsilon=self.epsilon)
         z = basis.features(self._sample()[1])
@@ -284,7 +288,7 @@ class Job(Request):
         return replace(basis, indices=nowhere, trace=trace.clip(0), exact=False, method=TRAINED, stopped="n_max")
 
     def _sample(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positions of at most TUNED_ROWS rows, drawn, ascending; and these rows."""
+        """Draw at most TUNED_ROWS rows.  Returns their positions, ascending, and the rows."""
         count = len(self.scaled.rows)
         at = np.arange(count)
         if count > TUNED_ROWS:
@@ -294,7 +298,7 @@ class Job(Request):
         return at, self.scaled.rows.take(at)
 
     def _targets(self, at: np.ndarray | None = None) -> Targets:
-        """Targets of some rows, or of all rows."""
+        """Return the targets of the rows ``at``, or of all rows."""
         samples = self.samples
         assert samples.y is not None
         y = samples.y if at is None else samples.y[at]
@@ -314,7 +318,7 @@ class Job(Request):
         middle = found[len(found) // 2]
         if function != "linear":
             gaussian = function == "gaussian"
-            what = "half the median distance of two rows" if gaussian else "by the rows' distances, or their size"
+            what = "half the median distance of two rows" if gaussian else "by the rows' distances or magnitudes"
             self.samples.assumed.append(f"{width_name(function)} {middle:g}, {what}")
         return [middle]
 
@@ -323,7 +327,7 @@ class Job(Request):
 
 
 def spec_of(job: Job, chosen: Chosen) -> Spec:
-    """The spec of the model on the basis: it predicts, learns or is trained on the device."""
+    """Return the spec of the model on the basis.  This model predicts, learns or is trained on the device."""
     options, samples, machine = job.options, job.samples, chosen.machine
     label: dict[str, Any] | None = None
     if samples.column is not None:
@@ -352,7 +356,7 @@ def spec_of(job: Job, chosen: Chosen) -> Spec:
 
 
 def _learning(job: Job, selection: Selection | None) -> dict[str, Any]:
-    """The sections of a model that learns on the device."""
+    """Return the sections of a model that learns on the device."""
     if job.options.rule == "kfd":
         assert selection is not None
         return {"learning": {"rule": "kfd", "ridge": selection.ridge}}
@@ -399,14 +403,14 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
 
 
 def _taken(kernel: MercerKernel, selection: Selection | None) -> dict[str, float]:
-    """The width by its name, and the ridge."""
+    """Return the width, under its name, and the ridge."""
     name = width_name(kernel.function)  # type: ignore[arg-type]
     taken = {name: float(f"{kernel.width:.6g}")} if name else {}
     return taken | ({"ridge": selection.ridge} if selection else {})
 
 
 def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
-    """The leave-one-out error, and the error without a model."""
+    """Return the leave-one-out error, and the error without a model."""
     if selection is None or samples.y is None:
         return {"errors": {}, "measure": None, "simple": {}}
     if samples.classes:
@@ -421,7 +425,7 @@ def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
 
 
 def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:
-    """How many features there are, their singular values, and the part of tr K that they leave out."""
+    """Return the number of features, their singular values, and the part of tr K that they leave out."""
     if chosen.sigma is None:
         return None
     rows = job.scaled.rows
@@ -450,10 +454,9 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
 
 
 def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
-    """The smallest fraction that any basis of 0, ..., n vectors leaves out: the sum of the other eigenvalues of K / tr
-    K.
+    """Return the smallest fraction that any basis of 0, ..., n vectors leaves out.  O(l^3).
 
-    O(l^3).
+    This is the sum of the remaining eigenvalues of K / tr K.
     """
     rows = job.scaled.rows
     if len(rows) > LIMIT_ROWS:
@@ -465,7 +468,7 @@ def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
 
 
 def _compare(job: Job, chosen: Chosen, spec: Spec) -> dict[str, Any]:
-    """The differences between the device's numbers and float64, on some rows."""
+    """Return the differences between the device's numbers and float64, on some rows."""
     at = np.unique(np.linspace(0, len(job.samples.rows) - 1, COMPARED_ROWS).astype(np.int64))
     predicted = np.asarray(HostModel(spec).predict(job.samples.rows.take(at)), np.float64).reshape(len(at), -1)
     x = job.scaled.rows.take(at)

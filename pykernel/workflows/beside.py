@@ -1,5 +1,5 @@
-"""``fit`` without a named model: compares vectors chosen among the rows, trained vectors and a network's hidden units, and takes those
-that are significantly better on rows left out.
+"""``fit`` without a named model: compare a machine with vectors chosen among the rows, one with trained vectors and a network, and take the
+one that is significantly better on left-out rows.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Rival:
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """With a limit on the vectors, take the best of the machines.
+    """Train a machine with vectors chosen among the rows, compare it with other machines, and return the one taken.
 
-    Without a limit, all rows are vectors.  A large model is replaced by a few trained vectors or hidden units, unless these are
-    significantly worse, which is then reported.
+    With a limit on the number of vectors, another machine is taken if it is significantly better.  Without a limit, all rows are vectors,
+    and a large machine is replaced by few trained vectors or hidden units, unless these are significantly worse.
     """
     assumed, warnings = list(table.assumed), list(table.warnings)
     found = chosen.fit(options, table)
@@ -58,7 +58,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     limited = report["basis"] is not None
     if _given(options, CHOOSING) or (not limited and (options.flash is not None or report["flash_bytes"] <= LARGE)):
         return found
-    # assumptions of another machine do not apply to the next
+    # separate lists for each machine, because the assumptions of one do not apply to another
     others = {
         model: replace(table, model=model, assumed=list(assumed), warnings=list(warnings))
         for model in ("trained", "network")
@@ -66,10 +66,10 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     job, made = TrainedJob.of(options, others["trained"]), None
     try:
         made = job.run(job.vectors())
-    except UserError:  # such as inputs that are all constant: there is nothing to train
+    except UserError:  # such as all inputs being constant
         return found
     except KeyboardInterrupt:
-        pass  # told below
+        pass  # reported below
     if made is None or made.trained.interrupted_:
         report["interrupted"] = True
         return found
@@ -84,7 +84,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
         try:
             made = network.run(network.vectors())
             rivals.append(_rival(network, made, network.left_out(made.vectors, at)))
-        except UserError:  # such as a precision that cannot hold it: the other machines remain
+        except UserError:  # such as a precision that a network cannot have
             pass
         except KeyboardInterrupt:
             interrupted = True
@@ -126,7 +126,7 @@ def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def surely(first: np.ndarray, second: np.ndarray) -> float:
-    """The mean by which the second losses are smaller, in standard errors of the difference.
+    """Return by how much the second losses are smaller on average, in standard errors of the difference.
 
     first, second: (rows,).
     """

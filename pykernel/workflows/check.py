@@ -1,4 +1,4 @@
-"""Checks whether a model's C computes what the host computes: with this machine's compilers, on emulated CPUs, or on a board."""
+"""Check whether a model's C computes what the host computes: with this machine's compilers, on emulated CPUs, or on a board."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
 class Checked(Result):
     """The result of a check: whether the C computes the same as the host, and the costs.
 
-    rows: one for each build, target or board: ``equal``, bytes, instructions of calls.  on_target: rows for the spec's
-    [target], if its limits need them.  figures: bytes of the model, and more.  simple_bytes: memory of simple
+    rows: one row for each build, target or board: ``equal``, bytes, instructions of calls.  on_target: rows for the spec's
+    [target], if its limits need them.  figures: bytes and other figures of the model.  simple_bytes: memory of simple
     predictors.
-    engine: the engine that simulated the model.  witnesses: rows for other engines that learned the same stream: ``engine``,
-    ``equal``, ``first_difference``.
-    exceeded: one sentence for each limit of the [target] that is exceeded.  loads: shares of the processor, if a rate
-    was given.
+    engine: the engine that simulated the model.  witnesses: one row for each other engine that learned the same stream:
+    ``engine``, ``equal``, ``first_difference``.
+    exceeded: one sentence for each limit of the [target] that is exceeded.  loads: fractions of the processor's time, if a
+    sampling rate was given.
     """
 
     name: str
@@ -80,12 +80,12 @@ class Checked(Result):
 
     @property
     def equal(self) -> bool:
-        """Whether all builds and all engines have the host's bytes."""
+        """Whether the bytes of all builds and of all engines equal the host's."""
         return all(row["equal"] for row in (*self.rows, *self.on_target, *self.witnesses))
 
     @property
     def ok(self) -> bool:
-        """Whether all builds are equal and within the spec's [target]."""
+        """Whether all builds are equal and no limit of the spec's [target] is exceeded."""
         return self.equal and not self.exceeded
 
     @property
@@ -98,7 +98,7 @@ class Checked(Result):
 
     @property
     def report(self) -> dict[str, Any]:
-        """As ``pykernel check --json`` prints it."""
+        """The result as ``pykernel check --json`` prints it."""
         return {
             "ok": self.ok,
             "check": [*self.rows, *self.on_target],
@@ -112,7 +112,7 @@ class Checked(Result):
 
 
 def run(given: Check) -> Checked:
-    """What ``pykernel check`` does."""
+    """Run ``pykernel check``."""
     from pykernel.engine.choice import engine_used
     from pykernel.gen import record as validity
     from pykernel.host.simple import simple_bytes
@@ -127,7 +127,7 @@ def run(given: Check) -> Checked:
     if given.record is not None and known is None:
         known = validity.start_of(Path(given.record), spec)
     if given.rate is not None and target is None and given.board is None and spec.target is not None:
-        target = spec.target.name  # the processor's share is computed for the CPU that the spec names
+        target = spec.target.name  # --rate without a target: the load is computed for the CPU that the spec names
     asked = replace(given, memory=known, target=[target] if isinstance(target, str) else target)
     _need_possible(asked)
     if given.record is not None:
@@ -169,12 +169,12 @@ def count_of(asked: Check) -> int:
 
 
 def how_of(asked: Check) -> dict[str, Any]:
-    """The arguments for this machine's compilers."""
+    """Return the arguments for this machine's compilers."""
     return {name: value for name in ("levels", "compilers", "engine") if (value := getattr(asked, name)) is not None}
 
 
 def _need_possible(asked: Check) -> None:
-    """Raises UserError for invalid numbers, and for arguments that need a target if there is none."""
+    """Raise UserError for invalid numbers, and for arguments that need a target if there is none."""
     target, board, rate = option("target"), option("board"), option("rate")
     amounts = {"clock": asked.clock, "rate": asked.rate, "current": asked.current}
     of_targets = {
@@ -196,7 +196,10 @@ def _need_possible(asked: Check) -> None:
             measured(given, name)
     refuse(
         *(
-            (given and not asked.rate, f"{option(name)} {given} needs the samples a second, too; add {rate} …")
+            (
+                given and not asked.rate,
+                f"{option(name)} {given} needs the number of samples per second, too; add {rate} …",
+            )
             for name, given in amounts.items()
         ),
         (
@@ -227,7 +230,7 @@ def _need_possible(asked: Check) -> None:
 
 
 def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The share of the processor, and the charge, for each row; empty if no rate was given."""
+    """Return the fraction of the processor's time, and the electric charge, for each row; empty if no rate was given."""
     from pykernel.targets.load import load_of
 
     if asked.rate is None:
@@ -256,7 +259,7 @@ def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> li
 
 
 def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
-    """Rows of a check on the CPU of the spec's [target], if its limits need it and no target was given."""
+    """Return the rows of a check on the CPU of the spec's [target], if its limits need one and no target was given."""
     limits = spec.target
     if limits is None or limits.name is None or not (limits.flash or limits.instructions or limits.cycles):
         return []
@@ -278,7 +281,7 @@ def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
 def _recorded(
     spec: Spec, data: str | Path | Sequence[str | Path], log: str | Path | None, watch: Watch
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[str, int]]]:
-    """The rows of a recording; or those of many devices, one device after the other, and each device's number of rows."""
+    """Return the rows of a recording; or the rows of many devices, one device after the other, and each device's number of rows."""
     import numpy as np
 
     from pykernel.host.samples import read_each, read_rows
@@ -298,7 +301,7 @@ def _recorded(
 
 
 def compared(spec: Spec, asked: Check) -> Report:
-    """The comparison, with this machine's compilers, on targets or on a board."""
+    """Compare the C with the host, with this machine's compilers, on targets or on a board."""
     stream, devices = asked.stream, list[tuple[str, int]]()
     if asked.data:
         stream, devices = _recorded(spec, asked.data, asked.log, asked.watch)

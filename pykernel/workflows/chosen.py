@@ -1,5 +1,5 @@
-"""``fit`` with vectors chosen among rows, or with all rows: choose width and ridge, train an estimator, freeze it as a
-spec, and estimate its error.
+"""``fit`` with vectors chosen among the rows, or with all rows as vectors: choose width and ridge, train an estimator, freeze it as a spec,
+and estimate its error.
 """
 
 from __future__ import annotations
@@ -37,21 +37,22 @@ from pykernel.workflows.given import width as kernel_width
 LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""
 EVERY = 13 * 2**33
-"""Up to this product of widths and rows cubed, every row may be a vector: 2,048 rows with the 13 default widths."""
+"""All rows may be vectors if the number of widths times the number of rows cubed is at most this: 2,048 rows with the 13 default widths."""
 MINUTE = 13 * 3 * 2**20
-"""Without a limit, widths times rows times vectors is at most this: 256 vectors of 12,288 rows.  Both numbers are constants rather
-than measurements, so that a spec does not depend on the machine.
+"""Without a limit, the numbers of widths, rows and vectors are chosen so that their product is at most this: 256 vectors for 12,288 rows.
+
+EVERY and MINUTE are constants rather than measurements, so that a spec does not depend on the machine.
 """
 PAIRS = 2048
-"""With more rows, vectors are not chosen by comparing all pairs of rows, which takes three times longer for the same errors."""
+"""With more rows than this, vectors are not chosen by comparing all pairs of rows, which takes three times longer for the same errors."""
 FEW, MANY = 16, 512
-"""The smallest and the largest default number of vectors."""
+"""The smallest and the largest number of vectors by default."""
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Choose, train and freeze.  Assumptions are printed before the work."""
+    """Choose vectors, train a machine and freeze it.  Assumptions are printed before the work."""
     if options.loss is not None:
-        raise UserError(f"{option('loss')} is of {option('model', 'trained')}; leave it out")
+        raise UserError(f"{option('loss')} applies only to {option('model', 'trained')}; leave it out")
     train, test = held_out(table, options.hold_out, options.seed)
     job = ChosenJob(options, table, train, test, scales(table, train, options.standardise))
     vectors = job.vectors()
@@ -62,7 +63,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
 
 
 def scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool:
-    """Whether inputs are to be standardised."""
+    """Return whether inputs are to be standardised."""
     if wanted is None:
         wanted = uneven(table.x[train])
         if wanted:
@@ -71,7 +72,7 @@ def scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool
 
 
 def estimator_of(trained: Any) -> Any:
-    """The estimator without the scaler of its pipeline."""
+    """Return the estimator without the scaler of its pipeline."""
     return trained[-1] if hasattr(trained, "steps") else trained
 
 
@@ -90,7 +91,7 @@ class ChosenJob(Job):
         return "float32" if self.options.precision == "int16" else self.options.precision
 
     def machine(self, vectors: int | None) -> Any:
-        """The estimator, not fitted.  vectors: how many to choose; None: all rows."""
+        """Return the estimator, which is not fitted.  vectors: how many to choose; None: all rows."""
         options, table = self.options, self.table
         work = len(self.train) * (vectors or len(self.train)) ** 2
         parameters: dict[str, Any] = {
@@ -113,14 +114,14 @@ class ChosenJob(Job):
         }
         machine = kinds[table.model, table.classes is not None](options.kernel, **parameters)
         if options.ridge is None and self.trained_for == "float32" and table.model != "kfd":
-            # weights are residuals r / ridge.  l of them are summed, with an error of up to 2^-24 l r / ridge, which is
-            # within COARSE r for ridges from 1.2e-6 l on
+            # weights are residuals r / ridge; the rounding error of a sum of l weights is at most 2^-24 l r / ridge,
+            # which is within COARSE r for ridges of at least 1.2e-6 l
             _, ridges = self.grid(machine)
             machine.ridge = [ridge for ridge in ridges if ridge >= 0.99 * LEAST_RIDGE * ridges[-1]]
         return machine
 
     def _basis_parameters(self) -> dict[str, Any]:
-        """Parameters for the choice of vectors.
+        """Return parameters for the choice of vectors.
 
         Vectors that float32 can hardly distinguish from the span of earlier vectors are not chosen.
         """
@@ -139,7 +140,7 @@ class ChosenJob(Job):
     # ---- how many vectors
 
     def vectors(self) -> int | None:
-        """How many vectors are to be chosen; None for all rows."""
+        """Return how many vectors are to be chosen; None for all rows."""
         options, limit = self.options, self.limit
         method = options.method or "auto"
         if method not in METHODS:
@@ -167,8 +168,8 @@ class ChosenJob(Job):
 
     @cached_property
     def in_a_minute(self) -> int | None:
-        """The number of vectors that about a minute allows; None for every row."""
-        if self.options.kernel == "sigmoid":  # has no basis
+        """The number of vectors for which training takes about a minute; None if all rows may be vectors."""
+        if self.options.kernel == "sigmoid":  # this kernel can have no basis
             return None
         rows, widths = len(self.train), len(self.grid(self.machine(None))[0])
         if widths * rows**3 <= EVERY:
@@ -188,16 +189,16 @@ class ChosenJob(Job):
         return trained
 
     def grid(self, machine: Any) -> tuple[Sequence[float], Sequence[float]]:
-        """Widths and ridges that will be tried."""
+        """Return the widths and ridges that will be tried."""
         widths = sorted(_given_widths(machine) or default_widths(machine.kernel, self.x))
         middle = widths[len(widths) // 2]
         model: Any = self.table.model
         return widths, sorted(machine.ridge or default_ridges(model, _mercer(machine, middle), self.x))
 
-    # ---- what was found
+    # ---- results
 
     def _errors(self, machine: Any) -> dict[str, float | None]:
-        """The cross-validated error, and the same corrected for its optimism."""
+        """Return the cross-validated error, and this error corrected for its optimism."""
         found, classes = machine.selection_, self.table.classes is not None
         shown = float if classes else root
         if found is None:
@@ -239,7 +240,7 @@ class ChosenJob(Job):
 
 
 def kernel_parameters(options: Fit) -> dict[str, Any]:
-    """Widths, ridges and constants."""
+    """Return the estimator's parameters for the kernel: widths, ridges and constants."""
     own, given = kernel_width(options, get_args(Function))
     parameters: dict[str, Any] = {
         name: positive_numbers(value, name)
@@ -254,7 +255,7 @@ def kernel_parameters(options: Fit) -> dict[str, Any]:
 
 
 def _class_parameters(options: Fit, table: LabelledTable) -> dict[str, Any]:
-    """Parameters for classes: their coding, and the criterion that is minimised."""
+    """Return the parameters for classes: their coding, and the criterion that is minimised."""
     given = {name: text for name, text in (("coding", options.coding), ("by", options.by)) if text is not None}
     if table.classes is not None:
         return given
@@ -265,7 +266,7 @@ def _class_parameters(options: Fit, table: LabelledTable) -> dict[str, Any]:
 
 
 def _given_widths(machine: Any) -> Any:
-    """The widths that were given as options; None if there are none."""
+    """Return the widths that were given as options; None if none were given."""
     return {"gaussian": machine.sigma, "linear": [1.0]}.get(machine.kernel, machine.gamma)
 
 

@@ -1,4 +1,4 @@
-"""What ``pykernel demo`` does: hourly demand for rental bikes, predicted and then learned, on the host and as C."""
+"""Run ``pykernel demo``: hourly demand for rental bikes is predicted and then learned, on the host and as C."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from pykernel.workflows.requests import Demo
 WEEK = 7 * DAY
 TARGET, TARGET_ROWS = "cortex-m4f", 500
 FORGETTING = 0.999
-"""Forgetting factor of the linear models: a memory of about six weeks.  The data drift over the year, and
+"""Forgetting factor of the linear models, which gives a memory of about six weeks.  The data drift over the year, so
 linear models without forgetting are worse."""
 
 
 def linear(x: np.ndarray, y: np.ndarray, rule: str, forgetting: float = FORGETTING) -> tuple[np.ndarray, int]:
-    """Forecasts of a linear rule in float32, and its bytes of state."""
+    """Return the forecasts of a linear rule in float32, and its bytes of state."""
     learning = {"rule": rule, "forgetting": forgetting}
     spec = make_spec({"name": "linear", "input": {"dim": x.shape[1]}, "learning": learning})
     return HostModel(spec).prequential(x, y)[0], build(spec).figures["state_bytes"]
 
 
 def baselines(x: np.ndarray, y: np.ndarray) -> dict[str, tuple[np.ndarray, int]]:
-    """Simple forecasts that the model should beat: name -> (forecasts, bytes of state)."""
+    """Return simple forecasts that the model should beat: name -> (forecasts, bytes of state)."""
     return {
         "last hour": (lagged(y, 1), 4),
         "same hour yesterday": (lagged(y, DAY), 4 * DAY),
@@ -64,11 +64,11 @@ def run(given: Demo) -> Found:
 def run_demo(
     out: str | Path, progress: Callable[[float, str], None] = lambda part, what: None
 ) -> tuple[dict[str, Any], Document]:
-    """All steps from data to a checked C project in ``out``.  Returns the figures as plain values, and a document about them.
+    """Run all steps from data to a checked C project in ``out``.  Returns the figures as plain values, and a document about them.
 
     Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.html`` and the project
-    ``out/bikeshare/``: all of them, or nothing.  progress: called with the fraction that is done, from 0 to 1, and the
-    next step.  Without a compiler the C is written but not compared.  Raises UserError if the folder cannot be written.
+    ``out/bikeshare/``: all of them, or nothing.  progress: called with the fraction of the work that is done, from 0 to 1,
+    and the next step.  Without a compiler the C is written but not compared.  Raises UserError if the folder cannot be written.
     """
     with new_folder(Path(out)), engine_used(chosen_engine()):
         return _run_demo(Path(out), default_spec(), progress)
@@ -85,7 +85,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
     targets: list[dict[str, Any]] = []
     notes, ok = list[str](), True
     try:
-        # one compiler and one engine are enough for the demo: pykernel check uses all
+        # one compiler and one engine are enough for a demonstration; pykernel check uses all of them
         report = check(
             spec,
             stream=(x, y),
@@ -146,7 +146,7 @@ def write_inputs(out: Path, spec: Spec, x: np.ndarray, y: np.ndarray, names: tup
 def weekly_errors(
     predictions: np.ndarray, others: dict[str, tuple[np.ndarray, int]], y: np.ndarray, spec: Spec
 ) -> dict[str, np.ndarray]:
-    """The mean absolute error of each whole week, for the model and for the better baselines."""
+    """Return the mean absolute error of each whole week, for the model and for the better baselines."""
     shown = {f"the default, {spec.learning.rule}": predictions}
     shown |= {name: others[name][0] for name in ("last hour", "same hour yesterday", "linear RLS", "quadratic RLS")}
     weeks = len(y) // WEEK
@@ -157,7 +157,7 @@ def weekly_errors(
 
 
 def week_of(predictions: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """The hours of a week in autumn, which begins at midnight."""
+    """Return the hours of a week in autumn that begins at midnight."""
     week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)
     return {"predicted": predictions[week], "rented": y[week]}
 

@@ -1,4 +1,4 @@
-"""Many devices, each simulated separately, one after the other or in parallel on several cores; and statistics over all devices."""
+"""Do the same work for each of many devices, one after the other or in parallel, and compute statistics over all devices."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pykernel.spec.model import Spec
 from pykernel.telling import Watch, devices_told
 
 LITTLE = 2**22
-"""Up to this many bytes in all files, starting other processes takes longer than it saves."""
+"""If all files together have at most this many bytes, starting other processes takes longer than it saves."""
 
 
 class OnDevice(Protocol):
-    """What is done with one device.  It is sent to the workers, and reads the recording there, a batch of rows at a time."""
+    """The work for one device.  It is sent to the workers, and reads the recording there, a batch of rows at a time."""
 
     @property
     def spec(self) -> Spec: ...
 
     def of(self, path: str, name: str) -> dict[str, Any]:
-        """What was found, as plain values.  name: the file's name in messages.  Raises UserError if the recording cannot be read."""
+        """Return the result as plain values.  name: the file's name in messages.  Raises UserError if the recording cannot be read."""
 
 
 def each_device(
@@ -38,9 +38,9 @@ def each_device(
     watch: Watch,
     title: str,
 ) -> tuple[list[tuple[Device, dict[str, Any]]], list[dict[str, Any]]]:
-    """The results of each device; and the devices whose recording cannot be read, with the reason.
+    """Return the results of each device; and the devices whose recording cannot be read, with the reason.
 
-    The result does not depend on jobs, see ``pykernel.parallel``.  Raises UserError if no recording can be read.
+    The results do not depend on ``jobs``, see ``pykernel.parallel``.  Raises UserError if no recording can be read.
     """
     tasks = [{"path": os.path.abspath(device.path), "name": device.path} for device in many.devices]
     if jobs is None and many.size <= LITTLE:
@@ -62,7 +62,7 @@ def each_device(
 
 
 def _one(task: Mapping[str, Any], work: OnDevice) -> dict[str, Any]:
-    """The task of one device, in any process."""
+    """Run the task of one device, in any process."""
     try:
         return work.of(task["path"], task["name"])
     except UserError as error:
@@ -70,7 +70,7 @@ def _one(task: Mapping[str, Any], work: OnDevice) -> dict[str, Any]:
 
 
 def unread_error(report: Mapping[str, Any]) -> UserError | None:
-    """An error about the first recording that cannot be read; None if all can be read."""
+    """Return an error about the first recording that cannot be read; None if all can be read."""
     if not (unread := report["unread"]):
         return None
     of = len(report["devices"]) + len(unread)
@@ -80,7 +80,7 @@ def unread_error(report: Mapping[str, Any]) -> UserError | None:
 
 
 def spread(values: Iterable[tuple[str, float | None]]) -> dict[str, Any] | None:
-    """The median over the devices of a number that should be small, the worst value, and its device."""
+    """Return the median over the devices of a number that should be small, the largest value, and the device that has it."""
     known = [(name, value) for name, value in values if value is not None]
     if not known:
         return None
@@ -90,9 +90,9 @@ def spread(values: Iterable[tuple[str, float | None]]) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, repr=False)
 class SimulatedDevices(Result):
-    """The result of a simulation of many devices, each of which started with a new model.
+    """The result of a simulation of many devices, each with a new model.
 
-    report: all that was found, as ``pykernel simulate --json`` prints it: ``devices`` has each device's simulation.
+    report: all results, as ``pykernel simulate --json`` prints them; ``devices`` has each device's simulation.
     """
 
     report: dict[str, Any]
@@ -108,7 +108,7 @@ class SimulatedDevices(Result):
 
     @property
     def measure(self) -> str:
-        """Which measure ``error`` is: rmse or error_rate; for a model without labels, in_alarm."""
+        """The name of the measure in ``error``: rmse or error_rate; for a model without labels, in_alarm."""
         return self.report["measure"]
 
     @property
@@ -129,7 +129,9 @@ class SimulatedDevices(Result):
 def simulated(
     found: Sequence[tuple[Device, dict[str, Any]]], unread: Sequence[dict[str, Any]], many: Recordings, spec: Spec
 ) -> dict[str, Any]:
-    """The report of a simulation of many devices: a row for each, the median, the worst, and the share that beats simple predictors."""
+    """Report on a simulation of many devices: a row for each device, the median and worst error, and the fraction that beats simple
+    predictors.
+    """
     devices = [{"device": device.name, "path": device.path, **_row(told), "simulation": told} for device, told in found]
     judged = [row for row in devices if row["winner"] is not None]
     measure = "in_alarm" if spec.label_kind == "none" else "error_rate" if spec.label.classes else "rmse"
@@ -151,9 +153,9 @@ def simulated(
 
 
 def _row(told: Mapping[str, Any]) -> dict[str, Any]:
-    """One device in numbers: its error over the second half, and how it compares with the best simple predictor.
+    """Return one device's row: its error over the second half, and how this compares with the best simple predictor's.
 
-    ratio: the model's error divided by the predictor's; winner: "model", "simple" or "neither"; None if too few rows are scored.
+    ratio: the model's error divided by the predictor's.  winner: "model", "simple" or "neither"; None if too few rows are scored.
     """
     watches, alarms, beside = "question" in told, told.get("alarms"), told.get("verdict") or {}
     half = told["second_half"].get("error_rate" if told.get("classes") else "rmse", {})
@@ -170,7 +172,7 @@ def _row(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def need_one(**given: object) -> None:
-    """Raises UserError for an argument that needs many devices, if there is one table."""
+    """Raise UserError for an argument that needs many devices, if there is only one table."""
     for name, value in given.items():
         if value is not None:
-            raise UserError(f"{option(name)} is of many devices; give a folder or several files, or leave it out")
+            raise UserError(f"{option(name)} is for many devices; give a folder or several files, or leave it out")

@@ -1,4 +1,4 @@
-"""A kernel machine trained on a table, chosen by cross-validation, frozen for the device."""
+"""Train a kernel machine on a table, choose its parameters by cross-validation, and freeze it for the device."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 class FittedTable(Result):
     """A machine trained on a table, or a basis of its rows.
 
-    spec: the model, for ``generate`` and ``check``; None if only a basis was written.  report: all that was found, as ``pykernel fit --json``
-    prints it.  selection: errors of all widths and ridges, if vectors were chosen among rows.  basis: the vectors, their kernel and
-    coordinates, if a basis was asked for.
+    spec: the model, for ``generate`` and ``check``; None if only a basis was written.  report: all results, as ``pykernel fit --json``
+    prints them.  selection: errors of all widths and ridges, if vectors were chosen among rows.  basis: the vectors, their kernel and
+    coordinates, if a basis was requested.
     """
 
     spec: Spec | None
     report: dict[str, Any]
     page: Document
-    """The result for people: ``page.write("report.html")``; a notebook shows it."""
+    """The result for people.  ``page.write("report.html")`` writes it to a file, and a notebook shows it."""
     selection: Selection | None = None
     basis: Basis | None = None
 
@@ -63,7 +63,7 @@ class FittedTable(Result):
 
 
 def run(given: Fit) -> FittedTable:
-    """What ``pykernel fit`` does.  Leave-one-out costs O(l^3) for each width of l rows, O(l n^2) with n vectors."""
+    """Run ``pykernel fit``.  Leave-one-out costs O(l^3) for each width with l rows; with n vectors, O(l n^2)."""
     given = _filled(given)
     try:
         if given.of_basis:
@@ -77,9 +77,9 @@ def run(given: Fit) -> FittedTable:
 
 
 def _filled(given: Fit) -> Fit:
-    """The arguments; those that were not given are taken from the spec.  Only a spec with a [signal] is kept.
+    """Return the arguments, with those that were not given taken from the spec.  Only a spec with [signal] is kept as an argument.
 
-    The width is not taken from the spec but searched again, because every spec has one.
+    The width is not taken from the spec but searched again, because every spec has a width.
     """
     if given.spec is None:
         return given
@@ -89,7 +89,7 @@ def _filled(given: Fit) -> Fit:
     for each in declared(Fit):
         section, _, key = (each.opt.key or "").rpartition(".")
         value = (content.get(section) or {} if section else content).get(key)
-        other = each.name == "rule" and value not in get_args(each.kinds[0])  # fit makes no such model
+        other = each.name == "rule" and value not in get_args(each.kinds[0])  # fit does not make models with this rule
         if value is not None and not other and each.name not in ("name", "sigma", "gamma"):
             said[each.name] = value
     if spec.signal is None:
@@ -136,7 +136,7 @@ def _trained(given: Fit) -> FittedTable:
 
 
 def _need_possible(given: Fit) -> None:
-    """Raises UserError, before the work starts, for an unknown model, and if an output cannot be written."""
+    """Raise UserError, before the work starts, for an unknown model, and if an output cannot be written."""
     if given.model is not None:
         need_known(given.model, MODELS, "model")
     need_free(path_of(given.output), str(given.data), given.force)
@@ -147,7 +147,7 @@ def _need_possible(given: Fit) -> None:
     content: dict[str, Any] = {"name": called(given), "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
     if given.precision == "int16":
-        # try an empty frozen model: it is refused if int16 does not have this kernel
+        # make an empty frozen model, which is refused if int16 does not have this kernel
         kernel = {"function": given.kernel} | ({} if given.kernel == "linear" else {"gamma": 1.0})
         content |= {"input": {"dim": 1, "max_abs": 1.0}, "learning": {"rule": "frozen"}}
         content |= {"expansion": {"vectors": [[0.0]], "weights": [[0.0]], "bias": [0.0]}}
@@ -165,7 +165,7 @@ def _read(given: Fit, many: Recordings | None) -> LabelledTable:
         refuse((signal is not None, "[signal] makes steps of one recording's rows; give one file"))
         with given.watch.progress(many.size) as show:
             table = read_table(many, str(given.data), names, label, classes, given.model, show)
-        table.assumed.append(f"{len(many):,} devices: those that judge are left out whole")
+        table.assumed.append(f"{len(many):,} devices: errors are estimated on whole devices that are left out")
     else:
         with opened(str(given.data), given.watch) as (source, file, show):
             table = read_table(file, source, names, label, classes, given.model, show, signal)
@@ -177,7 +177,7 @@ def _read(given: Fit, many: Recordings | None) -> LabelledTable:
 
 
 def _page(table: LabelledTable) -> Section:
-    """The table as it was read, for a report."""
+    """Return the section about the table as it was read, for a report."""
     labels = [] if table.classes else [table.y.astype(np.float64)]
     ranges = Ranges([*table.inputs, *([table.column or "label"] if labels else [])])
     ranges.add(np.column_stack([table.x, *labels]))
@@ -187,7 +187,7 @@ def _page(table: LabelledTable) -> Section:
 
 
 def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]) -> Document:
-    """The spec and the report, or none of them.  Returns the report for people."""
+    """Write the spec and the report: both files or none.  Returns the report for people."""
     spec = None if given.output is None else str(given.output)
     found.report.update(output=spec, spec=spec, report=str(given.report) if given.report else None)
     drawn = None if found.selection is None else found.selection.surface_told()
@@ -195,7 +195,7 @@ def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]
     with all_or_none():
         if given.report is not None:
             page.write(Path(given.report))
-        if given.output is not None:  # last, because a second run is refused once it exists
+        if given.output is not None:  # written last: a second run is refused if this file exists
             write_file(Path(given.output), found.spec.to_toml())
     return page
 

@@ -1,5 +1,5 @@
-"""What ``fit`` does for every kind of vectors: hold out rows, train within the flash limit, freeze the model as a spec,
-and measure it.
+"""The part of ``fit`` that is common to all kinds of vectors: hold out rows, train within the flash limit, freeze the model as a spec, and
+measure it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import COARSE, COMPARED_ROWS, called
 
 DEVICE_FOLDS = 10
-"""Default number of folds in which whole devices are left out."""
+"""Default number of folds if whole devices are left out."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Frozen:
-    """A trained estimator (or the pipeline that scales for it), its spec, the comparison of both, and bytes of flash."""
+    """A trained estimator (or a pipeline of a scaler and the estimator), its spec, the comparison of both, and bytes of flash."""
 
     trained: Any
     spec: Spec
@@ -66,9 +66,7 @@ class Frozen:
 
 @dataclass(frozen=True)
 class Job:
-    """The arguments, the table, the positions of the rows to train on and of those held out, and whether inputs are
-    standardised.
-    """
+    """The arguments, the table, the positions of the training rows and of the held-out rows, and whether inputs are standardised."""
 
     options: Fit
     table: LabelledTable
@@ -93,7 +91,7 @@ class Job:
             yield
 
     def folds(self, words: Mapping[str, str | int], what: str) -> str | int:
-        """How errors are estimated: the meaning of one of the words, or folds.  what: the beginning of the error's remedy."""
+        """Return how errors are estimated: the value of ``cv`` in ``words``, or folds.  what: the beginning of an error's remedy."""
         text = str(self.options.cv)
         number = int(text) if text.isascii() and text.isdigit() and int(text) >= 2 else None
         usual = words.get(text, DEVICE_FOLDS)
@@ -120,11 +118,12 @@ class Job:
             return words[text]
         if number is not None:
             return number
-        raise UserError(f"{option('cv')} is {text!r}; {what} a number of folds from 2")
+        raise UserError(f"{option('cv')} is {text!r}; {what} a number of folds, 2 or more")
 
     def blocks(self, count: int) -> GroupFolds | None:
-        """Folds of consecutive rows, if errors of neighbouring rows are alike; None if they are not, or if a class has all its rows in one
-        fold.
+        """Return folds of consecutive rows, if errors of neighbouring rows are correlated.
+
+        The result is None if they are not, or if all rows of a class are in one fold.
         """
         if not self.table.in_time or len(self.train) < 2 * count:
             return None
@@ -142,14 +141,14 @@ class Job:
         return self.options.kernel
 
     def need_possible(self) -> None:
-        """Raises UserError, before the work starts, for invalid weights or an impossible number of vectors."""
+        """Raise UserError, before the work starts, for invalid weights or an impossible number of vectors."""
         n, rows = self.options.n_max, len(self.train)
         _ = self.weights
         if n is not None and not 1 <= n <= rows:
             raise UserError(f"{option('n_max')} is {n}; it must be from 1 to {rows:,}, the number of rows to train on")
 
     def fitting(self, limit: int) -> int:
-        """How many vectors fit into ``limit`` bytes of flash.  Raises UserError if not even one fits."""
+        """Return how many vectors fit into ``limit`` bytes of flash.  Raises UserError if not even one fits."""
         fixed, each = self.sizes()
         fits = (limit - fixed) // each
         if fits < 1:
@@ -160,14 +159,12 @@ class Job:
         return fits
 
     def fewer(self, fits: int, limit: int) -> int:
-        """The number of vectors that fit, which is smaller than wanted; adds this to the assumptions."""
+        """Return the number of vectors that fit, and add to the assumptions that it is smaller than wanted."""
         self.table.assumed.append(f"at most {fits:,} vectors, as {option('flash')} holds {limit:,} bytes")
         return fits
 
     def sizes(self) -> tuple[int, int]:
-        """Bytes of flash without vectors, and bytes of one vector with its weights, if distances are computed by
-        differences.
-        """
+        """Bytes of flash without vectors, and bytes of one vector with its weights, if distances are computed from differences."""
         options, classes, d = self.options, len(self.table.classes or ()), self.table.x.shape[1]
         functions = classes if classes > 2 else 1
         found = []
@@ -188,15 +185,15 @@ class Job:
     # ---- the work
 
     def trained(self, vectors: int | None) -> Any:
-        """The estimator, fitted; vectors: how many, None for all rows."""
+        """Return the fitted estimator.  vectors: the number of vectors; None for all rows."""
         raise NotImplementedError
 
     def report(self, made: Frozen) -> dict[str, Any]:
-        """What was found, as plain values."""
+        """Return the results as plain values."""
         raise NotImplementedError
 
     def fitted(self, trained: Any) -> Any:
-        """The estimator or its pipeline, trained on the rows, each weighted by its class."""
+        """Train the estimator or its pipeline on the rows, each weighted by its class, and return it."""
         if self.options.weights is None:
             return trained.fit(*self.rows)
         name = "__".join([*([trained.steps[-1][0]] if hasattr(trained, "steps") else []), "sample_weight"])
@@ -204,14 +201,17 @@ class Job:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """The weight of a row of each class, (classes,), with mean 1 over the rows to train on."""
+        """The weight of a row of each class, (classes,).  The mean over the training rows is 1."""
         given, classes, y = self.options.weights, self.table.classes or (), self.rows[1]
         if given is None:
             return np.ones(len(classes))
         told = option("weights", given)
         refuse(
             (not classes, f"{told} is for classes, and {self.table.column} is a number; leave it out"),
-            (self.table.model == "kfd", f"{told} is not of kfd; leave it out, or give {option('model', 'ls-svm')}"),
+            (
+                self.table.model == "kfd",
+                f"{told} does not apply to kfd; leave it out, or give {option('model', 'ls-svm')}",
+            ),
         )
         if given == "balanced":
             each = 1 / np.sqrt(np.maximum(np.bincount(y, minlength=len(classes)), 1))
@@ -221,7 +221,7 @@ class Job:
         refuse((len(each) != len(classes), f"{told} must be balanced, or {len(classes)} numbers: one for each class"))
         each = each / each[y].mean()
         shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(classes, each, strict=True))
-        self.table.assumed.append(f"in errors, too, a row counts by its class: {shown}")
+        self.table.assumed.append(f"errors, too, are weighted by class: {shown}")
         return each
 
     def reported(self, vectors: int | None) -> tuple[Frozen, dict[str, Any]]:
@@ -233,7 +233,7 @@ class Job:
             return made, self.report(made)
 
     def run(self, vectors: int | None) -> Frozen:
-        """Train and freeze, with fewer vectors if the flash limit requires it."""
+        """Train and freeze a machine, with fewer vectors if the flash limit requires it."""
         limit = self.limit
         while True:
             trained = self.trained(vectors)
@@ -241,7 +241,7 @@ class Job:
                 made = self.frozen(trained)
                 if (
                     limit is not None and made.size > limit
-                ):  # distances by products need one more number for each vector
+                ):  # distances from products need one more number for each vector
                     made = self.frozen(trained, "differences")
             if limit is None or made.size <= limit:
                 return made
@@ -252,8 +252,7 @@ class Job:
                 )
 
     def frozen(self, trained: Any, distance: Distance = "auto") -> Frozen:
-        """The spec, with the names of the table's columns and classes, compared with the estimator on at most
-        COMPARED_ROWS rows.
+        """Make the spec, with the names of the table's columns and classes, and compare it with the estimator on at most COMPARED_ROWS rows.
 
         With a signal stage, the inner model is compared.
         """
@@ -261,33 +260,33 @@ class Job:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about rounding: the error is measured below
             source = read_estimator(trained)
-        # the error's sentence must begin with the file or option that it is about
+        # error messages must begin with the file or option that they are about
         usual = table.x[~table.apart]
         source = replace(source, source=table.name, seen=usual)
         columns: list[str] | None = table.inputs
         if table.stage is not None:
             source, columns = replace(source, signal=table.stage.plain), None
-        # it was trained on positions of the table's classes
+        # the estimator was trained on class indices
         named = replace(source, classes=tuple(table.classes)) if table.classes else source
         made = content(named, called(options), options.precision, None, columns, table.classes, distance)
-        if table.stage is None and options.precision != "int16":  # which has separate ranges
+        if table.stage is None and options.precision != "int16":  # int16 has separate ranges
             limit = input_limit(usual, sentinels(table.data))
             made["input"]["max_abs"] = nearer_limit(made["input"]["max_abs"], limit, made["input"].get("center"))
         spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
         beyond = len(usual) - int(spec.inner.accepts(usual).sum())
         if beyond:
             raise UserError(
-                f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input_max_abs:.3g}, up to where this model cannot "
+                f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input_max_abs:.3g}, the largest magnitude for which this model cannot "
                 f"overflow in {options.precision}; scale the columns alike, or take a lower {option('degree')}, or {option('precision', 'float64')}"
             )
         x = self.rows[0]
         rounding = compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // COMPARED_ROWS)])
         return Frozen(trained, spec, rounding, flash_bytes(spec.inner))
 
-    # ---- what was found
+    # ---- results
 
     def report_of(self, made: Frozen, kernel: dict[str, Any], linear: float | None = None) -> dict[str, Any]:
-        """The beginning of a report: the model, its data, and simple predictors.  linear: a linear model's error, if it is known."""
+        """Return the beginning of a report: the model, its data, and simple predictors.  linear: a linear model's error, if it is known."""
         table, measure = self.table, "error_rate" if self.table.classes else "rmse"
         simple = {"linear model": linear, without_model(table.classes): self._without_model()}
         return {
@@ -310,14 +309,14 @@ class Job:
         }
 
     def _without_model(self) -> float:
-        """The error of always predicting the most frequent class, or the mean of the other rows."""
+        """Return the error of always predicting the most frequent class, or the mean of the other rows."""
         y = self.rows[1]
         if self.table.classes:
             return float(1 - np.bincount(y, self.weights[y]).max() / len(y))
         return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
 
     def on_test_rows(self, spec: Spec) -> dict[str, Any]:
-        """The error of the spec on rows held out, as the device computes it, and its standard deviation."""
+        """Return the error of the spec on held-out rows, as the device computes it, and the error's standard deviation."""
         x, y = self.table.x[self.test], self.table.y[self.test]
         taken = spec.inner.accepts(x)
         if not taken.any():
@@ -334,7 +333,7 @@ class Job:
         return told | {"held_out_grows": found.growth if self.table.in_time else None}
 
     def too_coarse(self, made: Frozen, typical: float, remedy: str) -> list[str]:
-        """Warnings if rounding changes predictions by a large fraction of a typical error."""
+        """Return warnings if rounding changes predictions by a large fraction of a typical error."""
         rounding = made.rounding
         if not (rounding["difference"] > COARSE * typical or rounding["classes_differ"]):
             return []
@@ -345,10 +344,10 @@ class Job:
 
 
 def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the training rows, and of the rows that are held out.
+    """Return the positions of the training rows, and of the held-out rows.
 
-    The last rows are held out if errors of neighbouring rows are alike, otherwise random rows of each class; with many devices, whole
-    devices.  Rows with a number far from all others are not trained on.
+    With many devices, whole devices are held out.  Otherwise, the last rows are held out if errors of neighbouring rows are correlated, else
+    random rows of each class.  Rows with a number far from all others are not trained on.
     given: the fraction to hold out, which may be followed by ",last" or ",random".
     """
     hold_out = option("hold_out")
@@ -379,26 +378,26 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
         refuse(
             (
                 which and not whole,
-                f"{hold_out} is {given}, and the rows before have not all classes; give a smaller part, or {part:g},random",
+                f"{hold_out} is {given}, and the rows before these do not have all classes; give a smaller part, or {part:g},random",
             )
         )
         table.in_time = whole
     if not table.in_time:
         train, test = _drawn(table, part, seed)
     refuse(
-        (part and not len(test), f"{hold_out} {part:g} of {len(table.y):,} rows is none; give a larger part"),
+        (part and not len(test), f"{hold_out} {part:g} holds out none of {len(table.y):,} rows; give a larger part"),
         (len(train) < 2, f"{hold_out} {part:g} leaves 1 row to train on; give a smaller part"),
     )
     if table.in_time and which == "":
-        judged = f"the last {100 * part:g} % of the rows judge, and " * bool(part)
+        judged = f"the last {100 * part:g} % of the rows are held out, and " * bool(part)
         table.assumed.append(
-            f"errors of neighbouring rows are alike, so {judged}folds are blocks of rows: {option('hold_out', f'{part:g},random')} draws them"
+            f"errors of neighbouring rows are alike, so {judged}folds are blocks of rows; {option('hold_out', f'{part:g},random')} draws random rows"
         )
     return train[~table.apart[train]], test
 
 
 def _drawn(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Like ``held_out``, with random rows of each class."""
+    """Return the same as ``held_out``, with random rows of each class held out."""
     labels = table.y if table.classes else np.zeros(len(table.y), np.int64)
     order = np.random.default_rng(seed).permutation(len(labels))
     test = np.zeros(len(labels), bool)
@@ -409,11 +408,14 @@ def _drawn(table: LabelledTable, part: float, seed: int) -> tuple[np.ndarray, np
 
 
 def _held_out_devices(device: np.ndarray, part: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Like ``held_out``, with a random part of the devices: all rows of a device are on one side."""
+    """Return the same as ``held_out``, with all rows of random devices held out."""
     order = np.random.default_rng(seed).permutation(np.unique(device))
     count = round(part * len(order))
     refuse(
-        (part and not count, f"{option('hold_out')} {part:g} of {len(order):,} devices is none; give a larger part"),
+        (
+            part and not count,
+            f"{option('hold_out')} {part:g} holds out none of {len(order):,} devices; give a larger part",
+        ),
         (count == len(order), f"{option('hold_out')} {part:g} leaves no device to train on; give a smaller part"),
     )
     test = np.isin(device, order[:count])
@@ -421,7 +423,7 @@ def _held_out_devices(device: np.ndarray, part: float, seed: int) -> tuple[np.nd
 
 
 def losses(table: LabelledTable, y: np.ndarray, predictions: np.ndarray) -> np.ndarray:
-    """The squared error of each row; for classes, 1 if the class is wrong, else 0; (rows,)."""
+    """Return the squared error of each row, (rows,); for classes, 1 if the class is wrong, else 0."""
     if table.classes is None:
         return np.asarray(np.square(predictions.ravel() - y))
     functions = predictions.reshape(len(y), -1)
@@ -435,7 +437,7 @@ def flash_bytes(spec: Spec) -> int:
 
 @contextlib.contextmanager
 def plainly(machine: Any) -> Iterator[None]:
-    """Within the block, errors do not begin with the estimator's name."""
+    """Within the block, remove the estimator's name from the beginning of error messages."""
     try:
         yield
     except UserError as error:

@@ -1,4 +1,4 @@
-"""What ``fit`` is asked for."""
+"""The request of ``fit``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pykernel.telling import QUIET
 from pykernel.workflows.models import Model, Watched
 
 MANY_ROWS = 1000
-"""From this many rows on, using all cores saves time if all rows are vectors; with fewer vectors, from the same amount of work on."""
+"""All cores are used if training takes at least as much work as with this many rows that are all vectors; below, this saves no time."""
 DEFAULT_RIDGE = 0.1
 N_MAX = ("--n", "--vectors")
 
@@ -36,15 +36,15 @@ class Fit(Training):
     """Train a kernel machine on a table, or choose a basis of its rows, and write it as a spec for the device.
 
     Leave-one-out chooses width and ridge. With few vectors (--n-max, --flash), trained vectors and a
-    network are tried, too. A label of words is a class.
+    network are tried, too. Text labels are classes.
 
         pykernel fit flowers.csv --label kind -o iris.toml --set training.model=svm
         pykernel fit year.npy --label 4 -o flow.toml --set learning.rule=nystrom-rls
 
-    Without --label the spec computes coordinates of a basis: rows whose span is close to all rows. It is also the beginning of a model
-    that goes on learning.
+    Without --label the spec computes coordinates of a basis: rows whose span is close to all rows. It can be the start of a model
+    that learns.
 
-    Columns: errors is the part of rows that got a wrong class. PRESS is the mean squared difference to the targets. RMSE
+    Columns: errors is the fraction of rows with a wrong class. PRESS is the mean squared difference from the targets. RMSE
     is its square root. Left out is the part of tr K that a basis misses.
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
@@ -53,9 +53,9 @@ class Fit(Training):
     data: Table
     _: KW_ONLY
     output: Annotated[
-        File | None, Opt("The spec to write; or FILE.npz: the basis alone.", "SPEC", short="-o", needed=True, was=OUT)
+        File | None, Opt("Spec to write; FILE.npz for the basis alone.", "SPEC", short="-o", needed=True, was=OUT)
     ] = None
-    label: Annotated[str | None, Opt("The label's column; in .npy, its position.", "Y", without="a basis")] = None
+    label: Annotated[str | None, Opt("Label's column, or position in an .npy file.", "Y", without="a basis")] = None
     inputs: Inputs = None
     spec: Annotated[
         Model | None,
@@ -65,7 +65,7 @@ class Fit(Training):
             without="none",
             kind=Path,
             was=("--signal",),
-            more="Of a spec that was trained, the table trains another one in the same way.",
+            more="If it was trained by fit, this table trains a new one in the same way.",
         ),
     ] = None
     classes: Classes = None
@@ -97,10 +97,10 @@ class Fit(Training):
     n_max: Annotated[
         int | None,
         Opt(
-            "Most vectors.",
+            "Maximum number of vectors.",
             "N",
             short="-n",
-            without="as a minute allows; of a basis 100 or 64",
+            without="as a minute allows; for a basis 100 or 64",
             was=N_MAX,
         ),
     ] = None
@@ -123,7 +123,7 @@ class Fit(Training):
     gone: ClassVar = THE_TABLE | {
         "--learn": "here it is --set learning.rule=nystrom-rls",
         "--kfd": "here it is --set learning.rule=kfd",
-        "--save": "a name after --output that ends with .npz is the basis alone",
+        "--save": "give --output a name that ends with .npz to save only the basis",
         "--checkpoint": "a choice that is interrupted begins anew; it takes minutes at most",
         "--shards": "a basis is chosen from all rows at once",
         "--no-standardise": "here it is --set training.standardise=false",
@@ -132,7 +132,7 @@ class Fit(Training):
 
     @property
     def of_basis(self) -> tuple[str, ...]:
-        """The arguments that ask for a basis, whose rows need not be in memory."""
+        """The given arguments that request a basis, whose rows need not be in memory."""
         found = [name for name in OF_BASES if getattr(self, name) not in (getattr(type(self), name), "frozen")]
         if self.output is not None and not self.makes_spec:
             found.append("output")
@@ -144,7 +144,7 @@ class Fit(Training):
 
     @property
     def makes_spec(self) -> bool:
-        """Whether a spec is made, or only a basis."""
+        """Whether a spec is made; otherwise only a basis is."""
         return self.output is None or Path(self.output).suffix.lower() != ".npz"
 
 

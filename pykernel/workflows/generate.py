@@ -1,4 +1,4 @@
-"""A model as C."""
+"""Generate a model's C project."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(given: Generate) -> Generated:
-    """Write a model as a C project.  With an estimator the device starts from what it has learned."""
+    """Write a model as a C project.  If an estimator is given, the device starts from the estimator's learned state."""
     from pykernel.gen.project import generate
     from pykernel.gen.write import EXTRAS, starts_learned
 
@@ -25,7 +25,7 @@ def run(given: Generate) -> Generated:
     for each in also:
         if each not in EXTRAS:
             remedy = did_you_mean(
-                each, EXTRAS, f"there are {', '.join(EXTRAS)}; other toolchains take every folder as it is"
+                each, EXTRAS, f"there are {', '.join(EXTRAS)}; other toolchains use the project as it is"
             )
             raise UserError(f"{option('for')} {each} is not known; {remedy}")
     need_ram(spec)

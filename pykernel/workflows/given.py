@@ -1,4 +1,4 @@
-"""Checks of what workflows are given: words that must be known, options of methods, and files."""
+"""Check arguments of workflows: words that must be known, options of methods, and files."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from pykernel.workflows.fit_request import Fit
 
 LARGE = 16 * 1024
-"""If vectors and weights need more bytes, fewer vectors are tried as well, unless the user gave the size."""
+"""If vectors and weights need more bytes than this, fewer vectors are tried as well, unless the user gave the size."""
 BASIS_MODELS = ("krr", "ls-svm")
 COMPARED_ROWS = 1000
-"""Largest number of rows on which the written spec is compared with what was computed here."""
+"""Largest number of rows on which the written spec is compared with the trained model."""
 COARSE = 0.05
-"""Rounding that moves a prediction by more than this part of a typical error is worth a warning."""
+"""There is a warning if rounding changes a prediction by more than this fraction of a typical error."""
 TRAINED = "trained"
 """The method that trains its vectors; other methods choose rows as vectors."""
 
 
 def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> None:
-    """Raises UserError for an unknown value of an argument.  name: the argument's name; where: the command, for the message."""
+    """Raise UserError for an unknown value of an argument.  name: the argument's name.  where: the command, for the message."""
     if word not in known:
         from pykernel.spec.model import meant
 
@@ -39,15 +39,15 @@ def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> N
 
 
 def need_unweighted(spec: Spec) -> None:
-    """Raises UserError for a spec whose classes have weights."""
+    """Raise UserError for a spec whose classes have weights."""
     if getattr(spec.label, "weights", None) is not None:
         raise UserError(
-            "[label] weights changes which class is named, and here models are judged by errors: put it into the new spec, if that learns"
+            "[label] weights changes which class is predicted, but here models are judged by errors; leave it out, and add it to the new spec if that learns"
         )
 
 
 def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
-    """Options of a method of pykernel.bases ("auto": options of any method), and epsilon and swaps.
+    """Return the options of a method of pykernel.bases ("auto": options of any method), including epsilon and swaps.
 
     given: text KEY=VALUE with commas, or a dict.
     """
@@ -70,7 +70,7 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
     for word in text:
         name, equals, value = word.partition("=")
         if not equals or name not in known:
-            keys = f"it must be KEY=VALUE, of {method} with a key of {', '.join(known)}"
+            keys = f"it must be KEY=VALUE, for {method} with a key of {', '.join(known)}"
             remedy = did_you_mean(name, known, keys) if equals else keys
             raise UserError(f"{option('with')} holds {word!r}; {remedy}")
         found[name] = _value_as(known[name], value, option("with", word))
@@ -78,7 +78,7 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
 
 
 def _value_as(annotation: str, value: str, where: str) -> Any:
-    """A word converted to the type of an annotated parameter."""
+    """Convert a word to the type of an annotated parameter."""
     if "Literal" in annotation:
         choices = re.findall(r"[\"']([^\"']+)[\"']", annotation)
         if value not in choices:
@@ -98,14 +98,14 @@ def _value_as(annotation: str, value: str, where: str) -> Any:
 
 @contextlib.contextmanager
 def opened(data: str, watch: Watch) -> Iterator[tuple[str, BinaryIO, Show]]:
-    """The name and the file of the data, and a function that shows how many of its bytes are read."""
+    """Open the data, and show progress.  Yields the data's name, its file, and a function that shows how many bytes are read."""
     with contextlib.ExitStack() as stack:
         name, file, size = open_data(data, stack)
         yield name, file, stack.enter_context(watch.progress(size))
 
 
 def need_report(path: File | None) -> None:
-    """Raises UserError unless the file's name is that of a report."""
+    """Raise UserError unless the file's name is valid for a report."""
     if path is not None and Path(path).suffix.lower() != ".html":
         raise UserError(
             f"{option('report')} {path}: a report, with its figures, is an HTML file; give {Path(path).with_suffix('.html')}"
@@ -113,12 +113,12 @@ def need_report(path: File | None) -> None:
 
 
 def called(given: Fit) -> str:
-    """The model's name in C."""
+    """Return the model's name in C."""
     return given.name or ("model" if given.output is None else prefix(Path(given.output)))
 
 
 def trained_by(given: Fit, spec: Spec) -> Spec:
-    """The spec with a section [training], which says how it was trained."""
+    """Return the spec with a section [training], which says how it was trained."""
     from pykernel.request.option import declared, stated
     from pykernel.spec.model import make_spec
 
@@ -132,7 +132,7 @@ def trained_by(given: Fit, spec: Spec) -> Spec:
 
 
 def prefix(out: Path) -> str:
-    """The prefix of the names in C, from the name of the spec's file."""
+    """Return the prefix of the names in C, from the name of the spec's file."""
     from pykernel.spec.keys import checked_name
 
     try:
@@ -142,20 +142,20 @@ def prefix(out: Path) -> str:
 
 
 def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
-    """Raises UserError if an argument was given that does not apply to the value of another one, such as to trained vectors.
+    """Raise UserError if an argument was given that has no effect with the value of another argument, such as trained vectors.
 
-    names: the arguments that do not apply.  trained: the name of the other argument.
+    names: the arguments without an effect.  trained: the name of the other argument.
     """
     named = str(getattr(given, trained))
     why = ", which trains vectors and widths" if named == TRAINED else ""
     for name in names:
         if getattr(given, name) != getattr(type(given), name):
             told = option(name.strip("_"))
-            raise UserError(f"{told} is not of {option(trained, named)}{why}; leave {told} out")
+            raise UserError(f"{told} does not apply to {option(trained, named)}{why}; leave {told} out")
 
 
 def width(given: Fit, known: Sequence[str], where: str = "") -> tuple[str | None, Numbers]:
-    """The name of the kernel's width, None if the kernel has none, and the width that was given.
+    """Return the name of the kernel's width (None if the kernel has none), and the width that was given.
 
     known: the kernels.  where: the command, for the message.  Raises UserError for an unknown kernel, and for
     a width that this kernel does not have.
@@ -166,11 +166,11 @@ def width(given: Fit, known: Sequence[str], where: str = "") -> tuple[str | None
     remedy = f"it has {option(own)}" if own else "it has no width"
     for name, value in widths.items():
         if value is not None and name != own:
-            raise UserError(f"{option(name)} is not of the {given.kernel} kernel; {remedy}")
+            raise UserError(f"{option(name)} does not apply to the {given.kernel} kernel; {remedy}")
     return own, widths.get(own or "")
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a whole file, or nothing."""
+    """Write a file, completely or not at all."""
     with whole_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)

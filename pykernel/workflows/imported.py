@@ -1,4 +1,4 @@
-"""What ``pykernel import`` does: a model that was trained elsewhere, as a frozen spec, compared with its source."""
+"""Run ``pykernel import``: turn a model that was trained elsewhere into a frozen spec, and compare both."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from pykernel.workflows.requests import Import
 CHECKED = 1000
 """Largest number of rows that are compared with the source."""
 RAW = 2**17
-"""Largest number of raw samples for the comparison, in addition to the samples before the first features."""
+"""Largest number of raw samples in the comparison, in addition to the samples before the first features."""
 
 
 def run(given: Import) -> Found:
-    """The spec's contents and, with data, the comparison with the model.  The spec is written unless the comparison fails."""
+    """Import a model.  Returns the spec's contents and, with data, the comparison.  The spec is written unless the comparison fails."""
     model, out, state, data, vectors = given.model, given.output, given.start, given.data, given.vectors
     for path in (model, state, data):
         if path is not None:
@@ -71,8 +71,8 @@ def run(given: Import) -> Found:
         ranges = ranging(machine, seen)
     found, before = None, None
     if vectors is not None:
-        if answers is None:  # with answers, the machine is only a part of the model and has no spec
-            with contextlib.suppress(UserError):  # it cannot have a spec
+        if answers is None:  # if there are answers, the machine is only a part of the model and has no spec
+            with contextlib.suppress(UserError):  # not every model has a spec
                 before = build(spec_of_file(model, machine, *how, ranges)[0]).figures["const_bytes"]
         with told_of_file(model), working("training"):
             found = distil(machine, vectors, seen, answers=answers)
@@ -105,7 +105,7 @@ def run(given: Import) -> Found:
 
 
 def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
-    """The spec with the columns of its labels.  Raises UserError if these are too many or too few."""
+    """Return the spec with the columns of its labels.  Raises UserError if there are too many or too few columns."""
     if columns is None:
         return spec
     wanted = 1 if spec.label.classes else spec.outputs
@@ -121,7 +121,7 @@ def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
 
 
 def _told(report: Mapping[str, Any], spec: Spec) -> Table:
-    """A table of the spec's contents."""
+    """Return a table of the spec's contents."""
     kernel = dict(report["kernel"])
     function = kernel.pop("function")
     kinds = {"ovo": "; one for each pair of classes", "ovo_vote": "; one for each pair of classes; votes are predicted"}
@@ -150,7 +150,7 @@ def _units_told(report: Mapping[str, Any], spec: Spec) -> dict[str, str]:
 
 
 def _lost_told(report: Mapping[str, Any]) -> list[Part]:
-    """How fewer vectors change the answers."""
+    """Say how the answers change with fewer vectors."""
     if (found := report.get("lost")) is None:
         return []
     rows = []
@@ -165,15 +165,15 @@ def _lost_told(report: Mapping[str, Any]) -> list[Part]:
         rows.append(
             (what, *("-" if each is None else f"{size * each:.3g}{unit}" for each in (*value.values(), *steps)))
         )
-    which = "made-up rows" if found["made_up"] else "rows left out"
-    title = f"what {found['vectors_before']} vectors answer otherwise, on {found['rows']:,} {which}"
+    which = "made-up rows" if found["made_up"] else "left-out rows"
+    title = f"difference from the model with {found['vectors_before']} vectors, on {found['rows']:,} {which}"
     before, after = (byte_count(size) for size in (found["flash_bytes_before"], report["flash_bytes"]))
     columns = ("", "error", "low", "high", "projected", "weighed", "moved")
     return [Table(columns, rows, title=title), Facts([("flash", before and f"{before} before, {after} now")])]
 
 
 def _compared(report: Mapping[str, Any]) -> list[Part]:
-    """The comparison of the spec's answers with the model's."""
+    """Return the comparison of the spec's answers with the model's."""
     if (found := report.get("rounding")) is None:
         return []
     numbers = [f"{found[key]:,}" for key in ("rows", "refused", "undecided")]
@@ -194,7 +194,7 @@ def _compared(report: Mapping[str, Any]) -> list[Part]:
 
 
 def _contents(spec: Spec, machine: Machine) -> dict[str, Any]:
-    """The spec's contents, as plain values for the report."""
+    """Return the spec's contents, as plain values for the report."""
     kernel, expansion, figures = spec.kernel, spec.expansion, build(spec).figures
     assert kernel is not None and expansion is not None
     assert expansion.weights is not None and expansion.bias is not None
@@ -217,14 +217,12 @@ def _contents(spec: Spec, machine: Machine) -> dict[str, Any]:
 
 
 def _all_words(given: str | None) -> list[str] | None:
-    """All words between commas, including empty and repeated ones, so that an error message can name these."""
+    """Return all words between commas, including empty and repeated words, so that an error message can name these."""
     return None if given is None else [word.strip() for word in given.split(",")]
 
 
 def _rows_needed(machine: Machine, vectors: int | None) -> int:
-    """The number of rows of a table that are compared or, with ``vectors``, trained on; for raw samples, the number that
-    gives as many steps.
-    """
+    """Return the number of a table's rows to compare or, with ``vectors``, to train on; for raw samples, enough for as many steps."""
     if machine.signal is None or machine.signal.signal is None:
         return CHECKED if vectors is None else MANY
     signal = machine.signal.signal
@@ -232,7 +230,7 @@ def _rows_needed(machine: Machine, vectors: int | None) -> int:
 
 
 def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[str, Any]) -> np.ndarray:
-    """The inputs, or the raw samples, of the first rows of a table, (rows, DIM).  read: receives what was read."""
+    """Return the inputs, or the raw samples, of the first rows of a table, (rows, DIM).  read: receives a description of the table."""
     if columns is None:
         raise UserError(f"{data}: the model does not name its inputs; add {option('inputs')} with their columns")
     with opened(data, QUIET) as (name, file, _):
@@ -243,7 +241,7 @@ def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[
 
 
 def _lost(found: Distilled, before: int | None) -> dict[str, Any]:
-    """The loss of a smaller machine, as plain values for the report."""
+    """Return how much a smaller machine loses, as plain values for the report."""
     return {
         "vectors_before": found.vectors_before,
         "flash_bytes_before": before,

@@ -12,7 +12,7 @@ from pykernel.workflows.requests import COMMANDS, Info
 
 
 def run(given: Info) -> Found:
-    """Targets are shown as a table; schemas are only in the report."""
+    """Return the information.  Targets are shown as a table; schemas are only in the report."""
     if given.about == "targets":
         return targets()
     report = spec_schema() if given.about == "schema" else {name: schema(kind) for name, kind in COMMANDS.items()}

@@ -1,4 +1,4 @@
-"""Models that a workflow accepts: a spec, an estimator or a pipeline; with their learned state."""
+"""Convert the models that a workflow accepts (a spec, an estimator or a pipeline) to a spec and the learned state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Data = Recording | Sequence[str | Path]
     State = Memory
     Stream = Any
-else:  # a request's types are loaded when it runs
+else:  # at run time Any: importing the types of a request would take long
     Model = TheSpec = Rows = Recording = Data = State = Stream = Any
 
 TAKES = "Or a Spec, or a fitted estimator: the device starts from what it has learned."
@@ -48,14 +48,14 @@ Start = Annotated[
         more="Or arrays (x, y).",
     ),
 ]
-Watched = Annotated[Watch, Py("Who is told how far the work is.")]
+Watched = Annotated[Watch, Py("Object that receives progress and messages.")]
 
 
 def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory | None]:
-    """The spec, with another name if one is given, and the learned state, if there is one."""
+    """Return a model's spec, with another name if one is given, and its learned state, if there is one."""
     from pykernel.spec.model import Spec, make_spec
 
-    if type(model).__module__.startswith("sklearn.model_selection."):  # a search: the model that it found
+    if type(model).__module__.startswith("sklearn.model_selection."):  # a search for parameters
         if not hasattr(model, "best_estimator_"):
             raise UserError(
                 f"the {type(model).__name__} has found no model; call its fit first, with refit=True, which is the default"
@@ -64,7 +64,7 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
     try:
         found = model if isinstance(model, Spec) else model.spec_
     except AttributeError as error:
-        if isinstance(error, UserError):  # the estimator is fitted, and says why it has no spec
+        if isinstance(error, UserError):  # a fitted estimator's message says why it has no spec
             raise
         found = None
     if not isinstance(model, Spec) and hasattr(model, "steps"):
@@ -85,7 +85,7 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
 
 
 def need_ram(spec: Spec) -> None:
-    """Raises UserError for a model that takes more bytes than the RAM of the spec's [target]."""
+    """Raise UserError for a model that takes more bytes than the RAM of the spec's [target]."""
     if spec.target is not None:
         from pykernel.spec.summary import less_memory
         from pykernel.targets.check import exceeded
@@ -96,15 +96,13 @@ def need_ram(spec: Spec) -> None:
 
 
 def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
-    """The spec of a fitted pipeline, for the pipeline's inputs; with the learned state, if its model learns sample by
-    sample.
-    """
+    """Return the spec of a fitted pipeline, for the pipeline's inputs, and the learned state, if its model learns sample by sample."""
     from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
 
     from pykernel.importers import importing, steps
     from pykernel.importers.sklearn import LEARNS
 
-    if isinstance(pipeline.steps, dict):  # River's
+    if isinstance(pipeline.steps, dict):  # a pipeline of River
         raise UserError(
             "a Pipeline of River has steps that change as they learn, which the C does not have; give a model of pykernel.river that "
             "learned the raw inputs: without a rule it standardises them itself, by running means and deviations"

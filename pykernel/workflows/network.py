@@ -20,11 +20,11 @@ from pykernel.workflows.given import need_unset
 from pykernel.workflows.trained import CHOOSING, TrainedJob
 
 NOT_HERE = (*(name for name in CHOOSING if name != "cv"), "loss", "weights", "standardise")
-"""Options that scikit-learn's networks do not have, or that are chosen here."""
+"""Options that scikit-learn's networks do not have, or whose values this module chooses."""
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Train and freeze.  Assumptions are printed before the work."""
+    """Train a network and freeze it.  Assumptions are printed before the work."""
     need_unset(options, NOT_HERE, "model")
     job = NetworkJob.of(options, table)
     made, report = job.reported(job.vectors())
@@ -47,10 +47,10 @@ class NetworkJob(TrainedJob):
     def cv(self) -> Any:
         """The number of folds, or folds of whole devices."""
         most = min(FOLDS, max(2, len(self.train)))
-        return self.folds({"deleted": most}, f"of {option('model', 'network')} it must be")
+        return self.folds({"deleted": most}, f"with {option('model', 'network')} it must be")
 
     def left_out(self, vectors: int, at: np.ndarray | None = None) -> np.ndarray:
-        """The losses on rows or devices that were left out.  at: the rows' positions; by default all, or COMPARED random ones."""
+        """Return the losses on left-out rows or devices.  at: the rows' positions; by default all rows, or COMPARED random rows."""
         (x, y), count, folds = self.rows, len(self.table.classes or ()), self.cv
         targets = Targets.of_classes(y, count, "signs") if count else Targets.of_values(y)
         if at is None:
@@ -89,8 +89,9 @@ class NetworkJob(TrainedJob):
 
 
 def functions(model: Any, x: np.ndarray, classes: int) -> np.ndarray:
-    """The functions that the device approximates, up to a term that all classes share, (rows, F).  A class without training rows gets
-    the smallest probability.
+    """Return the functions that the device approximates, up to a term that all classes share, (rows, F).
+
+    A class without training rows gets the smallest probability.
     """
     if not classes:
         return np.asarray(model.predict(x))

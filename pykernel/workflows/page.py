@@ -1,4 +1,4 @@
-"""A page in which a model predicts and learns recorded rows, next to the figures of its report."""
+"""Make a page in which a model predicts and learns recorded rows, with the figures of its report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIGURES = ("Errors", "Level and alarms", "Answers", "Bytes by part")
 
 
 def run(given: Page) -> Found:
-    """What ``pykernel page`` does: the file and its size."""
+    """Run ``pykernel page``.  The result names the file and its size."""
     from pykernel.host.samples import read_rows
     from pykernel.rows.columns import Columns
 
@@ -57,7 +57,7 @@ def run(given: Page) -> Found:
 def living_page(
     spec: Spec, x: np.ndarray, y: np.ndarray | None, target: Sequence[str] = (), beside: Mapping[str, str] | None = None
 ) -> tuple[str, Simulated | None]:
-    """The text of the page, and the simulation of its rows; None if there are no labels by which to judge the answers.
+    """Return the text of the page, and the simulation of its rows; None if there are no labels to compare answers with.
 
     x, y: as ``read_rows`` returns them; y is None without labels.  target: emulated CPUs that learn the same rows, for
     instructions, bounds and hashes.  beside: hashes of other machines.  Raises CheckFailed if a CPU computes other bytes.
@@ -69,7 +69,7 @@ def living_page(
     need_page(spec, *stream)
     simulated: Simulated | None = None
     labelled = spec.inner.program.label_kind != "none"
-    if not labelled or stream[1].size:  # a frozen model of a signal takes no labels, so it cannot be judged here
+    if not labelled or stream[1].size:  # a frozen model of a signal takes no labels, so it has no errors
         of_one_device = simulate(spec, (x, y if labelled else None))
         assert isinstance(of_one_device, Simulated)
         simulated = of_one_device

@@ -1,4 +1,4 @@
-"""Finds the model within a device's limits that has the smallest error on a table."""
+"""Find the model with the smallest error on a table, within a device's limits."""
 
 from __future__ import annotations
 
@@ -57,25 +57,26 @@ from pykernel.workflows.planned import TARGET, findings, front_of, told_in_spec
 from pykernel.workflows.requests import Plan
 
 SILENCE = 10.0
-"""After this many seconds without a better model, a line says so."""
+"""After this many seconds without a better model, a line of progress is printed."""
 ENDING, ENDING_BY_BEGINNING = 3.0, 3.0
-"""Time reserved for the report and the errors of simple models after the trials: at least ENDING seconds, and ENDING_BY_BEGINNING
-times what the start took, because both take longer on a slow or busy PC.  Measured in CPU seconds: 1.2 times, for 1,000 and 8,645 rows."""
+"""Time reserved for the report and the errors of simple models after the trials: at least ENDING seconds, and at least ENDING_BY_BEGINNING
+times the duration of the start, because both take longer on a slow or busy PC.  In CPU seconds, the measured ratio is 1.2, for 1,000 and
+for 8,645 rows."""
 COUNTED = 2.0
-"""Approximate seconds to build a model for a target and count its instructions."""
+"""Approximate time to build a model for a target and count its instructions, in seconds."""
 RAM, FLASH = 16 * 1024, 64 * 1024
-"""Limits of a plan for which neither limits nor a target are given: a common small part."""
+"""Limits of a plan for which neither limits nor a target are given: those of a common small microcontroller."""
 
 
 @dataclass(frozen=True, repr=False)
 class Planned(Result):
-    """What a plan found.
+    """The result of a plan.
 
     report: all results, as ``pykernel plan --json`` prints them.
-    specs: ``planned``; and, if they exist, ``learning`` (the best model that learns, if the planned one does not),
-    ``frozen`` (the best that does not, if the planned one learns and it is not known whether the device gets labels),
-    ``small`` (nearly as good with much less memory).
-    Next to the file of a spec that learns is its state after all rows, from which ``generate`` starts.
+    specs: ``planned``; and, if they exist, ``learning`` (the best model that learns, if the planned model does not),
+    ``frozen`` (the best model that does not learn, if the planned model learns and it is not known whether the device gets
+    labels), ``small`` (a nearly equally good model with much less memory).
+    For a spec that learns, a file next to the spec's holds its state after all rows, from which ``generate`` starts.
     """
 
     report: dict[str, Any]
@@ -89,12 +90,12 @@ class Planned(Result):
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """The best model of each kind: error, bytes, values; best first."""
+        """The best model of each kind, with error, bytes and values; the best kind first."""
         return self.report["table"]
 
 
 def run(given: Plan) -> Planned:
-    """What ``pykernel plan`` does."""
+    """Run ``pykernel plan``."""
     began, labels, watch = clock.monotonic(), given.labels, given.watch
     spec = None if given.spec is None else spec_and_memory(given.spec)[0]
     amounts = {name: getattr(given, name) for name in ("ram", "flash", "instructions", "cycles")}
@@ -106,24 +107,24 @@ def run(given: Plan) -> Planned:
     refuse(
         (
             labels == "never" and given.delay,
-            f"{option('delay')} is {given.delay}, but {option('labels')} says that there are none; give one",
+            f"{option('delay')} is {given.delay}, but {option('labels')} says that there are no labels; give only one of the two",
         ),
     )
     if limits.target is not None:
         check.choose(
             [limits.target], None, find_target(limits.target).counting
-        )  # raises UserError if its emulator is not installed
+        )  # raises UserError if the target's emulator is not installed
     asked = search.Asked(given)
     base, table, assumed = search.planned_data(asked, spec, given.inputs, given.label)
     make_spec(base)  # raises UserError for invalid column names
     if table.y is None and labels is not None:
         raise UserError(
-            f"{option('labels')} is for a column to predict; a monitor gets none: leave it out, or give {option('label')}"
+            f"{option('labels')} is for a column to predict, but a monitor gets no labels; leave it out, or give {option('label')}"
         )
     if is_assumed:
         others = ", ".join(option(name) for name in ("ram", "flash", "target"))
         watch.tell(
-            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, a common small part; {others} or {option('ram', 'any')} change that"
+            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, as of a common small microcontroller; {others} or {option('ram', 'any')} change that"
         )
     if spec is None:
         watch.data(asked.read)
@@ -166,13 +167,13 @@ def run(given: Plan) -> Planned:
 
 
 def possible(tried: list[Arm], table: Table, watch: Watch) -> list[Arm]:
-    """The arms that this installation can train, and that apply to these rows.  Raises UserError if there is none."""
+    """Return the arms that this installation can train and that apply to these rows.  Raises UserError if there are none."""
     ready = [arm for arm in tried if arm.made.spec is not None]
     if len(ready) < len(tried):
         try:
             import pykernel.training.reduced  # noqa: F401
         except MissingExtra as missing:
-            watch.tell(f"without models that are trained here: {missing}")
+            watch.tell(f"models that are trained on this PC are left out: {missing}")
             tried = ready
     if not tried:
         raise UserError(f"none of these rules is for this data; leave {option('only')} out")
@@ -183,7 +184,7 @@ def possible(tried: list[Arm], table: Table, watch: Watch) -> list[Arm]:
 
 
 def _run(course: Search, told: _Watch) -> bool:
-    """Run the search; returns whether it was interrupted."""
+    """Run the search.  Returns whether it was interrupted."""
     try:
         with told.watch.progress() as told.show:
             course.workers.after = told.trial
@@ -204,9 +205,9 @@ def concluded(
     each: float | None,
     known: Mapping[str, Any],
 ) -> Planned:
-    """Verify the winner, and write what was found.  Raises NothingFits.
+    """Verify the winner, and write the results.  Raises NothingFits if no model fits.
 
-    each: seconds of a trial; None if there is no time for further trials.  known: what was known before the trials.
+    each: seconds of a trial; None if there is no time for further trials.  known: facts that were known before the trials.
     """
     winner, row, uses = verified(course, asked.watch.tell)
     learner, frozen, small = beside(course, winner, asked.watch)
@@ -243,7 +244,7 @@ def concluded(
     }
     whose = {"planned": report["winner"], "frozen": report["frozen"], "small": report["small"]}
     for name, spec in specs.items():
-        x = course.table.x if name in whose else None  # vectors of others were given
+        x = course.table.x if name in whose else None  # other models brought their vectors from the user
         specs[name] = with_origin(spec, asked.data, asked.read, x, (whose.get(name) or {}).get("promise"))
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
@@ -257,8 +258,11 @@ def concluded(
 
 
 def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, Trial | None, Trial | None]:
-    """The best model that learns; the best frozen one, if labels are undecided; and a smaller one.  Those to be written are finished."""
-    learner, frozen = course.winner(learning=True), None  # without labels, none learns
+    """Return the best model that learns; the best frozen model, if it is not known whether the device gets labels; and a smaller model.
+
+    Models that will be written are trained on all rows.
+    """
+    learner, frozen = course.winner(learning=True), None  # without labels on the device, no model learns
     if course.labels is None and course.table.y is not None:
         with contextlib.suppress(NothingFits):
             other, _, _ = verified(course, watch.tell, not winner.learns)
@@ -270,7 +274,7 @@ def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, T
 
 
 def count(course: Search, trials: Sequence[Trial]) -> None:
-    """Without a target: instructions and flash on TARGET, if its emulator is installed.  They are reported but not limited."""
+    """Without a target, measure instructions and flash on TARGET, if its emulator is installed.  They are reported but not limited."""
     if course.limits.target is not None:
         return
     with contextlib.suppress(UserError):
@@ -281,9 +285,9 @@ def count(course: Search, trials: Sequence[Trial]) -> None:
 
 
 def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
-    """The planned model's error on all judged rows, including those that lack an input, for each value of [input] missing.
+    """Return the planned model's error on all judged rows, including those that lack an input, for each value of [input] missing.
 
-    {} if no row lacks an input, or if the spec has this key.  For a row that is refused, the previous answer stands.
+    The result is {} if no row lacks an input, or if the spec has this key.  For a row that is refused, the previous answer is kept.
     """
     table, task = course.table, winner.arm.task(winner, None)
     spec = table.whole(winner.content)
@@ -295,21 +299,23 @@ def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
 
 
 def judge_again(course: Search, trials: Sequence[Trial]) -> None:
-    """Judge monitors again by more and other faults, because errors on the faults that chose a monitor are too small."""
+    """Evaluate monitors again with more and other faults, because a monitor's error on the faults by which it was chosen is too small."""
     tasks = [trial.arm.task(trial, course.limits.ram) | {"promise": True} for trial in trials]
     for trial, found in zip(trials, course.workers.run(tasks), strict=True):
         trial.found["promised"] = {key: found[key] for key in ("learning", "missed", "manners")}
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
-    """The planned model's error without each kind of feature; None without a signal, or if there is nothing to try.
+    """Return the planned model's error without each kind of feature; None without [signal], or if no kind can be left out.
 
     each: seconds of a trial.
     """
     if course.table.stage is None or course.table.devices is not None:
         return None
     if course.table.y is None:
-        watch.tell("what features earn is not tried: faults of a monitor are put into the features themselves")
+        watch.tell(
+            "the plan does not try the model without each kind of feature, because a monitor's faults are put into the features themselves"
+        )
         return None
     stages = without_each(course.table.stage)
     if not stages:
@@ -319,7 +325,7 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
     try:
         return {"features": ablation(course, winner, stages)}
     except KeyboardInterrupt:
-        watch.tell("interrupted: what features earn is left out")
+        watch.tell("interrupted: the trials without each kind of feature are left out")
         return None
 
 
@@ -336,7 +342,7 @@ class _Watch:
         watch.tell(f"trying models for {most}; Ctrl-C ends this sooner")
 
     def left(self, course: Search) -> int:
-        """How many trials may follow."""
+        """Return how many trials may follow."""
         most, tried = self.trials, len(course.trials)
         self.trial(tried)
         gone = clock.monotonic() - self.began
@@ -363,12 +369,12 @@ class _Watch:
         self.show(min(1.0, part), "trying models")
 
     def until(self, course: Search) -> float:
-        """When the trials must end so that the rest ends in time; they get at least half of the time."""
+        """Return the time at which trials must end, so that the whole plan ends in time.  Trials get at least half of the time."""
         if self.trials is not None:
             return math.inf
-        named = 1 if len(course.kinds()) == 1 else 2  # models that are verified, or whose instructions are counted
+        named = 1 if len(course.kinds()) == 1 else 2  # number of models to verify or to count
         ending, jobs = self.ending + named * (seconds_to_verify(course) or COUNTED), course.workers.jobs
-        if course.table.y is None and course.trials:  # new processes judge two monitors once more
+        if course.table.y is None and course.trials:  # new processes evaluate two monitors again
             one = (clock.monotonic() - self.began) / len(course.trials) * (jobs if isinstance(jobs, int) else 1)
             ending += self.ending + PROMISED / COUNT * one
         return self.began + max(self.time / 2, self.time - ending)
@@ -377,7 +383,7 @@ class _Watch:
 def limits_of(
     target: str | None, spec: Spec | None, any_size: bool, **amounts: str | int | None
 ) -> tuple[Limits, dict[str, Any], bool]:
-    """The limits; the [target] for the spec, which has the limits that the user gave; and whether the limits are assumed."""
+    """Return the limits; the [target] of the planned spec, with the limits that the user gave; and whether the limits are assumed."""
     asked = [name for name, value in {"target": target, **amounts}.items() if value]
     if any_size:
         refuse(

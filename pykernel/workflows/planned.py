@@ -1,4 +1,4 @@
-"""The results of a plan as plain values, and the comments in the planned spec."""
+"""Return the results of a plan as plain values, and write the comments in the planned spec."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def findings(
     others: Mapping[str, Any],
     frozen: Trial | None,
 ) -> dict[str, Any]:
-    """others: figures of simple predictors, or of simple monitors."""
+    """Return the report of a plan.  others: figures of simple predictors, or of simple monitors."""
     monitors, devices = course.table.y is None, course.table.devices
 
     def row(trial: Trial) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def findings(
 
 
 def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
-    """A model's size, values, bytes, and errors without their blocks."""
+    """Return a model's size, values, bytes, and errors without their blocks."""
     content, tried, made = trial.content, {**trial.arm.own, **trial.values}, trial.arm.made
     values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
     named = {"model": model_name(trial), "rule": made.rule, "technique": made.technique, "size": trial.size}
@@ -95,15 +95,16 @@ def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How the planned model compares with the simple predictors; linear: whether it is one of them, apart from its stages."""
+    """Compare the planned model with the simple predictors.  linear: whether the planned model is linear, too."""
     found: dict[str, Any] | None = winner["beside"]
     return found and found | {"linear": winner["technique"] == LINEAR}
 
 
 def choice(course: Search, winner: Trial) -> dict[str, Any]:
-    """The model with the smallest error, compared with the planned one: both errors on the judged rows, its bytes, why it is not planned.
+    """Compare the model with the smallest error with the planned model: both errors on the judged rows, its bytes, and why it is not planned.
 
-    why: None if it is planned; "near" if the errors are nearly equal, "test" if a paired test does not separate them; for monitors "chance".
+    why: None if both are the same model; "near" if the errors are nearly equal; "test" if a paired test does not separate them; for
+    monitors "chance".
     """
     best = course.candidates()[0]
     own, least = ((trial.told or {})["error"] for trial in (winner, best))
@@ -113,7 +114,7 @@ def choice(course: Search, winner: Trial) -> dict[str, Any]:
 
 
 def _without_blocks(told: Any) -> Any:
-    """The figures of an error, without those of its blocks."""
+    """Return the figures of an error, without the figures of its blocks."""
     if not isinstance(told, Mapping):
         return told
     return {key: _without_blocks(value) for key, value in told.items() if key not in PER_BLOCK}
@@ -122,10 +123,10 @@ def _without_blocks(told: Any) -> Any:
 def beside_simple(
     course: Search, model: Losses, others: Mapping[str, Any], frozen: bool = False
 ) -> dict[str, Any] | None:
-    """A model's error divided by that of the best simple predictor, on the same blocks of rows.
+    """Divide a model's error by the error of the best simple predictor, on the same blocks of rows.
 
-    winner: "model", the predictor's name, or None if the 95 % interval (low, high) contains 1.  frozen: whether the
-    predictors are those that learned the first rows only.
+    winner: "model", the predictor's name, or None if the 95 % interval (low, high) contains 1.  frozen: whether to take
+    predictors that learned only the first rows.
     """
     told = {name: each["frozen"] if frozen else each for name, each in others.items()}
     told = {name: each for name, each in told.items() if each is not None}
@@ -141,10 +142,10 @@ def beside_simple(
 
 
 def against_simple(winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How a monitor compares with simple ones that have the same false-alarm rate: see ``verdict``.
+    """Compare a monitor with simple monitors that have the same false-alarm rate: see ``verdict``.
 
-    winner: a rival that misses fewer of the same faults, or "model" if each rival misses more; None if the difference may be due to
-    chance: then the smallest such rival is named.
+    winner: a simple monitor that misses fewer of the same faults, or "model" if each simple monitor misses more.  None if a simple
+    monitor's difference may be due to chance; the smallest such monitor is then named.
     """
     told = winner.found["promised"]["learning"]
     found = verdict(told["error"], {name: each["error"] for name, each in others.items()})
@@ -167,7 +168,7 @@ def measure(course: Search) -> str:
 
 
 def told_in_spec(report: Mapping[str, Any], data: str) -> str:
-    """A comment for the spec's file: the origin of the spec, and its expected error."""
+    """Return a comment for the spec's file: the origin of the spec, and its expected error."""
     winner, others = report["winner"], report["simple"]
     least = min(others, key=lambda name: others[name]["error"], default=None)
     instead = f"; {least} {number(others[least]['error'])}" if least is not None else ""
@@ -183,7 +184,7 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
 
 
 def told_of_life(report: Mapping[str, Any]) -> list[str]:
-    """The conditions under which the promise holds."""
+    """Say under which conditions the promise holds."""
     winner = report["winner"]
     told = []
     if "other_rows" not in winner["promise"]:
@@ -200,7 +201,7 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         if grows := growth(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")
     if report.get("ranged"):
-        from pykernel.training.trained import MARGIN as BEYOND  # needs an extra, as the planned model did
+        from pykernel.training.trained import MARGIN as BEYOND  # needs an extra, as did the planned model
 
         told.append(
             f"[input] max_abs reaches {BEYOND:g} of each input's recorded range beyond that range, or more: the device refuses what is "
@@ -216,15 +217,13 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
 
 
 def front(costs: Sequence[Sequence[float]]) -> list[int]:
-    """Positions of the Pareto front: points for which no other point is at least as good in all costs and better in
-    one.
-    """
+    """Return the positions of the Pareto front: points to which no other point is equal or better in all costs and better in one."""
     points = np.asarray(costs, float).reshape(len(costs), -1) if len(costs) else np.zeros((0, 1))
     return [i for i, p in enumerate(points) if not ((points <= p).all(axis=1) & (points < p).any(axis=1)).any()]
 
 
 def front_of(report: Mapping[str, Any]) -> Panel:
-    """Error over bytes, with the simple predictors."""
+    """Return the figure of errors over bytes, with the simple predictors."""
     points = [(max(1, p[0]), p[1], p[2], p[3]) for p in report["points"]]
     points += [(max(1, s["bytes"]), s["error"], SIMPLE, name) for name, s in report["simple"].items()]
     on = set(front([point[:2] for point in points]))

@@ -1,4 +1,4 @@
-"""A proof that no call of a model's C leaves an array, overflows, or takes a number out of its range."""
+"""Prove that no call of a model's C accesses memory outside an array, overflows, or leaves a number outside its range."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Proved(Result):
 
     calls: a row for each call: ``level``, ``call``, ``proved``, ``why`` (if not proved), numbers of ``alarms``, ``ranges``,
     ``proved_ranges``, ``statements`` and ``reached`` statements, ``unreached`` functions, ``seconds``.
-    findings: what could not be ruled out: ``level``, ``call``, ``kind``, ``meaning``, ``condition``, ``file``, ``line``,
+    findings: errors that could not be excluded: ``level``, ``call``, ``kind``, ``meaning``, ``condition``, ``file``, ``line``,
     ``code``, ``stack``.
-    nan_steps, proved_nan_steps: assertions about NaN, which another prover proves.
+    nan_steps, proved_nan_steps: numbers of assertions about NaN, which another prover proves.
     """
 
     name: str
@@ -58,25 +58,25 @@ class Proved(Result):
 
     @property
     def report(self) -> dict[str, Any]:
-        """As ``pykernel prove --json`` prints it."""
+        """The result as ``pykernel prove --json`` prints it."""
         return {"ok": self.ok, **vars(self)}
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """The result in one sentence."""
         wrong = [f"{row['call']} ({row['level']})" for row in self.calls if not row["proved"]]
         if wrong:
             return f"not proved: {', '.join(wrong)}"
         finite = {row["level"] for row in self.calls} == {"finite"}
-        which = "number" if finite else "whole number"
+        which = "a number" if finite else "an integer"
         return (
-            f"proved: of {len(self.calls)} calls, none leaves an array, overflows a whole number, reads an unset variable, or "
-            f"takes a {which} out of its range ({sum(row['ranges'] for row in self.calls)} ranges)"
+            f"proved: none of {len(self.calls)} calls leaves an array, overflows an integer, reads an unset variable, or "
+            f"takes {which} out of its range ({sum(row['ranges'] for row in self.calls)} ranges)"
         )
 
 
 def run(given: Prove) -> Proved:
-    """What ``pykernel prove`` does.  Sizes are those of the spec: a large model takes long."""
+    """Run ``pykernel prove``.  The analysis has the sizes of the spec, so a large model takes long."""
     from pykernel.gen import frama_c
     from pykernel.gen.proof import LEVELS, proof_of
 
@@ -113,13 +113,13 @@ def run(given: Prove) -> Proved:
             try:
                 return replace(_run(proof, wanted, Path(output).resolve(), timeout, tools, show), output=str(output))
             except KeyboardInterrupt:
-                raise Interrupted(f"; {output} has what was done") from None
+                raise Interrupted(f"; the results so far are in {output}") from None
         with tempfile.TemporaryDirectory(prefix="pykernel-") as folder:
             return _run(proof, wanted, Path(folder).resolve(), timeout, tools, show)
 
 
 def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, tools: str, show: Any) -> Proved:
-    """Analyse the calls of a proof in a folder, as many in parallel as there are cores."""
+    """Analyse the calls of a proof in a folder, in parallel on all cores."""
     from concurrent.futures import as_completed
 
     from pykernel.gen import frama_c
@@ -169,7 +169,7 @@ def _run(proof: Proof, wanted: set[str] | None, folder: Path, timeout: float, to
 
 
 def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]:
-    """A call's row in the report."""
+    """Return a call's row in the report."""
     call, (reached, statements) = found.call, found.statements
     alarms = len(found.alarms) + len(found.passed & unproved)
     proved = sum(found.checks.values())
@@ -180,7 +180,7 @@ def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]
     elif found.ended and alarms:
         why = f"{alarms} alarm{'s' if alarms > 1 else ''}"
     elif found.ended and len(found.checks) < call.checks:
-        why = f"the analysis told of {len(found.checks)} of {call.checks} ranges"
+        why = f"the analysis checked only {len(found.checks)} of {call.checks} ranges"
     elif found.ended and (
         left := [name.replace("answer_", "the answer ") for name, ok in found.checks.items() if not ok]
     ):

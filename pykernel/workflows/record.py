@@ -1,4 +1,4 @@
-"""Writes the rows that a device sends to a table: frames of ``generate --for recorder``, or lines of text."""
+"""Write the rows that a device sends to a table.  The device sends frames of ``generate --for recorder``, or lines of text."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from pykernel.workflows.requests import TableOf
 PORT = re.compile(r"(?P<url>[a-z0-9]{2,}://.+?|/dev/(?!null|stdin|fd/|shm/).+?|COM\d+)(@(?P<baud>\d+))?")
 """A serial port, or another URL that pyserial supports, and its speed."""
 AGAIN = 0.5
-"""Seconds between two attempts to open a port that vanished."""
+"""Seconds between two attempts to open a port that has disappeared."""
 FEW = 2
-"""This many consecutive lines of numbers are a table of text."""
+"""After this many consecutive lines of numbers, the data is considered a table of text."""
 LATEST = 100_000
 """Largest number of rows whose time intervals are reported."""
 GLANCE = 1.0
-"""Seconds between two updates of what is shown."""
+"""Seconds between two updates of the display."""
 
 
 def is_recording(data: str) -> bool:
-    """Whether data is a port, or bytes that hold frames."""
+    """Return whether data is a port, or contains frames."""
     if PORT.fullmatch(data):
         return True
     with ExitStack() as stack, suppress(UserError, OSError):
@@ -57,7 +57,7 @@ def is_recording(data: str) -> bool:
 
 
 def record(given: TableOf, out: Path) -> Found:
-    """Write rows as they come, until the end, an interrupt or SIGTERM."""
+    """Write rows as they arrive, until the data ends or an interrupt or SIGTERM arrives."""
     for name in ("label", "like", "codes"):
         if getattr(given, name) is not None:
             raise UserError(f"{option(name)} is for a table, and {given.data} is recorded; leave it out")
@@ -67,7 +67,7 @@ def record(given: TableOf, out: Path) -> Found:
     heard = _Heard(source, words(given.inputs))
     with given.watch.progress(None) as show, _Tables(out, given.force) as tables, _until_told():
         for data in _pieces(source, given.watch.tell):
-            with whole_task():  # an interrupt waits, so that no row is written in part, or twice
+            with whole_task():  # interrupts are delayed, so that no row is written in part or twice
                 for came in heard.feed(data):
                     tables.take(came, heard)
                 tables.flush()
@@ -103,16 +103,16 @@ def record(given: TableOf, out: Path) -> Found:
 
 
 def _losses(tables: _Tables, heard: _Heard) -> str:
-    """How many rows were lost or damaged."""
+    """Say how many rows were lost or damaged."""
     what = "lines that are no rows" if heard.text else "damaged frames"
     told = [f"{tables.lost:,} rows are lost, and empty here" if tables.lost else "none is lost"]
     told += [f"{heard.damaged:,} {what}"] * bool(heard.damaged)
-    told += [f"{heard.frames.early:,} came before the columns' names"] * bool(heard.frames.early)
+    told += [f"{heard.frames.early:,} frames came before the columns' names"] * bool(heard.frames.early)
     return "; ".join(told)
 
 
 def _show(show: Show, tables: _Tables, heard: _Heard, seconds: float) -> None:
-    """Show how many rows came, how fast, and the range of each column."""
+    """Show the number of rows received, the rate, and the range of each column."""
     if time.monotonic() - tables.looked < GLANCE:
         return
     tables.looked = time.monotonic()
@@ -129,7 +129,7 @@ def _show(show: Show, tables: _Tables, heard: _Heard, seconds: float) -> None:
 
 @contextmanager
 def _until_told() -> Iterator[None]:
-    """Within the block, Ctrl-C or SIGTERM ends the recording, like the end of the data."""
+    """Within the block, Ctrl-C or SIGTERM ends the recording in the same way as the end of the data."""
     here = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler) if here else None
     try:
@@ -141,11 +141,11 @@ def _until_told() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-# ------------------------------------------------------------------------------------------------------------- what comes
+# ---------------------------------------------------------------------------------------------------------- received data
 
 
 def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
-    """Bytes as they come; empty if nothing comes for a while.  If a serial port vanishes, wait until it is back."""
+    """Yield bytes as they arrive; empty bytes if none arrive for a while.  If a serial port disappears, wait until it is back."""
     port = PORT.fullmatch(data)
     if port is None or port["url"].startswith("socket://"):
         with ExitStack() as stack:
@@ -159,9 +159,10 @@ def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
         try:
             while True:
                 yield line.read(1) + line.read(getattr(line, "in_waiting", 0))
-        except (OSError, TypeError):  # pyserial's errors are OSErrors, but a port that vanished may raise TypeError
+        # pyserial's errors are OSErrors, but a port that has disappeared may raise TypeError
+        except (OSError, TypeError):
             line.close()
-            tell(f"{url} is gone; it is waited for, and what came is kept")
+            tell(f"{url} is gone; pykernel waits for its return, and keeps the rows so far")
             while (again := _reopened(url, baud)) is None:
                 time.sleep(AGAIN)
             line = again
@@ -169,7 +170,7 @@ def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
 
 
 def _connected(url: str, stack: ExitStack) -> BinaryIO:
-    """The bytes from a socket://HOST:PORT, until its end."""
+    """Connect to socket://HOST:PORT, to read bytes until the connection ends."""
     try:
         where = urlsplit(url)
         connection = stack.enter_context(socket.create_connection((where.hostname, where.port or 0)))
@@ -188,9 +189,10 @@ def _reopened(url: str, baud: int) -> Line | None:
 
 
 class _Heard:
-    """The data received: frames, or lines of text.  It is text after FEW consecutive lines with equally many numbers, and no frame.
+    """The data received: frames, or lines of text.
 
-    given: names of a text's columns, if they are not in the text.
+    Data is considered text after FEW consecutive lines with equally many numbers, and no frame.  given: names of a text's columns, if they
+    are not in the text.
     """
 
     def __init__(self, source: str, given: Sequence[str]) -> None:
@@ -209,17 +211,17 @@ class _Heard:
         return self.unread if self.text else self.frames.damaged
 
     def why(self) -> str:
-        """The reason why no row came."""
+        """Say why no row was received."""
         if not self.bytes:
             return "nothing was sent; is the baud rate right, and the firmware running?"
         if self.frames.early or self.frames.layout is not None:
             return "no frames named the columns; record from the device's start, or for longer"
-        return f"{self.bytes:,} bytes were no frames, and no lines of numbers; is the baud rate right? PORT@9600 says another than {BAUD}"
+        return f"{self.bytes:,} bytes were no frames, and no lines of numbers; is the baud rate right? the default is {BAUD}, and PORT@9600 sets another"
 
     def feed(self, data: bytes) -> Iterator[Told]:
         self.bytes += len(data)
         for came in self.frames.feed(data):
-            if self.text:  # the text was the firmware's output, not a table
+            if self.text:  # after a frame, earlier text was log output of the firmware, not a table
                 self.text = False
                 yield Told("began")
             yield came
@@ -265,7 +267,7 @@ class _Heard:
 
 
 def _is_cell(cell: str) -> bool:
-    """Whether a cell is a number, in decimal or as C's %a prints it, or empty."""
+    """Return whether a cell is empty or a number, in decimal or as C's %a prints it."""
     with suppress(ValueError):
         return cell == "" or is_number(cell) or float.fromhex(cell) is not None
     return False
@@ -275,10 +277,9 @@ def _is_cell(cell: str) -> bool:
 
 
 class _Tables:
-    """The files: the named one, and another one with a number for each restart of the device.  If the disk is full, all complete
-    rows stay.
+    """The output files: the named file, and a further numbered file for each restart of the device.
 
-    looked: when ``seen`` was last shown.
+    If the disk is full, all complete rows stay.  looked: when ``seen`` was last shown.
     """
 
     def __init__(self, out: Path, force: bool) -> None:
@@ -326,7 +327,7 @@ class _Tables:
         rows = written[self.whole == 0 :]
         columns = dict(zip(self.header, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
         self.filled.update(name for name, cells in columns.items() if any(cells))
-        if rows and logged(self.header):  # only those of the latest rows, or memory would grow
+        if rows and logged(self.header):  # only the latest times, so that memory does not grow
             self.times = [*self.times, *columns[self.header[0]]][-LATEST:]
         if rows:
             numbers = {name: [_plain(cell) for cell in columns[name]] for name in self.seen.columns}
@@ -343,7 +344,7 @@ class _Tables:
         self.whole = os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:
-        """Write the waiting rows, and remove columns that were never recorded: the time, or all that a device computes."""
+        """Write the waiting rows, and remove columns that were never filled: the time, or all columns that a device computes."""
         if self.file is None:
             return
         try:
@@ -362,7 +363,7 @@ class _Tables:
 
 
 def _plain(cell: str) -> str:
-    """A number that C's %a printed, in decimal."""
+    """Convert a number that C's %a printed to decimal."""
     return repr(float.fromhex(cell)) if "x" in cell.lower() else cell
 
 
@@ -375,4 +376,4 @@ def _without(path: Path, columns: set[str]) -> None:
         csv.writer(new, lineterminator="\n").writerows(
             [row[i] for i in kept] for row in itertools.chain([header], rows)
         )
-        new.detach()  # this flushes its buffer
+        new.detach()  # flushes the buffer

@@ -1,4 +1,4 @@
-"""Repeats what devices have logged."""
+"""Repeat what devices have logged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST = 2 * STATE_LIMIT
 
 @dataclass(frozen=True)
 class _OnDevice:
-    """The replay of a log.  start, state: bytes of the device's state before the log, and at its end; with their files' names."""
+    """The replay of one device's log.  start, state: bytes of the device's state before the log and at its end, with their files' names."""
 
     spec: Spec
     start: tuple[bytes, str] | None = None
@@ -62,7 +62,7 @@ class _OnDevice:
 
 
 def run(given: Replay) -> Found:
-    """Repeat a log, or those of many devices separately.  The report's ``devices`` then has the report of each device."""
+    """Repeat a log, or the logs of many devices separately.  For many devices, the report's ``devices`` has the report of each device."""
     spec, start, state, watch = spec_and_memory(given.model)[0], given.start, given.end, given.watch
     begins = (bytes_of(Path(start), MOST), str(start)) if start else None
     if (many := recordings_of(given.data)) is None:
@@ -103,7 +103,7 @@ def run(given: Replay) -> Found:
 
 
 def _one(report: dict[str, Any]) -> Found:
-    """The replay of one device's log."""
+    """Show the replay of one device's log."""
     wrong, updates, end = report.pop("wrong"), report["updates"], report["state_hash"]
     done = f", {updates:,} updates replayed; the state's hash is {end}" if end else " replayed"
     compared = [(kind, f"{count:,}") for kind, count in report["compared"].items()]

@@ -1,6 +1,7 @@
-"""What each command is asked for: its options in the shell, its arguments in Python, and the checks of their values.
+"""The request of each command: its options in the shell, its arguments in Python, and the checks of their values.
 
-A request is carried out by a function in another module, which may be slow to import; ``function`` makes a Python function of the two.
+A request is carried out by a function in another module, which may be slow to import.  ``function`` combines a request and its function
+into a Python function.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Demo:
 
     A model of a few kilobytes predicts the rentals of each hour, then learns them. The table compares it with simple
     forecasts and linear models. Then pykernel generates the model's C, compiles it and runs it on the same year. The
-    memory must be equal, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F runs the C too. This
+    memory must be equal, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F runs the C, too. This
     takes less than a minute.
 
         pykernel demo -o my-demo
@@ -77,11 +78,11 @@ class Simulate:
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
-    linear models. Beside a model that does not learn, these learn the first half only. Lines of advice say why a model is bad,
-    and what change helps on these rows.
-    For classes, errors is the part of rows that got a wrong class. For a model without labels, the table shows the mean
+    linear models. If the model does not learn, these learn only from the first half. Lines of advice say why a model is bad,
+    and which change helps on these rows.
+    For classes, errors is the fraction of rows with a wrong class. For a model without labels, the table shows the mean
     and the largest answer. A list shows the surest alarms: their rows, how far the level is above its threshold, and, if the model
-    tells it, the most blamed input with its share, the second one if it has at least half of that, and the kind of alarm.
+    gives them, the kind of alarm, the most blamed input with its share, and a second input with at least half of this share.
 
     Exit codes: 0 done, 2 bad input.
     """
@@ -90,11 +91,11 @@ class Simulate:
     data: Annotated[
         Data,
         Arg(
-            "A table, or -; a folder or several: one device each.",
+            "A table or -; for many devices, a folder or tables.",
             "DATA…",
             kind=list[str],
-            more="Or arrays: x (rows, D), and y (rows,) or (rows, labels), NaN where there is no label; of classes their positions, or "
-            "their names in the spec; x alone, or None for y, for a model without labels.",
+            more="Or arrays: x (rows, D), and y (rows,) or (rows, labels), with NaN where there is no label; for classes, y has their positions or "
+            "their names in the spec; a model without labels takes x alone, or None for y.",
         ),
     ]
     _: KW_ONLY
@@ -104,7 +105,7 @@ class Simulate:
     output: Annotated[File | None, Opt("Write each row's answer.", "CSV", short="-o", was=OUT)] = None
     report: Report = None
     save: Annotated[
-        File | None, Opt("Write what was learned, for generate --start.", "STATE", more="Of many devices a folder.")
+        File | None, Opt("Write what was learned, for generate --start.", "STATE", more="For many devices, a folder.")
     ] = None
     start: Start = None
     jobs: AllJobs = None
@@ -136,7 +137,7 @@ class Generate:
         n_max = 32
 
     Columns: state is the memory for what the model learned. Work is the memory for intermediate results. Both are in one
-    struct that you own. Constants are in flash.
+    struct that you allocate. Constants are in flash.
 
     Exit codes: 0 done, 2 bad input (nothing is written then).
     """
@@ -168,8 +169,8 @@ class Generate:
 class Check:
     """Check that the C computes what the host computes, to the byte.
 
-    Each compiler on this machine compiles the C, with and without optimisation. C and simulation learn the same random
-    samples, difficult ones too; then their memories are compared. LLVM simulates, and Numba is the reference.
+    Each compiler on this machine compiles the C, with and without optimisation. The C and a simulation learn the same random
+    samples, some of them difficult; then their memories are compared. LLVM simulates, and Numba is the reference.
 
         pykernel check spec.toml
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
@@ -177,9 +178,9 @@ class Check:
 
     A board needs the firmware of generate --for check (docs/guide/boards.md).
 
-    Columns: equal says whether the bytes are equal. Code and constants are flash, by the first compiler. For a target,
-    flash is the whole program, RAM the model, and stack the largest use. The second table counts instructions: a search
-    found worst, and no call takes more than bound (docs/guide/bounds.md). Instead is what simple predictors keep.
+    Columns: equal says whether the bytes are equal. Code and constants are in flash (first compiler). For a target,
+    flash is the whole program, RAM the model, and stack the largest use. The second table counts instructions: worst is
+    the most that a search found, bound the proved limit (docs/guide/bounds.md). Instead is the memory of simple predictors.
 
     If a spec's [target] limits more than RAM, the model runs on that CPU, too.
 
@@ -190,29 +191,33 @@ class Check:
     _: KW_ONLY
     target: Targets = None
     toolchain: Annotated[
-        str | None, Opt("Compiles for the target.", "zig|gcc", without="the first found", rare=True)
+        str | None, Opt("Toolchain for the target.", "zig|gcc", without="the first found", rare=True)
     ] = None
-    emulator: Annotated[str | None, Opt("Runs the target.", "unicorn|qemu", without="the first found", rare=True)] = (
-        None
-    )
+    emulator: Annotated[
+        str | None, Opt("Emulator for the target.", "unicorn|qemu", without="the first found", rare=True)
+    ] = None
     level: Annotated[
         Literal["-O0", "-O1", "-O2", "-O3", "-Os"], Opt("Optimisation for the target.", "-O2|-Os|…", rare=True)
     ] = "-O2"
     board: Annotated[str | None, Opt("Run on the board at this port.", "URL")] = None
     baud: Annotated[int, Opt("Speed of the board's line.", "N", least=1, rare=True)] = 115_200
     clock: Annotated[float | str | None, Opt("The processor's clock, such as 48M.", "HZ", rare=True)] = None
-    rate: Annotated[float | str | None, Opt("Samples a second: the share of the processor.", "HZ", rare=True)] = None
-    current: Annotated[float | str | None, Opt("Microamperes per MHz: the charge a day.", "UA", rare=True)] = None
+    rate: Annotated[
+        float | str | None, Opt("Samples per second, to compute the load of the processor.", "HZ", rare=True)
+    ] = None
+    current: Annotated[
+        float | str | None, Opt("Microamperes per MHz, to compute the charge per day.", "UA", rare=True)
+    ] = None
     data: Annotated[
         Files | None,
-        Opt("Rows to learn; a folder: each file anew.", "DATA", without="random ones", kind=str, was=("--check",)),
+        Opt("Rows to learn; each file of a folder anew.", "DATA", without="random ones", kind=str, was=("--check",)),
     ] = None
     log: Annotated[File | None, Opt("Write what the board answered, for pykernel state replay.", "CSV", rare=True)] = (
         None
     )
-    samples: Annotated[int | None, Opt("Random samples to learn.", "N", least=1, without="12000; elsewhere 1000")] = (
-        None
-    )
+    samples: Annotated[
+        int | None, Opt("Random samples to learn.", "N", least=1, without="12000; targets and boards 1000")
+    ] = None
     seed: Seed = 0
     record: Record = None
     report: Report = None
@@ -223,7 +228,7 @@ class Check:
             "Arrays in place of random samples: (rows, D), and (rows,) or (rows, labels); a model without labels takes inputs alone."
         ),
     ] = None
-    levels: Annotated[Sequence[str] | None, Py("Optimisations, of this machine's compilers.")] = None
+    levels: Annotated[Sequence[str] | None, Py("Optimisation levels for this machine's compilers.")] = None
     compilers: Annotated[Sequence[str] | None, Py("This machine's compilers; by default all that are found.")] = None
     engine: Annotated[str | None, Py("The only engine of the simulation: llvm, numba or python.")] = None
     watch: Watched = QUIET
@@ -236,17 +241,17 @@ class Check:
 class Prove:
     """Prove that no call of the C leaves an array or overflows.
 
-    Frama-C analyses each public function once, from every memory that NAME_load accepts and with every input. The ranges
-    that the memory declares hold again after the call: so they hold after any number of calls.
+    Frama-C analyses each public function once, from every memory that NAME_load accepts and with every input. After the
+    call, the declared ranges of the memory hold again. So they hold after any number of calls.
 
         pykernel prove spec.toml
         pykernel prove spec.toml --call update --timeout 60
 
     It needs Frama-C, Why3 and Z3: apt install frama-c-base why3 z3.
 
-    Columns: alarms are places where the analysis could not exclude an error; ranges says how many declared ranges are
-    proved to hold after the call; reached says how many statements of its functions the analysis reached. What the proof
-    says, and what it does not: docs/proof.md.
+    Columns: alarms are places where the analysis could not exclude an error. Ranges says how many declared ranges are
+    proved to hold after the call. Reached says how many statements of the called functions the analysis reached.
+    docs/proof.md describes what the proof covers, and what it does not.
 
     Exit codes: 0 proved, 1 not proved, 2 bad input, or no Frama-C.
     """
@@ -282,13 +287,13 @@ class Page:
     """Make a page in which the generated C learns recorded data.
 
     The page is one file and needs no network. In the browser, the C runs as WebAssembly: it predicts each row, then
-    learns it. The page shows forecast and truth, the error beside simple forecasts, a monitor's level and alarms, the stored vectors, and the
-    hash of the state beside this PC's. Beside these stand figures of the report of simulate, on a logarithmic axis, and bytes by part; with
-    --target the instructions of a call, and the bound. Readers can drop a CSV file of their own on it.
+    learns it. The page shows forecasts and true values, the errors of the model and of simple forecasts, a monitor's level and alarms, the
+    stored vectors, and the state's hash next to this PC's. It also has figures of the report of simulate, on a logarithmic axis, and bytes by
+    part; with --target, the instructions of a call and their bound. Readers can drop another CSV file on the page.
 
         pykernel page spec.toml data.csv -o page.html --target cortex-m4f
 
-    Exit codes: 0 done, 1 an emulated CPU computes other bytes, 2 bad input. Nothing is written but with 0.
+    Exit codes: 0 done, 1 an emulated CPU computes other bytes, 2 bad input. The page is written only with exit code 0.
     """
 
     model: GivenModel
@@ -313,8 +318,8 @@ class Plan:
         pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
         pykernel plan recordings/ --label y
 
-    Errors are of the last 30 % of the rows, or of devices left out; for a monitor, faults are put into these. Frozen:
-    the model learned the others only. Learning: it goes on, if labels come. Without --labels both are planned.
+    Errors are those on the last 30 % of the rows, or on left-out devices; for a monitor, faults are put into these rows.
+    A frozen model learned only the other rows; a learning model continues with labels. Without --labels, both are planned.
 
     Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
     interrupted before a model was tried.
@@ -330,23 +335,22 @@ class Plan:
     ] = None
     labels: Annotated[
         Literal["always", "never"] | None,
-        Opt("always or never: do true labels follow?", "WHEN", without="both", hint="for late ones give the delay"),
+        Opt("always or never: do true labels follow?", "WHEN", without="both", hint="for late labels, give the delay"),
     ] = None
     ram: Annotated[
-        str | int | None, Opt("Limit, such as 4k; any: no limits.", "BYTES", without="the target's; 16k")
+        str | int | None, Opt("Limit of RAM, such as 4k; any: no limits at all.", "BYTES", without="the target's; 16k")
     ] = None
     flash: Annotated[str | int | None, Opt("Limit for code and constants.", "BYTES", without="the target's; 64k")] = (
         None
     )
     instructions: Annotated[str | int | None, Opt("Limit for one call, in the worst case.", "N", without="any")] = None
     cycles: Annotated[
-        str | int | None, Opt("The same in cycles, for a CPU whose cycles are known.", "N", without="any", rare=True)
+        str | int | None,
+        Opt("Limit for one call in cycles, for a CPU whose cycles are known.", "N", without="any", rare=True),
     ] = None
     target: Annotated[str | None, Opt("The CPU, emulated.", "TARGET", without="any")] = None
     time: Annotated[float, Opt("Time for trials.", "SECONDS", least=1, most=10_000_000)] = 120.0
-    trials: Annotated[int | None, Opt("Make so many trials, however long they take.", "N", least=1, most=1_000_000)] = (
-        None
-    )
+    trials: Annotated[int | None, Opt("Number of trials, however long they take.", "N", least=1, most=1_000_000)] = None
     seed: Seed = 0
     output: Folder = Path("pykernel-plan")
     report: FolderReport = None
@@ -360,7 +364,7 @@ class Plan:
         **THE_TABLE,
         **ANEW,
         **dict.fromkeys(("--n-max", "-n", "--vectors"), "plan chooses the size, within --ram and --flash"),
-        **dict.fromkeys(("--by", "--score"), "plan compares models by RMSE, of classes by their error rate"),
+        **dict.fromkeys(("--by", "--score"), "plan compares models by RMSE, or for classes by their error rate"),
         "--classes": OF_SPEC["--classes"],
         "--name": OF_SPEC["--name"],
         "--no-limits": "here it is --ram any",
@@ -370,7 +374,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableOf:
-    """Record a table from a port; or write one as .npy, or as numbers alone.
+    """Record a table from a port, or convert a table to .npy or to numbers.
 
         pykernel table /dev/ttyACM0 --output first.csv
         pykernel table year.csv --output year.npy
@@ -378,14 +382,14 @@ class TableOf:
 
     A port sends frames of generate --for recorder, or lines of numbers, until Ctrl-C (docs/guide/replay.md).
 
-    Any row of a .npy file can be read directly, for a basis of a table larger than memory. Rows of a CSV file with a missing cell are left
+    Rows of a .npy file can be read in any order, for a basis of a table larger than memory. Rows of a CSV file with a missing cell are left
     out. Other files with missing cells are refused.
 
-    In a .csv file to write, a column of few words becomes one column of 0 and 1 for each word, and a column of dates or times
-    phases of the day and of the week. Cells are empty where a value is missing. Constant columns are left out. A later table gets
-    the same columns with --like ready.csv, whatever words and constants it has.
+    In a .csv output, a column of few words becomes one column of 0 and 1 for each word, and a column of dates or times becomes
+    phases of the day and the week. Cells are empty where a value is missing. Constant columns are left out. With --like ready.csv,
+    a later table gets the same columns, whatever words and constants it has.
 
-    Columns: the command prints their names and, of .npy, their positions in the new file.
+    Columns: the command prints their names and, for .npy, their positions in the new file.
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """
@@ -401,10 +405,12 @@ class TableOf:
     _: KW_ONLY
     output: Annotated[File, Opt("The .npy or .csv file to write.", "FILE", short="-o", needed=True, was=OUT)]
     inputs: Inputs = None
-    label: Annotated[str | None, Opt("For .csv: a column that stays as it is, as the last.", "Y")] = None
-    codes: Annotated[Numbers, Opt("For .csv: numbers that stand for no value; their cells become empty.", "V,V")] = None
-    like: Annotated[File | None, Opt("For .csv: a table that this command wrote; the same columns.", "FIRST")] = None
-    precision: Annotated[Literal["float32", "float64"], Opt("Of .npy: float32 or float64.", "TYPE")] = "float32"
+    label: Annotated[str | None, Opt("For .csv: a column that is copied unchanged, as the last one.", "Y")] = None
+    codes: Annotated[
+        Numbers, Opt("For .csv: numbers that stand for a missing value; their cells become empty.", "V,V")
+    ] = None
+    like: Annotated[File | None, Opt("For .csv: a table by this command whose columns to make.", "FIRST")] = None
+    precision: Annotated[Literal["float32", "float64"], Opt("For .npy: float32 or float64.", "TYPE")] = "float32"
     force: Force = False
     watch: Watched = QUIET
 
@@ -418,17 +424,17 @@ class Import:
     """Import a model that was trained elsewhere.
 
     Support vector machines, kernel ridge, Gaussian processes, linear models and networks with one hidden layer can be
-    imported, with the steps before them; with --vectors also what a device learned. --vectors trains fewer vectors, to
-    give the model's answers on rows of --data or made-up ones. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
+    imported, with the steps before them; with --vectors, also a device's state. --vectors trains fewer vectors to give
+    the model's answers on rows of --data, or on made-up rows. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
     a file is executed, and pickles are refused.
 
         pykernel import gate.onnx -o gate.toml --data held.csv
         pykernel import flow.toml --start state.bin --vectors 16 -o small.toml
 
-    Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is what
-    --vectors changes, in standard deviations; low and high hold in 95 of 100 cases. With --data, difference is the largest
-    of a decision value. Allowed is what rounding can cause; it decides the class of undecided rows. At most 1,000 rows or
-    steps are compared.
+    Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is the
+    change by --vectors, in standard deviations; low and high are its 95 % interval. With --data, difference is the largest
+    difference of a decision value. Allowed is what rounding can cause; it decides the class of undecided rows. At most
+    1,000 rows or steps are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.
     """
@@ -441,7 +447,7 @@ class Import:
     max_abs: Annotated[
         float | None,
         Opt(
-            "Largest magnitude of an input; int16: from the center.",
+            "Largest magnitude of an input; in int16, of its distance from the center.",
             "X",
             key="input.max_abs",
             without="by the vectors",
@@ -451,19 +457,22 @@ class Import:
     inputs: Annotated[
         str | None, Opt("Names of the inputs.", "A,B", without="as the model was fitted", was=("--columns",))
     ] = None
-    label: Annotated[str | None, Opt("The column of the true value, for simulate; of several A,B.", "Y")] = None
+    label: Annotated[str | None, Opt("The true value's column, for simulate; A,B for several labels.", "Y")] = None
     classes: Annotated[
         str | None, Opt("Names of the classes, in order.", "A,B", key="label.classes", without="as text")
     ] = None
     distance: Annotated[
-        str, Opt("Gaussian kernel: how it is computed.", "auto|differences|products", key="kernel.distance")
+        str,
+        Opt("How the distances of a Gaussian kernel are computed.", "auto|differences|products", key="kernel.distance"),
     ] = "auto"
     vectors: Annotated[
         int | None,
         Opt("Fewer vectors, trained anew.", "N", without="the model's", was=("--n-max", "-n")),
     ] = None
-    start: Annotated[Path | None, Opt("Of a spec: the state of a device.", "FILE", was=("--state",))] = None
-    data: Annotated[str | None, Opt("CSV file: compare there; train --vectors on it.", "DATA", was=("--check",))] = None
+    start: Annotated[Path | None, Opt("If MODEL is a spec: the state of a device.", "FILE", was=("--state",))] = None
+    data: Annotated[str | None, Opt("CSV file to compare on and to train --vectors on.", "DATA", was=("--check",))] = (
+        None
+    )
     trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.", rare=True)] = False
     force: Force = False
     watch: Watched = QUIET
@@ -479,22 +488,21 @@ class Import:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Info:
-    """List the CPUs that a model can be checked on; or print what editors need.
+    """List the CPUs on which a model can be checked, or print a schema for editors.
 
         pykernel info
         pykernel info schema > spec.schema.json
 
-    The table also says which of them this machine can build for and emulate. The schema is that of specs, with which an editor completes
-    and checks them: names, types and ranges of the keys that each rule has. Editors with taplo (Even Better TOML) take it from a spec's
-    first line:
+    The table also says for which CPUs this machine can build, and which it can emulate. The schema lets an editor complete and check specs:
+    names, types and ranges of the keys that each rule has. Editors with taplo (Even Better TOML) find the schema by a spec's first line:
 
         #:schema ./spec.schema.json
 
     pykernel info commands prints the arguments of all commands in the same form.
 
     Columns: part is the microcontroller whose RAM and flash a model must fit. Built by names the
-    toolchains, run by the emulators. Brackets mean: not found on this machine. To install zig, unicorn and wasmtime, run
-    pip install -e '.[emulate]' in a clone of pykernel. Your system's package manager installs the others.
+    toolchains, run by the emulators. Names in brackets were not found on this machine. To install zig, unicorn and
+    wasmtime, run pip install -e '.[emulate]' in a clone of pykernel. Your system's package manager installs the other tools.
 
     Exit codes: 0 done.
     """

@@ -1,4 +1,4 @@
-"""The data with which a plan searches: the recorded rows of one device, or of many."""
+"""Read the data of a plan: the recorded rows of one device, or of many."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 class Asked:
-    """Where the rows of a plan are, and where its results go.
+    """The arguments of a plan: its data, and the files to write.
 
-    report: the page.  stated: all arguments that were given.
+    report: the path of the page.  stated: all arguments that were given.
     """
 
     def __init__(self, given: Plan) -> None:
@@ -47,9 +47,9 @@ class Asked:
         self.data = str(given.data) if self.many is None else self.many.source
         self.delay, self.jobs, self.output, self.watch = given.delay, given.jobs, Path(given.output), given.watch
         self.read: dict[str, Any] = {}
-        """What was read from the data, as plain values."""
+        """A description of the data as it was read, as plain values."""
         self.max_abs: float | None = None
-        """[input] max_abs, if it comes from the data."""
+        """[input] max_abs, if it was derived from the data."""
         self.report, self.stated = (
             self.output / "report.html" if given.report is None else Path(given.report),
             stated(given),
@@ -61,7 +61,7 @@ class Asked:
 
 
 def table_read(table: Table, base: Mapping[str, Any]) -> Section:
-    """The table as it was read, for a report.  base: a spec's content, which names the columns."""
+    """Return the section about the table as it was read, for a report.  base: a spec's content, which names the columns."""
     from pykernel.report.common import table_read as told
 
     labels = None if table.y is None or table.of_classes else np.asarray(table.y, np.float64).reshape(len(table.x), -1)
@@ -74,9 +74,9 @@ def table_read(table: Table, base: Mapping[str, Any]) -> Section:
 
 
 def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
-    """The rules and the techniques that are to be tried; None for all.
+    """Return the rules and the techniques to try; None for all.
 
-    A word is a rule or a technique, or both with a slash between.  Raises UserError for one that is neither.
+    A word is a rule, a technique, or a rule and a technique with a slash between.  Raises UserError for any other word.
     """
     known, named = (*rules(), *monitors()), (*techniques(), *WAYS)
     parts = [
@@ -92,7 +92,7 @@ def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
                 having = ", ".join(each for each, ways in BASES.items() if technique in ways)
                 raise UserError(f"{option('only')} {rule}/{technique}: {rule} has no such technique; {having} have")
     chosen, ways = (list(dict.fromkeys(each[place] for each in parts if each[place])) for place in (0, 2))
-    if ways and not chosen and {*ways} <= {*WAYS}:  # other rules have no such technique
+    if ways and not chosen and {*ways} <= {*WAYS}:  # only rules of BASES have these techniques
         chosen = [rule for rule in BASES if {*BASES[rule]} & {*ways}]
     return chosen or None, ways or None
 
@@ -100,7 +100,7 @@ def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
 def planned_data(
     options: Asked, spec: Spec | None, inputs: str | Sequence[str] | None, label: str | None
 ) -> tuple[dict[str, Any], Table, list[str]]:
-    """A spec's content (given, or made from the data), the data, and sentences about assumptions."""
+    """Return a spec's content (given, or made from the data), the data, and sentences about assumptions."""
     watch = options.watch
     if spec is not None:
         if inputs is not None or label is not None:
@@ -116,7 +116,7 @@ def planned_data(
             x, y = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
         if stage is not None and (own := stage.scaled(x)) is not stage:
             watch.tell(
-                "scaled   [input] center and scale are the mean and the deviation of the steps before the judged ones"
+                "scaled   [input] center and scale are the mean and the standard deviation of the steps before the judged steps"
             )
             stage, spec = own, make_spec(dump(spec) | {"input": own.base["input"]})
             x, y = stage.steps()
@@ -159,8 +159,9 @@ def planned_data(
 
 
 MOST_DEVICES, ENOUGH_DEVICES, FOLDS = 50, 20, 3
-"""Largest number of devices of a plan: from more, this many are drawn with a fixed seed, so that each gives 1,000 rows.  With fewer than
-ENOUGH_DEVICES, each judges once, in FOLDS parts, which takes FOLDS times as long; with more, the last 30 % judge.
+"""MOST_DEVICES: largest number of devices of a plan.  If there are more, this many are drawn with a fixed seed, so that 1,000 rows of each
+can be used.  With fewer than ENOUGH_DEVICES devices, models are evaluated on each device once, in FOLDS folds, which takes FOLDS times as
+long; with more, on the last 30 % of the devices.
 """
 
 
@@ -172,7 +173,7 @@ def fleet(
     stage: Stage | None = None,
     completes: bool = False,
 ) -> Table:
-    """The rows of many devices as a table, with the devices in an order that is drawn with a fixed seed.
+    """Return the rows of many devices as a table, with the devices in an order that is drawn with a fixed seed.
 
     parts: inputs and labels of each device.  watches: whether there are no labels.  stage: the first device's signal stage, if it has
     one.  Raises UserError for too few devices or rows.
@@ -182,7 +183,7 @@ def fleet(
     refuse(
         (
             len(many) < 2,
-            f"{many.source}: has {len(many)} device; 2 or more are needed, so that one judges what the others teach",
+            f"{many.source}: has {len(many)} device; 2 or more are needed, so that models can be tested on devices that they have not learned",
         ),
     )
     for device, (x, _) in zip(many.devices, parts, strict=True):
@@ -208,11 +209,11 @@ def fleet(
     if len(order) < len(parts) or max(len(x) for x, _ in parts) > most:
         watch.tell(f"{len(order):,} of {len(parts):,} devices are taken, and at most the first {most:,} {unit} of each")
     judged = (
-        f"{len(order):,}, each of which judges models of others once"
+        f"each of {len(order):,} is used once to test models of the others"
         if folds > 1
-        else f"{judges:,} of {len(order):,} judge"
+        else f"{judges:,} of {len(order):,} are used to test the models"
     )
-    watch.tell(f"devices  {judged}; a model that learns begins anew there, and the second half of the rows counts")
+    watch.tell(f"devices  {judged}; there, a model that learns begins anew, and the second half of the rows counts")
     for fold in () if watches else table.folds:
         if fold.known(fold.judged).sum() < 2 or not fold.known(slice(0, fold.split - delay)).any():
             raise UserError("each device needs labels, also in the second half of its rows; leave out those without")
@@ -222,14 +223,14 @@ def fleet(
 def recent(
     watch: Watch, x: np.ndarray, y: np.ndarray | None, delay: int, stage: Stage | None = None, completes: bool = False
 ) -> Table:
-    """The last rows as a table.  Raises UserError for too few rows; warns if there are few, or if rows are left out."""
+    """Return the last rows as a table.  Raises UserError for too few rows; warns if there are few rows, or if rows are left out."""
     rows = "rows" if stage is None else "steps"
     most = min(DELAY_LIMIT, len(x) // 2)
     refuse(
         (not 0 <= delay <= most, f"delay is {delay}; it must be from 0 to {most:,} {rows}, half of the table"),
         (
             len(x) < FEWEST,
-            f"the table has {len(x)} {rows}; a plan needs {FEWEST} or more, and some hundred to be of use",
+            f"the table has {len(x)} {rows}; a plan needs {FEWEST} or more, and a few hundred for a useful result",
         ),
     )
     if len(x) > MOST_ROWS:
@@ -255,10 +256,9 @@ def need_no_code(spec: Spec) -> None:
 
 
 def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, Stage | None]:
-    """Samples, labels, the number of samples after which a model learns a label, and the signal stage, if there is
-    one.
+    """Return samples, labels, the number of samples after which a model learns a label, and the signal stage, if there is one.
 
-    Raises UserError for a spec with code: searches run in other processes and on other machines, and execute no code.
+    Raises UserError for a spec with code, because a search runs in other processes, which execute no code.
     """
     need_no_code(spec)
     watch, seen = options.watch, Columns()
@@ -297,14 +297,14 @@ def _tell_steps(spec: Spec, raw: RawRows, steps: int, watch: Watch) -> None:
 
 
 def recorded_parts(spec: Spec, options: Asked) -> tuple[list[tuple[np.ndarray, np.ndarray]], Stage | None]:
-    """Inputs and labels of each of many devices; and the signal stage of the first one, if there is one.  Raises UserError."""
+    """Return inputs and labels of each of many devices, and the first device's signal stage, if there is one.  Raises UserError."""
     many, watch, seen = options.many, options.watch, Columns()
     assert many is not None
     need_no_code(spec)
     refuse(
         (
             spec.signal is not None and spec.real.is_int16,
-            f"{spec.name}: the scales of [signal] in int16 are of one recording; give one file",
+            f"{spec.name}: the scales of [signal] in int16 come from one recording; give one file",
         ),
     )
     parts = read_each(spec, many, watch, seen)

@@ -1,4 +1,4 @@
-"""A model on recorded data, as the device would learn from it."""
+"""Run a model on recorded data, as the device would learn from it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from pykernel.workflows.requests import Simulate
 from pykernel.workflows.simulated import Simulated
 
 Often = tuple[int, int, int]
-"""delay, refresh_every and train_every."""
+"""The arguments delay, refresh_every and train_every."""
 
 
 def run(given: Simulate) -> Simulated | SimulatedDevices:
-    """What ``pykernel simulate`` does.  Cost: a prediction and an update for each row, in constant memory."""
+    """Run ``pykernel simulate``.  Cost: a prediction and an update for each row, in constant memory."""
     spec, _ = spec_and_memory(given.model)
     need_ram(spec)
     often: Often = (given.delay, given.refresh_every, given.train_every)
@@ -58,7 +58,7 @@ def run(given: Simulate) -> Simulated | SimulatedDevices:
 
 
 def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path | None], given: Simulate) -> Simulated:
-    """The simulation of one device."""
+    """Simulate one device."""
     watch, page = given.watch, files["report"]
     pipeline = _pipeline(spec, often, recording, watch)
     if given.start is not None:
@@ -69,7 +69,7 @@ def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path
         try:
             with watch.progress(None) as show:
                 report = _told(recording, simulation, _trial(recording, given.refresh_every, simulation.delay, show))
-        except KeyboardInterrupt:  # what was computed is kept
+        except KeyboardInterrupt:  # the results so far are kept
             report = {}
         if report:
             report |= {key: str(path) if path else None for key, path in files.items()}
@@ -84,14 +84,17 @@ def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path
 
 
 def _pipeline(spec: Spec, often: Often, recording: Recorded, watch: Watch) -> Pipeline:
-    """The model with simple predictors, which stop learning after half of the rows if the model gets no labels and rows can be counted."""
+    """Return the model with its simple predictors.
+
+    If the model gets no labels and the rows can be counted, the simple predictors stop learning after half of the rows.
+    """
     program = spec.inner.program
     gets_none = program.label_kind != "none" and not (program.learns or spec.forecasts)
     return Pipeline(spec, *often, recording.steps(watch) // 2 if gets_none and recording.again else None)
 
 
 def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial | None = None) -> dict[str, Any]:
-    """The report of a run."""
+    """Return the report of a run."""
     report, raw, trained = simulation.report(trial), recording.raw, recording.trained
     report |= {
         "default": recording.spec.default,
@@ -104,10 +107,12 @@ def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial
     report |= {"knows_second_half": False}
     if trained is not None:
         rows = report["rows"] if raw is None else raw.rows
-        if trained > rows // 2:  # the model was trained on rows of the second half, the simple predictors were not
+        if trained > rows // 2:  # only the model knows rows of the second half
             report |= {"verdict": None, "knows_second_half": True}
         some = "these rows" if trained == rows else f"the first {trained:,} of these rows"
-        warnings.append(f"the model was trained on {some}: expect larger errors on others, such as a plan promises")
+        warnings.append(
+            f"the model was trained on {some}: expect larger errors on other rows, such as those that a plan estimates"
+        )
     if raw is not None:
         report |= {"raw_rows": raw.report()}
         for alarm in report.get("alarms", {}).get("listed", ()):
@@ -116,7 +121,7 @@ def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial
 
 
 def _promise(spec: Spec, report: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The error that a plan promised for a frozen model, and the model's error over all of these rows."""
+    """Return the error that a plan promised for a frozen model, and the model's error over all rows of the recording."""
     trained = training_of(spec)
     if trained is None or trained.promise is None or report["all"].get("scored", 0) < FEW:
         return None
@@ -126,7 +131,7 @@ def _promise(spec: Spec, report: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _trial(recording: Recorded, refresh_every: int, delay: int, show: Show) -> Trial | None:
-    """A function that runs another model over the same rows; None if the rows cannot be read again."""
+    """Return a function that runs another model over the same rows; None if the rows cannot be read again."""
     if not recording.again:
         return None
     spec = recording.spec
@@ -150,7 +155,7 @@ def _trial(recording: Recorded, refresh_every: int, delay: int, show: Show) -> T
 
 @dataclass(frozen=True)
 class _OnDevice:
-    """The simulation of one of many devices.  start: the snapshot that it begins from; saves: whether its state is kept."""
+    """The simulation of one of many devices.  start: the snapshot from which it begins.  saves: whether its state is kept."""
 
     spec: Spec
     often: Often
@@ -163,7 +168,7 @@ class _OnDevice:
         if self.start is not None:
             pipeline.go_on(snapshot.read(self.spec, self.start).memory)
         pipeline.run(recording, SILENT)
-        pipeline.simulation.goes_on = True  # advice tries other models: that is for one device
+        pipeline.simulation.goes_on = True  # no advice, because it tries other models for each device
         report = _told(recording, pipeline.simulation)
         if not self.saves:
             return report
@@ -187,7 +192,7 @@ def _each(
     report |= {"output": None, "report": str(page) if page else None, "save": str(save) if save else None}
     noticed = [f"{device.name}: {line}" for device, told in found for line in data_sentences(told["data"])[:1]]
     if noticed:
-        more = f" (and something of {len(noticed) - 1:,} more devices, see the JSON)" if len(noticed) > 1 else ""
+        more = f" (and more about {len(noticed) - 1:,} other devices, see the JSON)" if len(noticed) > 1 else ""
         watch.note(f"data     {noticed[0]}{more}")
     warned = [f"{device.name}: {told['warnings'][0]}" for device, told in found if told["warnings"]]
     more = f"; {len(warned):,} devices have such warnings" if len(warned) > 1 else ""

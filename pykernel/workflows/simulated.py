@@ -25,8 +25,8 @@ LATEST = 200
 class Simulated(Result):
     """The result of a simulation: how a model would have performed on a recording.
 
-    report: all that was found, as ``pykernel simulate --json`` prints it.  simulation: the model after the last row (``simulation.model``),
-    and the course of its errors (``simulation.errors.curve()``), or of its answers.
+    report: all results, as ``pykernel simulate --json`` prints them.  simulation: has the model after the last row (``simulation.model``),
+    and its errors over time (``simulation.errors.curve()``); without labels, its answers over time.
     """
 
     report: dict[str, Any]
@@ -41,7 +41,7 @@ class Simulated(Result):
         from pykernel.report.simulated import simulated
 
         seen, simulation, spec = self.seen, self.simulation, self.seen.spec
-        told = f"after these {simulation.rows:,} rows; NAME_hash returns it, and pykernel check --data compares it with the C's"
+        told = f"after these {simulation.rows:,} rows; NAME_hash returns it, and pykernel check --data compares it with the C code's"
         memory = simulation.model.memory if spec.signal is None and not self.report.get("delay") else None
         read = common.table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
         times, unit = functools.cache(seen.times), unit_of(self.report)
@@ -55,7 +55,7 @@ class Simulated(Result):
 
     @property
     def measure(self) -> str:
-        """What ``error`` is: rmse, or error_rate."""
+        """The name of the measure in ``error``: rmse or error_rate."""
         return "error_rate" if self.report.get("classes") else "rmse"
 
     @property
@@ -83,7 +83,7 @@ class Simulated(Result):
 
 
 def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dict[str, list[Plot]]:
-    """The answers; for a model that raises alarms, the level and the threshold, and above them all alarms and those of each blamed input."""
+    """Draw the answers; for a model that raises alarms, level and threshold, with marks for all alarms and for those of each blamed input."""
     course, asks, warm, lanes = simulation.course, simulation.spec.program.asks, simulation.warm, []
     there, names = course.curves(first=warm), course.names
     at, kinds = there["row"], [f"c{i % 9}" for i in range(2 * len(names))]
@@ -106,8 +106,8 @@ def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dic
 
 
 def _errors(simulation: Simulation, seen: Seen, plot: Callable[..., Plot], unit: str) -> dict[str, list[Plot]]:
-    """Forecasts, errors over time, and intervals."""
-    # with few rows there are fewer windows, so that each is a mean of several rows
+    """Draw forecasts, errors over time, and intervals."""
+    # fewer windows for few rows, so that each window is a mean of several rows
     at, errors = simulation.errors.curve(max(4, min(60, simulation.rows // 20)))
     both = enumerate(zip(simulation.errors.names, errors.T, strict=True))
     lines = [Line(name, at, y, f"c{i}" if i else "model") for i, (name, y) in both]
@@ -138,7 +138,7 @@ def _forecasts(seen: Seen, plot: Callable[..., Plot], unit: str) -> list[Plot]:
 
 
 def _intervals(simulation: Simulation, plot: Callable[..., Plot], unit: str) -> list[Plot]:
-    """The latest intervals around the forecasts, and the labels."""
+    """Draw the latest intervals around the forecasts, and the labels."""
     if simulation.coverage is None or not len(ends := simulation.coverage.latest):
         return []
     answers, truth, lower, upper = ends.T

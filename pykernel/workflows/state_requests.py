@@ -32,8 +32,8 @@ class Show:
     printed, by the fields of the C struct.
 
     Columns: not zero is the number of values that are not zero. Unused places are zero. The state's hash is the number
-    that NAME_hash returns. Of two states: how many values of a field differ, the position of the first of them, and its value in A and in B. How often
-    each was saved (the sequence number) does not count.
+    that NAME_hash returns. For two states, the table has the number of values of a field that differ, the first one's position, and its values in A and B.
+    The sequence number, which counts how often a state was saved, is not compared.
 
     Exit codes: 0 done, or equal, 1 not equal, 2 bad input, or a snapshot that the device would refuse.
     """
@@ -47,15 +47,15 @@ class Show:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Migrate:
-    """Make a saved state one of a changed spec.
+    """Convert a saved state to a changed spec.
 
-    A learning rate, a limit, a horizon and other numbers that only say how learning goes on may differ: a device loads
-    such a state itself. A larger [reduction] n_max adds empty places; predictions keep their bits. For a smaller one,
-    vectors are removed as the technique of OLD removes them. Another rule, kernel, scaling or input is refused.
+    A learning rate, a limit, a horizon and other numbers that only control further learning may differ: a device can load
+    such a state itself. A larger [reduction] n_max adds empty places; predictions keep their bits. For a smaller n_max,
+    the technique of OLD removes vectors. Another rule, kernel, scaling or input is refused.
 
         pykernel state migrate old.toml state.bin new.toml -o new-state.bin
 
-    Columns: there are none. The command prints the keys that changed, and how many vectors there are.
+    Columns: none. The command prints the changed keys and the number of vectors.
 
     Exit codes: 0 done, 2 bad input, or a state that cannot be converted (nothing is written then).
     """
@@ -73,17 +73,18 @@ class Migrate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Merge:
-    """Make one state of what several devices have learned.
+    """Merge the states of several devices into one state.
 
-    The devices run the same spec, each with samples of its own. The merged state has the same budget, goes on learning, and is
-    loaded by NAME_restore and NAME_load. Stored vectors are raw samples of the devices: who has a state can read them.
+    The devices run the same spec, each on different samples. The merged state has the same budget, can continue to learn, and is
+    loaded by NAME_restore and NAME_load. Stored vectors are raw samples of the devices, which anyone who has a state can read.
 
         pykernel state merge spec.toml a.bin b.bin c.bin -o merged.bin
 
-    SPEC after --into may have another n_max. docs/guide/many-devices.md tells what is merged how. How good the merged state is, `simulate
-    --start merged.bin` tells on rows that no device has learned.
+    The spec after --into may have another n_max. docs/guide/many-devices.md describes how each kind of model is merged. To evaluate the
+    merged state, run simulate --start merged.bin on rows that no device has learned.
 
-    Column foretold: how far the others' answers are from the device's own where it has learned, in parts of the answers' deviation.
+    Columns: foretold is the difference between the other devices' joint answers and this device's answers where it has learned, in
+    standard deviations of the answers.
 
     Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
     """
@@ -109,7 +110,7 @@ class Merge:
     shell: ClassVar = ("trust_code", "json")
     was: ClassVar = ("merge",)
     gone: ClassVar = OF_SPEC | {
-        "--data": "pykernel simulate, begun from the merged state, tells how good it is on a recording"
+        "--data": "pykernel simulate, started from the merged state, tells how good it is on a recording"
     }
 
 
@@ -122,20 +123,20 @@ class Replay:
 
         x0,x1,label,state_hash
 
-    An empty cell means: not recorded. A row without a label was predicted, not learned. docs/guide/replay.md describes all
+    An empty cell was not recorded. A row without a label was predicted, not learned. docs/guide/replay.md describes all
     columns, and logs of models without labels. FILE is a snapshot from NAME_save, or the first NAME_STATE_BYTES bytes
     of the model. With --end, the command also names the fields that differ.
 
         pykernel state replay spec.toml log.csv --end end.bin
         pykernel state replay spec.toml logs/
 
-    Of a folder, or several logs, each is one device's: a table says which computed what they should.
+    In a folder, or if several logs are given, each log is of one device. A table says which devices computed the expected values.
 
     Exit codes: 0 equal, 1 not equal, 2 bad input.
     """
 
     model: GivenModel
-    data: Annotated[Files, Arg("A table, or -; a folder or several: one device each.", "LOG…", kind=list[str])]
+    data: Annotated[Files, Arg("A table or -; for many devices, a folder or tables.", "LOG…", kind=list[str])]
     _: KW_ONLY
     end: Annotated[File | None, Opt("The device's state at the end of the log.", "FILE", was=("--state",))] = None
     start: Annotated[File | None, Opt("The device's state before the log.", "FILE")] = None

@@ -23,7 +23,7 @@ def _read(spec: Spec, path: Path) -> Snapshot:
 
 
 def show(given: Show) -> Found:
-    """Each field's range and values; or, for two states, the fields that differ."""
+    """Show each field's range and values; or, for two states, the fields that differ."""
     found = [_read(given.model, Path(file)) for file in given.files]
     if len(found) > 2:
         raise UserError(f"{len(found)} states are given; give one, or two to compare")
@@ -109,15 +109,15 @@ def merged(given: Merge) -> Merged:
 
 
 WAYS = {
-    "sums": "what the devices have summed up was added: the state is that of one model that learned all samples",
+    "sums": "the devices' sums were added: the result is the state of one model that learned all samples",
     "mean": "the function is the mean of the devices' functions",
-    "answers": "a new model learned their answers where each has learned",
+    "answers": "a new model learned the devices' answers, each where that device has learned",
 }
-"""How states are merged."""
+"""Way of merging -> a sentence about it."""
 
 
 def run_merge(given: Merge) -> Found:
-    """What ``pykernel state merge`` does."""
+    """Run ``pykernel state merge``."""
     made = merged(given)
     report = {
         "output": str(given.output),
@@ -129,7 +129,9 @@ def run_merge(given: Merge) -> Found:
         "warnings": list(made.warnings),
     }
     rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.foretold.items()]
-    left = f"not kept of what the devices answer: {number(made.left)} of the answers' deviation"
+    left = (
+        f"the merged state's answers differ from the devices' by {number(made.left)} of the answers' standard deviation"
+    )
     page = told(
         Table(("device", "foretold"), rows, title=f"{given.output}: {len(rows)} devices; {WAYS[made.way]}"),
         Sentence("" if made.left is None else left),

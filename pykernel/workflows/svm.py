@@ -1,5 +1,6 @@
-"""``fit`` with a support vector machine or a linear programming machine: width and ridge are chosen by folds, and vectors are added
-until the machine is that of all rows.
+"""``fit`` with a support vector machine or a linear programming machine.
+
+Width and ridge are chosen by cross-validation.  Vectors are added until more vectors would no longer change the machine.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import method_options, need_known, need_unset
 
 MOST, FEW = 256, 16
-"""Largest number of vectors without a limit, and the smallest to which many rows reduce it."""
+"""Largest number of vectors if no limit is given.  It is reduced for many rows, but not below FEW."""
 MINUTE = 2**30
-"""Without a limit, functions times rows times squared vectors of svm is at most this, which takes about a minute: 256 vectors of
-16,384 rows, 128 of 65,536."""
+"""If no limit is given for svm, the number of functions times rows times squared number of vectors is at most this, which takes about a
+minute: 256 vectors for 16,384 rows, 128 vectors for 65,536 rows."""
 MINUTE_LP = 2**19
-"""The same limit on rows times vectors of lp for numbers: 256 vectors of 2,048 rows, 64 of 8,192."""
+"""For lp with numbers as labels, the limit on rows times vectors: 256 vectors for 2,048 rows, 64 vectors for 8,192 rows."""
 FOLDS = 5
 RIDGES = (0.01, 0.1, 1.0, 10.0)
-"""Ridges to choose from; C is 1 / ridge, for numbers in standard deviations of the label."""
+"""Ridges to choose from.  C is 1 / ridge; for numbers, in units of the label's standard deviation."""
 RIDGES_LP = (0.1, 0.3, 1.0, 3.0)
-"""Ridges of a linear programming machine, whose C decides how many vectors remain.  They have no unit."""
+"""Ridges of a linear programming machine, whose C decides how many vectors remain.  These ridges have no unit."""
 TUBE = 0.1
-"""Half of the tube's width, in standard deviations of the label."""
+"""The epsilon of regression, half of the tube's width, in standard deviations of the label."""
 NOT_HERE = ("coding", "by", "loss", "jobs")
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Train and freeze.  Assumptions are printed before the work."""
+    """Train a machine and freeze it.  Assumptions are printed before the work."""
     need_unset(options, NOT_HERE, "model")
     need_known(options.method or "auto", METHODS, "method")
     train, test = held_out(table, options.hold_out, options.seed)
@@ -73,7 +74,7 @@ class SvmJob(Job):
 
     @property
     def in_a_minute(self) -> int:
-        """The number of vectors that about a minute allows, from FEW to MOST."""
+        """The number of vectors for which training takes about a minute, from FEW to MOST."""
         rows, classes = len(self.train), len(self.table.classes or ())
         n = MOST
         if self.sparse:
@@ -95,7 +96,7 @@ class SvmJob(Job):
 
     @property
     def ridge(self) -> float:
-        """C times the ridge: |f|^2 has the unit of the losses' square, the 1-norm that of the losses."""
+        """C times the ridge.  It is the label's unit for svm, because |f|^2 has the unit of squared losses; 1 for lp."""
         return 1.0 if self.sparse else self.unit
 
     def machine(self, vectors: int | None) -> Any:
@@ -110,7 +111,7 @@ class SvmJob(Job):
             "penalty": "l1" if self.sparse else "l2",
             "basis": vectors,
             "basis_params": chosen | method_options(options.with_, method),
-            "cv": self.folds({"deleted": FOLDS}, f"of {option('model', options.model)} it must be"),
+            "cv": self.folds({"deleted": FOLDS}, f"with {option('model', options.model)} it must be"),
             "precision": trained_for,
             "random_state": options.seed,
         }

@@ -1,4 +1,4 @@
-"""What ``pykernel table`` does: it writes a table as an array on disk, or as a table with only numbers."""
+"""Run ``pykernel table``: write a table as an array on disk, or as a table with only numbers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from pykernel.workflows.record import is_recording, record
 from pykernel.workflows.requests import TableOf
 
 Converted = tuple[dict[str, Any], int]
-"""What was read, as plain values, with the columns that were written as inputs; and how many rows were written."""
+"""A description of the table as it was read, in which inputs are the written columns; and the number of written rows."""
 
 
 def run(given: TableOf) -> Found:
-    """What ``pykernel table`` does."""
+    """Run ``pykernel table``."""
     data, out, columns, precision = str(given.data), Path(given.output), words(given.inputs), given.precision
     need_free(out, data, given.force)
     if is_recording(data):
@@ -44,7 +44,7 @@ def run(given: TableOf) -> Found:
         need_free(notes_of(out), data, given.force)
         if not text:
             raise UserError(
-                f"{data}: is no table of text; only these become a .csv file: give {option('output')} with .npy"
+                f"{data}: is not a table of text, and only text becomes a .csv file; give {option('output')} with .npy"
             )
         if given.like is not None and (columns or given.label is not None):
             raise UserError(
@@ -63,7 +63,7 @@ def run(given: TableOf) -> Found:
         return Found(report, told(Facts(facts)))
     for name in ("like", "label", "codes"):
         if getattr(given, name) is not None:
-            raise UserError(f"{option(name)} is for a .csv file, and {out} is none; leave it out")
+            raise UserError(f"{option(name)} is for a .csv file, but {out} is not one; leave it out")
     read, rows = (convert_csv if text else convert_table)(data, out, columns, np.dtype(precision), given.watch)
     names = read["inputs"]
     columned = ", ".join(f"{j}: {each}" for j, each in enumerate(names))
@@ -133,7 +133,7 @@ def _holds_numbers(source: str, name: str, part: Part) -> bool:
 
 
 def _header(kind: np.dtype, rows: int, width: int) -> bytes:
-    """The header of an .npy file.  Its length does not depend on ``rows``."""
+    """Return the header of an .npy file.  Its length does not depend on ``rows``."""
     text = io.BytesIO()
     described = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (rows, width)}
     np.lib.format.write_array_header_1_0(text, described)
@@ -152,13 +152,13 @@ def prepare_table(
     like: Path | None = None,
     codes: Sequence[float] = (),
 ) -> tuple[dict[str, Any], dict[str, Origin]]:
-    """Write a table of text with only numbers, which is made in memory.
+    """Write a text table with only numbers.  The table is made in memory.
 
     A column of few words becomes a column of 0 and 1 for each word, and times become phases of day and week.  Constants are
     left out.  Cells are empty where a value is missing or a sentinel.
-    label: a column that is written unchanged, as the last one.  like: a table written by this function, whose columns the new
-    one gets.  codes: further numbers that stand for a missing value.
-    Also writes the notes that ``notes.noted`` reads.  Returns what was read, and the origins of the columns.
+    label: a column that is written unchanged, as the last column.  like: a table written by this function; the new table
+    gets the same columns.  codes: further numbers that stand for a missing value.
+    Also writes the notes that ``notes.noted`` reads.  Returns a description of the table as it was read, and the columns' origins.
     """
     first = None if like is None else _first(like)
     with opened(data, watch) as (source, file, show):
@@ -212,19 +212,19 @@ def prepare_table(
 
 
 def _first(table: Path) -> Notes:
-    """The notes about a table that ``pykernel table`` has written."""
+    """Read the notes on a table that ``pykernel table`` has written."""
     try:
         return Notes.model_validate_json(bytes_of(notes_of(table), NOTES_MOST))
     except (OSError, ValueError):
         raise UserError(
-            f"{table}: has no notes beside it, {notes_of(table).name}, that can be read; give a table that pykernel table wrote"
+            f"{table}: its notes, {notes_of(table).name}, are missing or cannot be read; give a table that pykernel table wrote"
         ) from None
 
 
 def _emptied(
     first: Notes, made: Mapping[str, Origin], columns: dict[str, list[str]], codes: Sequence[Code]
 ) -> list[Code]:
-    """Also empty the cells with a code of the first table.  Returns all codes."""
+    """Also empty cells with the codes (sentinels) of the first table.  Returns all codes."""
     for code in first.sentinels:
         for new in (new for new, origin in made.items() if origin == Origin(column=code.column)):
             columns[new] = ["" if cell and float(cell) == code.value else cell for cell in columns[new]]
@@ -233,7 +233,7 @@ def _emptied(
 
 
 def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | None, watch: Watch) -> None:
-    """Warn of words that the first table does not have: in their rows all columns for words are 0, which no model has learned."""
+    """Warn of words that the first table does not have.  In their rows all columns for words are 0, which no model has learned."""
     known: dict[str, set[str]] = {}
     for origin in made.values():
         if origin.word is not None:
@@ -249,13 +249,13 @@ def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | Non
 
 
 def _free(name: str, taken: Container[str]) -> str:
-    """The name, with a number if another column has it."""
+    """Return the name, with a number if another column has the same name."""
     numbered = (f"{name}_{n}" for n in itertools.count(2))
     return name if name not in taken else next(each for each in numbered if each not in taken)
 
 
 def _origins(read: WholeTable, names: Sequence[str]) -> dict[str, Origin]:
-    """The columns that are made from a table's columns, and their origins."""
+    """Return the columns that are made from a table's columns, and their origins."""
     made: dict[str, Origin] = {}
     for name in names:
         for each, origin in _origins_of(read, name):
@@ -264,7 +264,7 @@ def _origins(read: WholeTable, names: Sequence[str]) -> dict[str, Origin]:
 
 
 def _origins_of(read: WholeTable, name: str) -> Iterator[tuple[str, Origin]]:
-    """The columns made from a column: names and origins; none if there is nothing to learn from it."""
+    """Yield names and origins of the columns made from a column; none if a model could not learn anything from it."""
     values = read.numeric.get(name)
     if values is not None:
         if np.ptp(values[np.isfinite(values)]) > 0:
@@ -287,7 +287,7 @@ def _origins_of(read: WholeTable, name: str) -> Iterator[tuple[str, Origin]]:
 
 
 def _cells(read: WholeTable, origin: Origin) -> list[str]:
-    """A new column, as text."""
+    """Return the cells of a new column."""
     cells = read.cells(origin.column)
     if origin.word is not None:
         return [str(int(cell == origin.word)) if is_word(cell) else "" for cell in cells]
@@ -306,6 +306,6 @@ def _cells(read: WholeTable, origin: Origin) -> list[str]:
 
 
 PERIODS: dict[Literal["day", "week"], float] = {"day": 1.0, "week": 7.0}
-"""Days of a period."""
+"""Period -> its number of days."""
 NOTES_MOST = 2**24
 """Largest number of bytes that are read from a table's notes."""

@@ -1,4 +1,4 @@
-"""``fit`` with trained vectors: vectors, widths and weights are trained together."""
+"""``fit`` with trained vectors, whose widths and weights are trained together with them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import need_unset
 
 MOST = 64
-"""Largest number of vectors if only flash is limited: more vectors are slower to train, and seldom better."""
+"""Largest number of vectors if only flash is limited.  More vectors take longer to train, and are rarely better."""
 NOT_HERE = ("sigma", "gamma", "coding", "by", "method", "with_", "jobs")
-"""Options for vectors or widths that are chosen among rows; they are refused here, where vectors are trained."""
+"""Options that only apply to vectors chosen among rows.  They are refused if vectors are trained."""
 CHOOSING = (*NOT_HERE, "ridge", "cv", "kernel")
-"""Options that are only for vectors chosen among rows: with one of them, no vectors are trained."""
+"""Options with which ``fit`` chooses vectors among rows, and does not train vectors."""
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Train and freeze.  Assumptions are printed before the work."""
+    """Train vectors and freeze the machine.  Assumptions are printed before the work."""
     need_unset(options, NOT_HERE, "model")
     loss, kernel, trained = option("loss"), option("kernel"), f"{option('model', 'trained')}"
     refuse(
         (
             options.loss is not None and table.classes is not None,
-            f"{loss} is of numbers, but {table.column} holds classes; leave it out",
+            f"{loss} is for numbers, but {table.column} holds classes; leave it out",
         ),
         (options.kernel != "gaussian", f"{kernel} is {options.kernel}; {trained} has the gaussian kernel only"),
     )
@@ -61,7 +61,7 @@ class TrainedJob(Job):
         parameters: dict[str, Any] = {
             "precision": self.options.precision,
             "random_state": self.options.seed,
-            "cv": self.folds({"deleted": FOLDS}, f"of {option('model', 'trained')} it must be"),
+            "cv": self.folds({"deleted": FOLDS}, f"with {option('model', 'trained')} it must be"),
             "standardise": self.options.standardise,
         }
         if self.options.ridge is not None:
@@ -73,7 +73,7 @@ class TrainedJob(Job):
     def trained(self, vectors: int | None) -> Any:
         machine = self.machine(vectors)
         with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
-            warnings.simplefilter("ignore")  # the warning that a linear model is as good: the report says so
+            warnings.simplefilter("ignore")  # the report itself says if a linear model is as good
             machine.progress = lambda part: show(part, f"training {vectors} vectors")
             self.fitted(machine)
         return machine.set_params(progress=False)
@@ -84,7 +84,7 @@ class TrainedJob(Job):
         errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
         if not classes and machine.loss == "squared":
             errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
-        linear = f"a linear model is as good on rows left out; take one ({option('kernel', 'linear')}), or other inputs"
+        linear = f"a linear model is as good on left-out rows; take it ({option('kernel', 'linear')}), or other inputs"
         told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
         typical = 1.0 if classes else root(machine.cv_error_)  # for classes, the functions are log odds
         told += self.too_coarse(made, typical, f"take {option('precision', 'float64')}, or float32 in place of int16")

@@ -332,13 +332,13 @@ REFUSED = [
     ({"label": {}}, r"\[label\] classes is missing; spectrum-softmax tells classes apart"),
     (
         {"learning": {"rule": "spectrum-softmax", "noise": 0.1}},
-        "noise is of krls-t, spectrum-ekf and spectrum-nlms; spectrum-softmax does not have it",
+        "noise belongs to krls-t, spectrum-ekf and spectrum-nlms; spectrum-softmax does not have it",
     ),
-    ({"learning": {"rule": "spectrum-nlms", "frequency_eta": 0.1}}, "frequency_eta is of spectrum-softmax"),
+    ({"learning": {"rule": "spectrum-nlms", "frequency_eta": 0.1}}, "frequency_eta belongs to spectrum-softmax"),
     ({"linear": {}}, r"\[linear\] is for labels that are numbers; \[mixture\] is the linear part for classes"),
     (
         {"label": {"classes": ["a", "b"], "weights": "balanced"}},
-        r"\[label\] weights needs probabilities of classes, which the linear expert tells; add \[mixture\]",
+        r"\[label\] weights needs probabilities of classes, which only the linear expert computes; add \[mixture\]",
     ),
     (
         {"label": {"classes": ["a", "b"], "weights": [1.0, 2, 3]}, "mixture": {}},

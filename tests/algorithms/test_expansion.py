@@ -360,12 +360,15 @@ def test_the_tables_are_const_and_ram_holds_what_is_learned() -> None:
 
 REFUSED: tuple[tuple[Content, str], ...] = (
     ({"expansion": None}, r"\[expansion\] is missing; expansion-nlms must have vectors"),
-    ({"input": {"standardise": True}}, r"standardise is of .*; expansion-nlms does not have it: leave it out"),
-    ({"expansion": {"decision": "ovo"}}, 'decision is "ovo", whose functions are of pairs of classes; expansion-nlms'),
+    ({"input": {"standardise": True}}, r"standardise belongs to .*; expansion-nlms does not have it: leave it out"),
+    (
+        {"expansion": {"decision": "ovo"}},
+        'decision is "ovo", whose functions belong to pairs of classes; expansion-nlms',
+    ),
     ({"expansion": {"weights": None}}, r"\[expansion\] bias is given without weights"),
     ({"expansion": {"bias": None}}, r"\[expansion\] bias is missing"),
     ({"expansion": {"weights": [[1.0]]}}, r"weights has 1 rows; it must have 9, one for each vector"),
-    ({"learning": {"forgetting": 0.9}}, "forgetting is of .*; expansion-nlms"),
+    ({"learning": {"forgetting": 0.9}}, "forgetting belongs to .*; expansion-nlms"),
     ({"kernel": {"function": "polynomial"}, "input": {"max_abs": 1e6}}, "overflow"),
     ({"kernel": {"function": "linear"}, "input": {"max_abs": 1e18}, "linear": {}}, "overflow"),
 )
@@ -390,5 +393,5 @@ def test_of_classes_stages_of_numbers_are_refused() -> None:
         with pytest.raises(UserError, match=sentence):
             make_spec(content_of("expansion-nlms", "classes", label=keys))
     learned = {"expansion": {"calibration": [[-1.0, 0.0]] * 3}, "mixture": {}}
-    with pytest.raises(UserError, match=r"calibration is of probabilities that \[mixture\] learns"):
+    with pytest.raises(UserError, match=r"calibration sets the probabilities that \[mixture\] learns"):
         make_spec(content_of("expansion-nlms", "classes", **learned))

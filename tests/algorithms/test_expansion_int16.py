@@ -249,9 +249,12 @@ REFUSED = (
     ({"expansion": None}, r"\[expansion\] is missing; expansion-nlms must have vectors"),
     (
         {"expansion": {"vectors": [[0.0] * 3]}},
-        r"\[expansion\] weights are missing; int16 goes on learning from a trained",
+        r"\[expansion\] weights are missing; int16 can only go on learning from trained",
     ),
-    ({"expansion": {"decision": "ovo"}}, 'decision is "ovo", whose functions are of pairs of classes; expansion-nlms'),
+    (
+        {"expansion": {"decision": "ovo"}},
+        'decision is "ovo", whose functions belong to pairs of classes; expansion-nlms',
+    ),
     ({"kernel": {"function": "linear"}}, "is linear, with which int16 does not learn; it must be gaussian"),
     ({"kernel": {"function": "polynomial", "gamma": 1.0}}, "is polynomial, with which int16 does not learn"),
     ({"kernel": {"function": "sigmoid"}}, "is sigmoid, which int16 does not compute"),
@@ -263,7 +266,7 @@ REFUSED = (
     ),
     (
         {"label": {"max_abs": 1e-6}},
-        "max_abs is 1e-06, of which int16 has nothing left beside the trained weights; it must be",
+        "max_abs is 1e-06, too small for int16 beside the trained weights; it must be",
     ),
     ({"mixture": {}}, r"\[mixture\]"),
     ({"interval": {}}, r"\[interval\]"),

@@ -267,7 +267,7 @@ REFUSED = [
         r"\[mixture\] last is for labels that are numbers; leave it out",
     ),
     ({"mixture": {"forgetting": 0.5}}, r"\[mixture\] forgetting is 0.5; it must be"),
-    ({"learning": {"rule": "rls"}}, r"\[mixture\] is of .*; rls does not have it"),
+    ({"learning": {"rule": "rls"}}, r"\[mixture\] belongs to .*; rls does not have it"),
     ({"precision": "int16", "input": {"dim": 3, "max_abs": 4.0}}, "klms in int16 does not have it: leave it out"),
 ]
 

@@ -88,5 +88,5 @@ REFUSED = [
 def test_what_cannot_be_is_refused_in_a_sentence(change, says):
     with pytest.raises(UserError, match=says):
         make_spec({"name": "m", "kernel": {"sigma": 1.0}, "learning": {"rule": "klms"}} | change)
-    with pytest.raises(UserError, match=r"\[input\] outliers is of .*; gmm does not have it"):
+    with pytest.raises(UserError, match=r"\[input\] outliers belongs to .*; gmm does not have it"):
         make_spec({"name": "m", "input": {"dim": 2, "outliers": "hold", "standardise": True}, "novelty": {}})

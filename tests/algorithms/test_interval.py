@@ -190,9 +190,9 @@ def test_the_widest_interval_is_a_number_within_the_limits_of_labels():
 
 REFUSED = [
     ({"label": {"classes": ["a", "b"]}}, r"\[interval\] is for labels that are numbers; leave it out"),
-    ({"precision": "int16", "input": {"dim": 2, "max_abs": 4.0}}, r"\[interval\] is of .*; klms in int16 does not have it: leave it out"),
-    ({"learning": {"rule": "krr"}}, r"\[interval\] is of .*; krr does not have it: leave it out"),
-    ({"learning": {"rule": "frozen"}, "expansion": {"vectors": [[0.0, 0.0]], "weights": [[1.0]], "bias": [0.0]}}, r"\[interval\] is of .*; frozen does not have it"),
+    ({"precision": "int16", "input": {"dim": 2, "max_abs": 4.0}}, r"\[interval\] belongs to .*; klms in int16 does not have it: leave it out"),
+    ({"learning": {"rule": "krr"}}, r"\[interval\] belongs to .*; krr does not have it: leave it out"),
+    ({"learning": {"rule": "frozen"}, "expansion": {"vectors": [[0.0, 0.0]], "weights": [[1.0]], "bias": [0.0]}}, r"\[interval\] belongs to .*; frozen does not have it"),
     ({"learning": {"rule": "okfeb"}, "label": {}}, r"\[interval\] is for labels that are numbers; leave it out"),
     ({"interval": {"level": 0.995}}, r"\[interval\] level is 0.995; it must be less than or equal to 0.99"),
     ({"interval": {"level": 0.4}}, r"\[interval\] level is 0.4; it must be greater than or equal to 0.5"),

@@ -193,13 +193,13 @@ def test_a_frozen_model_takes_its_center():
 
 
 SENTENCES = [
-    ({"input": {"dim": 3, "missing": "mean"}, "learning": {"rule": "klms"}}, r'"mean", which must be known; add standardise = true or'),
-    ({"input": {"dim": 3, "missing": "mean"}} | FROZEN, r'"mean", which must be known; add center'),
+    ({"input": {"dim": 3, "missing": "mean"}, "learning": {"rule": "klms"}}, r'"mean", but the mean is not known; add standardise = true or'),
+    ({"input": {"dim": 3, "missing": "mean"}} | FROZEN, r'"mean", but the mean is not known; add center'),
     ({"input": {"dim": 3, "missing": "hold"}} | FROZEN, r"\[input\] missing is 'hold'; it must be 'refuse' or 'mean'"),
     ({"input": {"dim": 3, "missing": "drop"}, "learning": {"rule": "klms"}}, r"missing is 'drop'; it must be"),
-    ({"input": {"missing": "hold"}, "signal": {"channels": ["a"], "lags": [0, 1]}, "label": {"column": "a"}, "learning": {"rule": "klms"}}, r"a raw row of \[signal\] is taken whole or is a gap, which NAME_gap"),
+    ({"input": {"missing": "hold"}, "signal": {"channels": ["a"], "lags": [0, 1]}, "label": {"column": "a"}, "learning": {"rule": "klms"}}, r"\[signal\] takes a raw row only as a whole; report a missing row with NAME_gap"),
     ({"input": {"dim": 3, "missing": "hold", "max_abs": 1.0}, "label": {"max_abs": 1.0}, "learning": {"rule": "klms"}, "precision": "int16"}, r"\[input\] missing"),
-    ({"input": {"dim": 3, "missing": "hold"}, "learning": {"rule": "krr"}}, r"\[input\] missing is of"),
+    ({"input": {"dim": 3, "missing": "hold"}, "learning": {"rule": "krr"}}, r"\[input\] missing belongs to"),
 ]  # fmt: skip
 
 

@@ -368,15 +368,15 @@ def test_all_functions_in_any_order(part):
     ("signal", "says"),
     [
         ({"window": 8}, "[signal] features are missing"),
-        ({"hop": 8}, "[signal] hop is of a window"),
+        ({"hop": 8}, "[signal] hop needs a window"),
         ({"window": 9, "hop": 4, "features": ["mean"]}, "[signal] hop is 4, which does not divide window, 9"),
         ({"window": 8, "hop": 1, "features": ["mean"]}, "[signal] hop is 1"),
         ({"window": 8, "features": ["men"]}, "did you mean 'mean'"),
-        ({"window": 8, "features": {"a": ["mean"]}}, "[signal] features says nothing of the channel 'b'"),
+        ({"window": 8, "features": {"a": ["mean"]}}, "[signal] features does not name the channel 'b'"),
         ({"window": 8, "features": {"x": ["mean"]}}, "names 'x', which is no channel"),
         ({"channels": ["a"], "window": 8, "features": ["correlation"]}, "needs two channels"),
         ({"channels": ["a", "a"]}, "[signal] channels names 'a' twice"),
-        ({"window": 8, "features": {"a": ["mean"], "b": ["correlation"], "c": ["rms"]}}, "correlation for 'b' alone"),
+        ({"window": 8, "features": {"a": ["mean"], "b": ["correlation"], "c": ["rms"]}}, "correlation only for 'b'"),
         (
             {"window": 8, "features": {"a": ["mean"], "b": [], "c": ["rms"]}},
             "[signal] features of 'b' is []; it must be",
@@ -403,16 +403,16 @@ def test_all_functions_in_any_order(part):
         ),
         (
             {"window": 8, "features": ["skewness"], "max_abs": 1e12},
-            "[signal] max_abs is 1e+12; with the feature skewness it must be at most 1e+11, because powers of larger numbers leave",
+            "[signal] max_abs is 1e+12; with the feature skewness it must be at most 1e+11, because powers of larger numbers overflow",
         ),
         ({"ahead": 2}, "[signal] ahead"),
         ({"window": 8, "features": ["centroid"]}, "[signal] rate is missing; centroid needs it"),
         ({"window": 24, "rate": 9.0, "bands": [[1, 2]]}, "[signal] window is 24; bands needs a power of two"),
         ({"window": 16, "rate": 16.0, "bands": [[2, 1]]}, "[signal] bands holds [2, 1]; the first number must be"),
-        ({"window": 16, "rate": 16.0, "bands": [[1.1, 1.9]]}, "they are multiples of 1 Hz up to 8 Hz"),
+        ({"window": 16, "rate": 16.0, "bands": [[1.1, 1.9]]}, "those are multiples of 1 Hz up to 8 Hz"),
         ({"window": 16, "rate": 16.0, "bands": [3]}, "[signal] bands holds 3; it must hold pairs"),
         ({"window": 16, "rate": 16.0, "bands": [[1, 3], [1, 3]]}, "[signal] bands holds [1, 3] twice"),
-        ({"window": 16, "features": ["mean"], "log": True}, "[signal] log is of bands"),
+        ({"window": 16, "features": ["mean"], "log": True}, "[signal] log needs bands"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(signal, says):
@@ -443,10 +443,10 @@ def test_inputs_beside_a_signal_are_refused(tmp_path):
     assert load_spec(path) == spec
     for key in ("columns", "max_abs"):  # right, but nobody needs to write them
         path.write_text(spec.to_toml().replace("[input]", f"[input]\n{key} = {json.dumps(dumped['input'][key])}"))
-        with pytest.raises(UserError, match=rf"\[input\] {key} goes against \[signal\]"):
+        with pytest.raises(UserError, match=rf"\[input\] {key} contradicts \[signal\]"):
             load_spec(path)
     for given, where in (({"dim": 3}, "dim"), ({"columns": ["a"]}, "columns"), ({"max_abs": 3.0}, "max_abs")):
-        with pytest.raises(UserError, match=rf"\[input\] {where} goes against \[signal\]"):
+        with pytest.raises(UserError, match=rf"\[input\] {where} contradicts \[signal\]"):
             spec_of({}, input=given)
     with pytest.raises(UserError, match='add "mean" to the features'):
         spec_of({"window": 8, "features": ["rms"]}, label="a")
@@ -533,4 +533,4 @@ def test_a_page_takes_no_forecast_of_the_signal_itself_and_a_forecast_no_delay(t
     assert run("page", spec_file, data, "-o", tmp_path / "p.html") == 2
     assert "gauge forecasts its own signal, which a page does not take yet" in capsys.readouterr().err
     assert run("simulate", spec_file, data, "--delay", "3") == 2
-    assert "[signal] ahead says when the truth comes" in capsys.readouterr().err
+    assert "[signal] ahead says when the true value comes" in capsys.readouterr().err

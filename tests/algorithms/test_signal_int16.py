@@ -147,10 +147,10 @@ def test_a_model_in_whole_numbers_forecasts():
     ("signal", "says"),
     [
         ({"max_abs": [1.0, 2.0]}, "[signal] max_abs holds 2 numbers; it must hold 3"),
-        ({"resolution": 0.001}, "[signal] resolution is 0.001 for a, whose max_abs then is 2,048,000 counts"),
-        ({"resolution": 5}, "for b, whose max_abs then is 0 counts"),
+        ({"resolution": 0.001}, "[signal] resolution is 0.001 for a, so its max_abs is 2,048,000 counts"),
+        ({"resolution": 5}, "for b, so its max_abs is 0 counts"),
         ({"window": 8, "features": ["kurtosis"]}, "[signal] features has kurtosis, which int16 does not measure"),
-        ({"window": 8, "rate": 8.0, "bands": [[1, 3]], "log": True}, "[signal] log takes logarithms"),
+        ({"window": 8, "rate": 8.0, "bands": [[1, 3]], "log": True}, "[signal] log needs logarithms"),
         ({"window": 8192, "rate": 8.0, "bands": [[1, 3]]}, "bands in int16 need 4096 at most"),
     ],
 )
@@ -162,7 +162,7 @@ def test_what_whole_numbers_do_not_have_is_refused_in_a_sentence(signal, says):
 
 def test_ranges_must_be_given_and_are_of_whole_numbers():
     content = {"name": "gauge", "signal": {"channels": ["a"]}, "label": {"column": "y", "max_abs": 1.0}}
-    with pytest.raises(UserError, match=r"\[signal\] max_abs is missing; whole numbers need"):
+    with pytest.raises(UserError, match=r"\[signal\] max_abs is missing; int16 needs"):
         make_spec(content | {"precision": "int16", "learning": {"rule": "nlms"}})
     for key in ("max_abs", "resolution"):
         with pytest.raises(UserError, match="only precision int16"):

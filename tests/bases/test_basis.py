@@ -336,7 +336,7 @@ def test_progress_is_told_or_drawn(capsys):
         ({"method": "auto", "memory": 0.5}, "memory, in bytes, is 0.5; it must be a whole number from 1 up"),
         ({"x": np.zeros((0, 3))}, "x has no rows; a basis needs at least one"),
         ({"x": np.full((4, 3), np.nan)}, "row 0 (from 0): column 0 is nan"),
-        ({"x": np.zeros(4)}, "has 1 dimensions; rows and columns are wanted"),
+        ({"x": np.zeros(4)}, "has 1 dimensions; it must have two, "),
         ({"x": np.zeros((4, 3)), "kernel": MercerKernel("linear")}, "no row can be chosen: k(x, x) is zero for each"),
         ({"progress": True}, "progress is True; it must be a title, or a function of n and tr R / tr K"),
         (

@@ -364,7 +364,7 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
     assert fails(run("fit", "raw.csv", "--spec", "raw.toml", "--output", "f.toml"), f"has the label 'p'; {cause}")
 
     (folder / "tight.toml").write_text(RAW.replace("1.5", "1e-9"))
-    none = "raw.csv: no step of [signal] ends: the device refuses 237 of 240 raw rows, because"
+    none = "raw.csv: no step of [signal] is complete: the device refuses 237 of 240 raw rows, because"
     for words in (
         ["plan", "raw.csv", "--spec", "tight.toml"],
         ["fit", "raw.csv", "--spec", "tight.toml", "--output", "f.toml"],
@@ -401,8 +401,8 @@ def test_bad_data_leaves_nothing_behind(run, folder, data, says):
             ["empty: is a folder without recordings; give one that has files which end with .csv"],
         ),
         (["spec.toml", "no*.csv"], ["no*.csv: no file has such a name"]),
-        (["spec.toml", "data.csv", "--jobs", "2"], ["--jobs is of many devices; give a folder"]),
-        (["spec.toml", ".", "-o", "p.csv"], ["--output is of one device"]),
+        (["spec.toml", "data.csv", "--jobs", "2"], ["--jobs is for many devices; give a folder"]),
+        (["spec.toml", ".", "-o", "p.csv"], ["--output is for one device"]),
         (["spec.toml", ".", "--report", "e.png"], ["--report e.png: a report, with its", "an HTML file; give e.html"]),
         (["spec.toml", "data.csv", "-"], ["-: standard input is one table"]),
         (["spec.toml", "data.csv", "--delay", "-1"], ["delay is -1"]),
@@ -456,7 +456,7 @@ def test_no_table_breaks_a_word(rows, width):
         patch.setenv("COLUMNS", str(width))
         show_table("tables", ("target", "built, run by", "most", "spare"), rows, spare=["spare"])
     text = printed.getvalue()
-    left_out = "left out, for the window is narrow: spare" in text
+    left_out = "left out because the window is narrow: spare" in text
     words = {word for row in rows for cell in (row[:3] if left_out else row) for word in cell.split()}
     assert words <= set(text.split())
 

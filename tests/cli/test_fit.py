@@ -186,7 +186,7 @@ def test_a_class_of_weight_three_is_one_of_which_each_row_is_there_three_times(f
 
     report, found = trained("once", 0.1, "--set", "training.weights=3,1")
     assert 'weights = "3,1"' in Path("once.toml").read_text()
-    told = f"in errors, too, a row counts by its class: low {3 / times.mean():.3g}, middle {1 / times.mean():.3g}"
+    told = f"errors, too, are weighted by class: low {3 / times.mean():.3g}, middle {1 / times.mean():.3g}"
     assert told in report["assumed"]
     repeated, expected = trained("often", 0.1 * times.mean())
     np.testing.assert_allclose(found, expected, atol=2e-3 if model == "svm" else 1e-6)
@@ -523,27 +523,27 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--set", "training.model=lssvm"], "--set training.model=lssvm is not known; did you mean 'ls-svm'?"),
         (["flow.csv", "--set", "training.model=kfd"], "90 different labels; there may be 64 classes: take --set training.model=ls-svm"),
         (["kinds.csv", "--set", "label.classes=low,high"], "holds 'middle', which --set label.classes does not name"),
-        (["two.csv", "--set", "label.classes=no,yes,maybe"], "never is 'maybe'; leave it out of --set label.classes"),
+        (["two.csv", "--set", "label.classes=no,yes,maybe"], "is never 'maybe'; leave it out of --set label.classes"),
         (["one.csv"], "column 'y' is always low; at least two classes are needed"),
         (["gap.csv"], "no row of class 'high' has all inputs"),
-        (["alike.csv", "--set", "training.model=kfd"], "holds '1' and '1.0', the same number; write classes alike"),
-        (["still.csv"], "has no column of different numbers beside the label 'y'"),
+        (["alike.csv", "--set", "training.model=kfd"], "holds '1' and '1.0', which are the same number; write each class in one way"),
+        (["still.csv"], "has no column of varying numbers beside the label 'y'"),
         (["short.csv"], "has 1 rows with a label and all inputs; at least 2 are needed"),
         (["kinds.csv", "--set", "kernel.function=rbf"], "--set kernel.function=rbf is not known; did you mean 'gaussian'?"),
-        (["kinds.csv", "--set", "kernel.gamma=1"], "--set kernel.gamma is not of the gaussian kernel; it has --set kernel.sigma"),
-        (["kinds.csv", "--set", "kernel.function=linear", "--set", "kernel.sigma=1"], "--set kernel.sigma is not of the linear kernel; it has no width"),
+        (["kinds.csv", "--set", "kernel.gamma=1"], "--set kernel.gamma does not apply to the gaussian kernel; it has --set kernel.sigma"),
+        (["kinds.csv", "--set", "kernel.function=linear", "--set", "kernel.sigma=1"], "--set kernel.sigma does not apply to the linear kernel; it has no width"),
         (["kinds.csv", "--set", "kernel.sigma=1,x"], "--set kernel.sigma is '1,x'; it must be numbers with commas between"),
         (["kinds.csv", "--set", "training.ridge=0"], "--set training.ridge holds 0; each must be above zero"),
         (["kinds.csv", "--set", "training.ridge=,"], "give at least one number"),
         (["kinds.csv", "--set", "kernel.function=polynomial", "--set", "kernel.degree=0"], "degree is 0; it must be"),
-        (["kinds.csv", "--set", "training.cv=1"], "--set training.cv is '1'; it must be deleted, kept, or a number of folds from 2"),
+        (["kinds.csv", "--set", "training.cv=1"], "--set training.cv is '1'; it must be deleted, kept, or a number of folds, 2 or more"),
         (["kinds.csv", "--set", "training.cv=91"], "cv is 91 folds; there must be from 2 to 90"),
         (["kinds.csv", "--set", "training.by=auc"], 'by is \'auc\'; it must be "error" or "press"'),
         (["flow.csv", "--set", "training.by=error"], "--set training.by=error is for classes, but y is a number"),
         (["flow.csv", "--set", "training.coding=signs"], "--set training.coding=signs is for classes"),
         (["kinds.csv", "--set", "training.coding=gray"], "coding is 'gray'"),
         (["flow.csv", "--set", "training.weights=balanced"], "--set training.weights=balanced is for classes, and y is a number"),
-        (["kinds.csv", "--set", "training.model=kfd", "--set", "training.weights=1,2,3"], "is not of kfd; leave it out, or give --set training.model=ls-svm"),
+        (["kinds.csv", "--set", "training.model=kfd", "--set", "training.weights=1,2,3"], "does not apply to kfd; leave it out, or give --set training.model=ls-svm"),
         (["kinds.csv", "--set", "training.model=svm", "--set", "training.weights=1,2"], "must be balanced, or 3 numbers: one for each class"),
         (["kinds.csv", "--set", "training.model=svm", "--set", "training.weights=1,0,2"], "--set training.weights holds 0; each must be above zero"),
         (["kinds.csv", "--n-max", "0"], "--n-max is 0; it must be from 1 to 90"),
@@ -553,14 +553,14 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--set", "training.method=9"], "pivoted-cholesky; for 9 vectors give --n-max 9"),
         (["kinds.csv", "--set", "kernel.function=sigmoid", "--n-max", "9"], "the sigmoid kernel is not positive definite"),
         (["kinds.csv", "--set", "training.with=pool=3"], "but every row is a vector; give --n-max or --flash, too"),
-        (["kinds.csv", "--n-max", "9", "--set", "training.with=depth=3"], "--set training.with holds 'depth=3'; it must be KEY=VALUE, of auto with a key of"),
+        (["kinds.csv", "--n-max", "9", "--set", "training.with=depth=3"], "--set training.with holds 'depth=3'; it must be KEY=VALUE, for auto with a key of"),
         (["kinds.csv", "--n-max", "9", "--set", "training.method=sgma", "--set", "training.with=pool=x"], "--set training.with=pool=x: 'x' must be a whole number"),
         (["kinds.csv", "--n-max", "9", "--set", "training.method=sgma", "--set", "training.with=view=rows"], "--set training.with=view=rows: 'rows' is not known; it must be one of function"),
         (["kinds.csv", "--n-max", "9", "--set", "training.method=efvs", "--set", "training.with=lazy=2"], "--set training.with=lazy=2: '2' must be true or false"),
         (["kinds.csv", "--flash", "40"], "--flash is 40 bytes, but one vector of 2 inputs with its weights takes"),
         (["kinds.csv", "--flash", "much"], "--flash is 'much'; it must be a number such as 4k"),
         (["kinds.csv", "--hold-out", "1"], "--hold-out is 1; it must be from 0 to below 1"),
-        (["kinds.csv", "--hold-out", "0.001"], "--hold-out 0.001 of 90 rows is none"),
+        (["kinds.csv", "--hold-out", "0.001"], "--hold-out 0.001 holds out none of 90 rows"),
         (["kinds.csv", "--seed", "-1"], "seed is -1; it must be 0 or more"),
         (["kinds.csv", "--jobs", "0"], "--jobs is '0'; it must be a number of processes from 1"),
         (["kinds.csv", "--jobs", "fast"], "--jobs is 'fast'"),
@@ -660,10 +660,10 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
 
     for words, says in (
         (["--spec", "raw.toml", "--inputs", "ax"], "--inputs is for raw columns, and [signal] of the spec"),
-        (["--spec", "raw.toml", "--set", "precision=int16"], "[signal] max_abs is missing; whole numbers need"),
+        (["--spec", "raw.toml", "--set", "precision=int16"], "[signal] max_abs is missing; int16 needs"),
         (
             ["--spec", "raw.toml", "--label", "ax", "--set", "label.classes=u,v"],
-            "[label] classes is for labels that are no numbers",
+            "[label] classes does not go with a forecast",
         ),
         (["--spec", "raw.toml", "--label", "ax", "--set", "training.model=kfd"], "whose numbers are forecast"),
     ):
@@ -713,11 +713,11 @@ def test_the_last_rows_judge_where_errors_follow_each_other(model, run, tmp_path
     )
     assert in_time["errors"]["held_out"] > 1.4 * drawn["errors"]["held_out"]
     assert any(
-        "the last 30 % of the rows judge, and folds are blocks of rows: --hold-out 0.3,random" in each
+        "the last 30 % of the rows are held out, and folds are blocks of rows; --hold-out 0.3,random" in each
         for each in in_time["assumed"]
     )
-    assert any("expect" in each and "of rows to come" in each for each in in_time["warnings"])
-    assert not any("rows to come" in each for each in drawn["warnings"])
+    assert any("expect" in each and "on future rows" in each for each in in_time["warnings"])
+    assert not any("on future rows" in each for each in drawn["warnings"])
     assert drawn["errors"]["held_out"] == pytest.approx(drawn["errors"]["cross_validated"], rel=0.3)
 
 
@@ -744,7 +744,7 @@ def test_what_last_rows_cannot_be_is_said(run, tmp_path, monkeypatch):
     Path("kinds.csv").write_text("\n".join(["a,y", *lines]))
     for data, sentence in (
         ("logs", "but whole devices are held out; leave last out"),
-        ("kinds.csv", "and the rows before have not all classes"),
+        ("kinds.csv", "and the rows before these do not have all classes"),
     ):
         code, _, err = run("fit", data, "--label", "y", "-n", "2", "--hold-out", "0.3,last", "-o", "m.toml")
         assert code == 2 and f"--hold-out is 0.3,last, {sentence}" in err and not Path("m.toml").exists()

@@ -60,7 +60,7 @@ def test_what_a_network_has_not_is_refused(
     monkeypatch.chdir(tmp_path)
     code, _, err = run("fit", "kinds.csv", "--label", "y", "-o", "net.toml", *NETWORK, "--set", option)
     assert code == 2 and not Path("net.toml").exists()
-    assert "is not of --set training.model=network; leave" in err, err
+    assert "does not apply to --set training.model=network; leave" in err, err
 
 
 @pytest.mark.parametrize("rows", [2, 3, 5, 8])

@@ -140,11 +140,11 @@ def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
     [
         (
             ("--set", "training.coding=signs"),
-            "--set training.coding is not of --set training.model=MODEL; leave --set training.coding out",
+            "--set training.coding does not apply to --set training.model=MODEL; leave --set training.coding out",
         ),
         (
             ("--set", "training.loss=squared"),
-            "--set training.loss is not of --set training.model=MODEL; leave --set training.loss out",
+            "--set training.loss does not apply to --set training.model=MODEL; leave --set training.loss out",
         ),
         (("--set", "training.method=efsv"), "--set training.method=efsv is not known; did you mean 'efvs'"),
         (("--set", "kernel.function=sigmoid"), "the sigmoid kernel is not positive definite"),
@@ -153,7 +153,7 @@ def test_a_linear_program_in_so_much_flash(table: Any, run: Any) -> None:
         (("--flash", "30"), "--flash is 30 bytes, but one vector"),
         (
             ("--set", "training.cv=kept"),
-            "--set training.cv is 'kept'; of --set training.model=MODEL it must be a number of folds from 2",
+            "--set training.cv is 'kept'; with --set training.model=MODEL it must be a number of folds, 2 or more",
         ),
     ],
 )

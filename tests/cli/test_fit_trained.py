@@ -80,8 +80,8 @@ def test_the_largest_model_in_so_much_flash(table: Any, run: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--set", "kernel.sigma=1"], "--set kernel.sigma is not of --set training.model=trained"),
-        (["--set", "training.method=sgma"], "--set training.method is not of --set training.model=trained"),
+        (["--set", "kernel.sigma=1"], "--set kernel.sigma does not apply to --set training.model=trained"),
+        (["--set", "training.method=sgma"], "--set training.method does not apply to --set training.model=trained"),
         (
             ["--set", "kernel.function=laplacian"],
             "--set kernel.function is laplacian; --set training.model=trained has the gaussian kernel only",
@@ -89,7 +89,7 @@ def test_the_largest_model_in_so_much_flash(table: Any, run: Any) -> None:
         (["-n", "500"], "--n-max is 500; it must be from 1 to 120"),
         (
             ["--set", "training.cv=kept"],
-            "--set training.cv is 'kept'; of --set training.model=trained it must be a number of folds",
+            "--set training.cv is 'kept'; with --set training.model=trained it must be a number of folds",
         ),
         (["--set", "training.loss=hinge"], "--set training.loss is 'hinge'; it must be squared or absolute"),
         (["--flash", "20"], "but one vector of 2 inputs"),
@@ -102,9 +102,9 @@ def test_what_is_not_of_this_model_is_refused(table: Any, run: Any, options: lis
 
 def test_a_loss_is_of_trained_vectors_alone(table: Any, run: Any) -> None:
     code, _, err = run("fit", "flow.csv", "--label", "y", "-o", "m.toml", "--set", "training.loss=absolute")
-    assert code == 2 and "--set training.loss is of --set training.model=trained" in " ".join(err.split())
+    assert code == 2 and "--set training.loss applies only to --set training.model=trained" in " ".join(err.split())
     code, _, err = run("fit", "kinds.csv", "--label", "y", "-o", "m.toml", *QUICK, "--set", "training.loss=absolute")
-    assert code == 2 and "--set training.loss is of numbers" in " ".join(err.split())
+    assert code == 2 and "--set training.loss is for numbers" in " ".join(err.split())
 
 
 def test_an_interrupt_writes_the_best_so_far(table: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -287,7 +287,7 @@ def test_impossible_tables(change: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("kind", [Real[...], Real[2, 2, 2], Bool[2]])
 def test_tables_have_one_or_two_extents(kind: Any) -> None:
-    with pytest.raises(TypeError, match="a table is of Real or whole numbers, with one or two fixed extents"):
+    with pytest.raises(TypeError, match="a table holds Real or integers, with one or two fixed extents"):
         type("Shapeless", (Config,), {"__annotations__": {"rows": kind}})
 
 

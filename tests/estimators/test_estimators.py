@@ -189,9 +189,13 @@ def test_passes_without_a_rule_are_those_of_the_rule_that_is_taken(stream):
 def test_what_a_rule_does_not_know_or_learn_is_refused(stream):
     x, y = stream
     linear, kernels = (BudgetedKernelRegressor(rule=rule).fit(x, y) for rule in ("rls", "klms"))
-    with pytest.raises(UserError, match=r"^BudgetedKernelRegressor: rule 'rls' stores no vectors and knows no novelty"):
+    with pytest.raises(
+        UserError, match=r"^BudgetedKernelRegressor: rule 'rls' stores no vectors and measures no novelty"
+    ):
         linear.novelty(x)
-    with pytest.raises(UserError, match=r"rule 'klms' does not know how sure it is; for return_std give rule='krls-t'"):
+    with pytest.raises(
+        UserError, match=r"rule 'klms' estimates no standard deviation; for return_std give rule='krls-t'"
+    ):
         kernels.predict(x, return_std=True)
     with pytest.raises(ValueError, match="y has 2 outputs, but the BudgetedKernelRegressor learns 1"):
         kernels.partial_fit(x, np.column_stack([y, y]))
@@ -433,7 +437,7 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
     assert MercerKernel.of(model.spec_) == dataclasses.replace(power, degree=3)
     for rule in ("klms", "krls-t", "rff-rls"):
         with pytest.raises(
-            UserError, match=r"fourier, which (is a feature of trained vectors|has no random Fourier features)"
+            UserError, match=r"fourier, (a feature of trained vectors|which has no random Fourier features)"
         ):
             BudgetedKernelRegressor(kernel=MercerKernel("fourier"), rule=rule).fit(x, y)
     model = BudgetedKernelRegressor(kernel=CUSTOM, n_max=8, input_max_abs=10.0, n_epochs=1, rule="klms").fit(x, y)
@@ -549,7 +553,7 @@ def test_a_pipelines_c_continues_with_the_same_bytes(rule):
 def test_a_pipeline_that_has_no_c_is_refused():
     frame, y = raw_samples(100)
     for steps, sentence in (
-        ((PCA(2), BudgetedKernelRegressor(rule="klms")), "step 'pca': mixes inputs, and the model's vectors"),
+        ((PCA(2), BudgetedKernelRegressor(rule="klms")), "step 'pca': mixes inputs, but the model has only"),
         ((StandardScaler(), BudgetedKernelRegressor(rule="rls")), "rule rls has no center and scale of its inputs"),
         (
             (StandardScaler(), BudgetedKernelRegressor(rule="klms", input_max_abs=1e-3)),

@@ -513,7 +513,7 @@ def test_selection_puts_widths_in_the_place_of_a_mercer_kernels_own():
         ({"coef0": 0.7}, "coef0 is 0.7, and kernel, a MercerKernel, has its own; leave coef0 out"),
         ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
         ({"kernel": MercerKernel}, "kernel is <class 'pykernel.bases.gram.MercerKernel'>; it must be one of gaussian, laplacian"),
-        ({"kernel": MercerKernel("sigmoid"), "basis": 4}, "the sigmoid kernel is not positive definite; a basis must have"),
+        ({"kernel": MercerKernel("sigmoid"), "basis": 4}, "the sigmoid kernel is not positive definite; a basis needs"),
         ({"kernel": MercerKernel("custom", custom=custom_kernels.products, max_value=1.0)}, "the kernel products reaches "),
         ({"cv": 1}, "cv is 1; it must be"),
     ],
@@ -529,9 +529,7 @@ def test_a_mercer_kernel_says_all_itself(parameters, sentence):
 def test_a_mercer_kernel_beside_a_basis_and_a_limit():
     x, y = samples("number")
     basis = select_basis(x, GIVEN["polynomial cosine"], 4, "rpcholesky")
-    with pytest.raises(
-        UserError, match=r"^LSSVMRegressor: kernel is another than the one that basis was chosen with; le"
-    ):
+    with pytest.raises(UserError, match=r"^LSSVMRegressor: kernel differs from the one that basis was chosen with; le"):
         LSSVMRegressor(GIVEN["custom"], basis=basis).fit(x, y)
     model = KernelRidgeRegressor(GIVEN["custom"], ridge=1.0).fit(x, y)
     with pytest.raises(

@@ -55,15 +55,15 @@ def a_program(**changed):
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"labels": "real"}, "without update, and only then, labels does"),
-        ({"entries": TWO[:1]}, "without update, and only then, labels does"),
+        ({"labels": "real"}, "give labels only without update"),
+        ({"entries": TWO[:1]}, "give labels only without update"),
         ({"entries": TWO[1:]}, "toy has no predict"),
         ({"statuses": (ToyStatus, IntEnum("More", {"DONE": 1}))}, "DONE is 0 and 1; give it one value"),
         ({"valid": None}, "valid is for what is persistent; give both, or neither"),
         ({"persistent": ()}, "valid is for what is persistent; give both, or neither"),
         ({"persistent": (ToyWork,)}, "what is persistent comes first among its structs"),
         ({"between": ("refresh",)}, "refresh is to be called between samples, but is none of its actions"),
-        ({"alarms": (ToyStatus.LEARNED,)}, "alarms are of update, and need the reading alarm"),
+        ({"alarms": (ToyStatus.LEARNED,)}, "alarms need update and the reading alarm"),
         ({"entries": (*TWO, Entry("drift", toy_predict, "action"))}, "drift is no action: it takes structs and config"),
         ({"entries": (*TWO, Entry("train", toy_update, "reading"))}, r"train is no reading: it takes \(…, an array\)"),
         ({"entries": (*TWO, Entry("train", toy_update, "switch"))}, r"train is no switch: it takes \(…, an Index\)"),
@@ -202,7 +202,7 @@ def test_labels_are_refused_where_there_are_none_and_missed_where_there_are():
         model.predict(x)
     with pytest.raises(UserError, match=r"^frozen does not learn: its weights are fixed$"):
         HostModel(spec_of("frozen")).update(x)
-    with pytest.raises(UserError, match=r"^monitor learns without labels, so that it has no errors to compare it by$"):
+    with pytest.raises(UserError, match=r"^monitor learns without labels, so that it has no errors to compare$"):
         Simulation(spec_of("monitor"))
     with pytest.raises(UserError, match=r"^krr learns from labels; simulate it with them$"):
         Monitoring(spec_of("krr"))
@@ -248,7 +248,7 @@ def test_a_model_that_is_never_trained_is_told():
     run = Simulation(spec)
     list(run.run(x, y))
     run.finish()
-    assert "nothing trained the model" in run.warning and "kfd_train()" in run.warning
+    assert "the model was never trained" in run.warning and "kfd_train()" in run.warning
     assert "leave_one_out" not in run.report() and not run.model.predict(x[:5]).any()
     with pytest.raises(UserError, match="train-every is -1"):
         Simulation(spec, train_every=-1)
@@ -369,7 +369,7 @@ def test_simulate_trains_or_only_scores(files, run):
     assert report["leave_one_out"]["mse"] == model.read("leave_one_out")[0][0]
     assert report["second_half"]["mae"]["model"] < 0.5 * report["second_half"]["mae"]["running mean"]
     code, out, err = run("simulate", "krr.toml", "data.csv")
-    assert code == 0 and err.startswith("warning: nothing trained the model") and "leave-one-out" not in out
+    assert code == 0 and err.startswith("warning: the model was never trained") and "leave-one-out" not in out
     # the discriminant's own estimate takes the data once more: of a file, not of standard input
     code, out, _ = run("simulate", "kfd.toml", "data.csv", "--train-every", "50", "--delay", "10", "--json")
     report = json.loads(out)

@@ -177,7 +177,7 @@ def test_the_folder_proves_it_again_without_pykernel(tmp_path, monkeypatch, exha
 def test_a_call_whose_ranges_are_not_all_told_is_not_proved():
     call = Call(STATE, "predict", "prove_state_predict", ("m.c",), frozenset(), 2)
     found = frama_c.Finding(call, True, checks={"n": True}, coverage={call.main: (3, 3)})
-    assert _row(found, frozenset())["why"] == "the analysis told of 1 of 2 ranges"
+    assert _row(found, frozenset())["why"] == "the analysis checked only 1 of 2 ranges"
 
 
 @FRAMA_C

@@ -185,7 +185,7 @@ def test_a_device_that_answers_otherwise_is_named(name: str) -> None:
     x, y = samples(spec, ROWS, 20)
     broken.update(x, 2 - y if spec.program.label_kind == "class" else 8 - y)
     (told,) = merge(spec, states_of({**devices, "broken": broken})).warnings
-    assert told.startswith("broken answers otherwise")
+    assert told.startswith("broken answers differently")
     assert not merge(spec, states_of(devices)).warnings
 
 
@@ -221,7 +221,7 @@ def test_states_of_every_model_are_merged_or_refused_in_one_sentence(rule: str, 
 
 
 REFUSED = {
-    "waves": (spec_of("spectrum-nlms", reduction=None), "does not tell where its device has learned"),
+    "waves": (spec_of("spectrum-nlms", reduction=None), "does not tell for which inputs its device has learned"),
     "a monitor": (make_spec({"name": "f", "input": {"dim": 2}, "novelty": {}}), "learns without labels"),
     "integers": (spec_of("klms", precision="int16", input={"dim": 2, "max_abs": 4.0}, label={"max_abs": 4.0}), "int16"),
     "forgetting": (
@@ -251,7 +251,7 @@ def test_a_forged_covariance_is_one_sentence(rule: str) -> None:
     devices = taught(spec)
     forged = devices["device 3"].memory.field("root" if rule == "rls" else "settled")
     forged[...] = 0 if rule == "rls" else spec.config.prior_variance
-    with pytest.raises(UserError, match=r"^device 3: what was learned is no sum of samples"):
+    with pytest.raises(UserError, match=r"^device 3: the learned numbers are not a sum over samples"):
         merge(spec, states_of(devices))
 
 

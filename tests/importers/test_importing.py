@@ -236,7 +236,7 @@ def test_inputs_that_a_selection_leaves_out_are_no_inputs_of_the_device():
     x, _, y = data()
     frame = pd.DataFrame(x, columns=list("abcd"))
     estimator = make_pipeline(ColumnTransformer([("s", StandardScaler(), ["d", "a"])]), SVR()).fit(frame, y["numbers"])
-    with pytest.warns(UserWarning, match="uses 2 of 4 inputs, and the device takes these: d, a$"):
+    with pytest.warns(UserWarning, match="uses 2 of 4 inputs, so the device takes only these: d, a$"):
         spec = from_sklearn(estimator, "m")
     assert spec.input.columns == ("d", "a")
     assert np.abs(HostModel(spec).predict(x[:, [3, 0]]) - estimator.predict(frame)).max() < 1e-4
@@ -346,7 +346,9 @@ def test_names_are_an_order():
     x, _, y = data()
     for model in (scaled(SVC()), SVR()):
         model.fit(pd.DataFrame(x, columns=list("abcd")), y["two"])
-        with pytest.raises(UserError, match="its inputs from 2 on are b, c, d, but the list given has c, b, d;"):
+        with pytest.raises(
+            UserError, match="its inputs, starting with number 2, are b, c, d, but the list given has c, b, d;"
+        ):
             from_sklearn(model, "m", inputs=list("acbd"))
 
 
@@ -467,10 +469,10 @@ def test_the_variance_of_a_gaussian_process_is_that_of_scikit_learn(kernel, prec
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (SVR(), "SVR: variance is of a GaussianProcessRegressor"),
+        (SVR(), "SVR: variance needs a GaussianProcessRegressor"),
         (
             GaussianProcessRegressor(RBF(1.0), optimizer=None),
-            "samples are so alike that float32 cannot tell their part; train with a larger alpha",
+            "samples are too alike for float32; train with a larger alpha",
         ),
         (
             GaussianProcessRegressor(RBF(1.0) + ConstantKernel(2.0), alpha=0.1, optimizer=None),
@@ -484,7 +486,7 @@ def test_the_variance_of_a_gaussian_process_is_that_of_scikit_learn(kernel, prec
             TransformedTargetRegressor(
                 GaussianProcessRegressor(RBF(9.0), alpha=0.1, optimizer=None), transformer=StandardScaler()
             ),
-            "variance is of a GaussianProcessRegressor",
+            "variance needs a GaussianProcessRegressor",
         ),
     ],
 )
@@ -499,7 +501,7 @@ def test_a_variance_without_noise_is_refused_for_that_whatever_the_numbers_size(
     """Of a kernel of large values, rounding is not taken for weights that differ."""
     x, y, _ = regression()
     model = GaussianProcessRegressor(DotProduct(1.0), optimizer=None).fit(x, y)
-    with pytest.raises(UserError, match="samples are so alike that float64 cannot tell"):
+    with pytest.raises(UserError, match="samples are too alike for float64"):
         from_sklearn(model, "m", variance=True, precision="float64")
 
 
@@ -513,7 +515,7 @@ def test_a_variance_takes_differences():
 def test_a_variance_is_of_one_target():
     x, y, _ = regression()
     model = GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None).fit(x, np.column_stack([y, y]))
-    with pytest.raises(UserError, match="has 2 targets; variance is of one"):
+    with pytest.raises(UserError, match="has 2 targets; variance needs one"):
         from_sklearn(model, "m", variance=True)
 
 
@@ -589,13 +591,13 @@ REFUSED = {
         make_pipeline(StandardScaler(), BudgetedKernelRegressor()), "numbers"
     ),
     "Pipeline, step 'minmaxscaler': clip=True bends": lambda: fit(make_pipeline(MinMaxScaler(clip=True), SVC())),
-    "kernel_ holds a Matern with nu 0.7; those with C have 0.5, 1.5 or 2.5": lambda: fit(
+    "kernel_ holds a Matern with nu 0.7; nu must be 0.5, 1.5 or 2.5": lambda: fit(
         GaussianProcessRegressor(Matern(nu=0.7)), "numbers"
     ),
-    "kernel_ holds a ExpSineSquared, which has no C; those": lambda: fit(
+    "kernel_ holds a ExpSineSquared, which is not supported; use": lambda: fit(
         GaussianProcessRegressor(ExpSineSquared(), alpha=10.0, optimizer=None), "numbers"
     ),
-    "kernel_ holds a product of kernels, which has no C": lambda: fit(
+    "kernel_ holds a product of kernels, which is not supported": lambda: fit(
         GaussianProcessRegressor(RBF() * RationalQuadratic(), alpha=0.1, optimizer=None), "numbers"
     ),
     "kernel_ is a sum of gaussian and polynomial kernels": lambda: fit(
@@ -915,10 +917,10 @@ REFUSED_GRAPHS = {
     "holds no model that can be read; it must hold one LinearClassifier, SVMClassifier": graph(node("Identity", ["x"])),
     "holds 2 models that can be read": graph(svm(), onnx.helper.make_node(
         "SVMRegressor", ["x"], ["w"], domain="ai.onnx.ml", n_supports=1)),
-    "gives its SVMClassifier a 'Normalizer'": graph(node("Normalizer", ["x"], norm="L2"), svm(x="z")),
-    "gives its SVMClassifier a 'MatMul'": graph(node("MatMul", ["x", "w"]), svm(x="z"), tables={"w": np.eye(4)}),
+    "has a 'Normalizer' before its SVMClassifier": graph(node("Normalizer", ["x"], norm="L2"), svm(x="z")),
+    "has a 'MatMul' before its SVMClassifier": graph(node("MatMul", ["x", "w"]), svm(x="z"), tables={"w": np.eye(4)}),
     "its 'SVMClassifier' takes 'q', which nothing before it makes": graph(svm(x="q")),
-    "gives its SVMClassifier a table": graph(svm(x="c"), tables=TABLES),
+    "has a table before its SVMClassifier": graph(svm(x="c"), tables=TABLES),
     "has 2 inputs; it must have one": graph(svm(), inputs=("x", "y")),
     "its Add does not scale the input by constants": graph(node("Add", ["x", "x"]), svm(x="z")),
     "divides by its input": graph(node("Div", ["c", "x"]), svm(x="z"), tables=TABLES),
@@ -951,13 +953,13 @@ REFUSED_GRAPHS = {
     "LinearClassifier: coefficients holds numbers that are not finite": graph(linear(coefficients=[float("nan")] * 12)),
     "decision values that is neither": graph(linear(post_transform="SOFTMAX"), node("Normalizer", ["scores"], norm="L2")),
     "gives its values names that are not": graph(linear(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
-    "gives its LinearClassifier a 'MatMul'": graph(node("MatMul", ["x", "w"]), linear(x="z"), tables={"w": np.eye(4)}),
+    "has a 'MatMul' before its LinearClassifier": graph(node("MatMul", ["x", "w"]), linear(x="z"), tables={"w": np.eye(4)}),
     "SVMRegressor: n_targets is 2": graph(svm("SVMRegressor", n_targets=2)),
     "changes the decision values by a 'Softmax'": graph(svm(), node("Softmax", ["scores"])),
     "changes the class by a 'Neg'": graph(svm(), node("Neg", ["label"])),
     "neither these nor scikit-learn's votes": graph(svm(), node("Abs", ["scores"])),
     "neither these nor scikit-learn's votes,": graph(svm("SVMRegressor"), node("Mul", ["y", "c"]), tables={"c": 2.0}),
-    "probabilities or the class; save the model without": graph(svm("SVMRegressor"), node("Add", ["y", "c"]), tables={"c": np.zeros((9, 1))}),
+    "probabilities or class; save the model without it": graph(svm("SVMRegressor"), node("Add", ["y", "c"]), tables={"c": np.zeros((9, 1))}),
 }  # fmt: skip
 del REFUSED_GRAPHS["SVMClassifier: overflows"]
 
@@ -1033,18 +1035,18 @@ HOSTILE = {
     "makes 'x' twice": lambda: graph(node("Neg", ["x"], "x"), svm()),
     "makes 'z' twice": lambda: graph(node("Identity", ["x"]), node("Neg", ["x"]), svm(x="z")),
     # loops, branches, random numbers, tables made of their shape
-    "gives its SVMClassifier a 'Loop'": lambda: graph(loop("x", "z"), svm(x="z"), tables=TRIPS),
+    "has a 'Loop' before its SVMClassifier": lambda: graph(loop("x", "z"), svm(x="z"), tables=TRIPS),
     "changes the decision values by a 'Loop'": lambda: graph(svm(), loop("scores", "q"), tables=TRIPS),
     "holds a 'Loop' that is no part": lambda: graph(loop("x", "q"), svm(), tables=TRIPS, outputs=["scores"]),
     "holds a 'RandomNormal' that is no part": lambda: graph(node("RandomNormal", [], "q", **NORMAL), svm()),
-    "gives its SVMClassifier a 'Scan'": lambda: graph(onnx.helper.make_node(
+    "has a 'Scan' before its SVMClassifier": lambda: graph(onnx.helper.make_node(
         "Scan", ["x"], ["z"], body=body(), num_scan_inputs=1), svm(x="z")),
     "holds a 'If' that is no part": lambda: graph(svm(), onnx.helper.make_node(
         "If", ["c"], ["q"], then_branch=body(), else_branch=body()), tables={"c": np.array(True)}, outputs=["scores"]),
     "its Add does not scale the input": lambda: graph(
         node("ConstantOfShape", ["c"], "q"), node("Add", ["x", "q"]), svm(x="z"), tables={"c": np.array([2**30, 2**30])}),
     # each node takes the one before it twice
-    "gives its SVMClassifier a 'Concat'": lambda: graph(
+    "has a 'Concat' before its SVMClassifier": lambda: graph(
         *chain(lambda a, b: node("Concat", [a, a], b, axis=0), "x", 40), svm(x="c39")),
     "its Sum does not": None,
     "neither these nor scikit-learn's votes, prob": lambda: graph(
@@ -1073,7 +1075,7 @@ HOSTILE = {
     "table 'd' is damaged;": lambda: changed(lambda m: m.graph.initializer[1].dims.__setitem__(0, -1)),
     "table 'd' holds numbers that are not finite": lambda: changed(
         lambda m: setattr(m.graph.initializer[1], "raw_data", np.full(4, np.nan, np.float32).tobytes())),
-    "its Mul takes inputs and a table of two types": lambda: graph(
+    "its Mul takes inputs and a table of different types": lambda: graph(
         node("Mul", ["x", "c"]), svm(x="z"), tables={"c": np.array([1, 2, 3, 4])}),
     "its Mul takes a table of shape (1, 1, 4)": lambda: graph(
         node("Mul", ["x", "c"]), svm(x="z"), tables={"c": np.ones((1, 1, 4), np.float32)}),
@@ -1349,7 +1351,7 @@ def test_the_command_makes_a_model_smaller_and_says_what_is_lost(run, folder):
     assert code == 0 and "became one for each class" in err
     spec = load_spec("gate.toml")
     assert len(spec.expansion.vectors) == 6 < len(before.expansion.vectors) and spec.expansion.decision == "functions"
-    for text in (f"what {len(before.expansion.vectors)} vectors answer otherwise, on 24 rows left out", "of the classes",
+    for text in (f"difference from the model with {len(before.expansion.vectors)} vectors, on 24 left-out rows", "of the classes",
                  "projected", "moved", " before, ", "comparison with the smaller model"):  # fmt: skip
         assert text in out
     x = pd.read_csv("held.csv")[list("abcd")].to_numpy()

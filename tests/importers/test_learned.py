@@ -142,7 +142,7 @@ def test_a_state_of_every_rule_becomes_a_small_frozen_model_or_a_sentence(name: 
         assert text == "flow: learns no function of its inputs; vectors is for models that do"
         return
     if name == "stream-linear":
-        assert "has 2 vectors, and 4 were asked for; fewer must be" in text
+        assert "has 2 vectors, and 4 were asked for; ask for fewer" in text
         return
     notes = " ".join(str(each.message) for each in caught)
     assert "flow: 4 vectors in place of" in notes and "(95 %: " in notes and "made-up rows" in notes
@@ -257,11 +257,11 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         (spec, zeros[1], 4, "state.bin: is a state of the kind "),
         (spec, tmp_path / "new.bin", 4, "flow: stores no vectors yet; let it learn more"),
         (zeros[0], zeros[1], 4, "flow: answers the same for all that it stores; let it learn more"),
-        (spec, state, None, "flow.toml: goes on learning, so that its state is no spec; add vectors"),
+        (spec, state, None, "flow.toml: goes on learning, so its state is not a spec; add vectors"),
         (spec, state, 0, "vectors is 0; it must be a whole number from 1"),
-        (spec, state, 10**9, "vectors, and 1000000000 were asked for; fewer must be"),
-        (spec, None, 4, "flow.toml: is a spec, which says nothing of what was learned; add state"),
-        (model, state, 4, "gate.onnx: is no spec, and a state is of one"),
+        (spec, state, 10**9, "vectors, and 1000000000 were asked for; ask for fewer"),
+        (spec, None, 4, "flow.toml: is a spec, which does not hold what a device has learned; add state"),
+        (model, state, 4, "gate.onnx: is not a spec, but a state belongs to one"),
         (tmp_path / "no.toml", state, 4, "no.toml: there is no such file"),
     ):
         with pytest.raises(UserError) as error:

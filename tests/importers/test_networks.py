@@ -135,7 +135,7 @@ def test_what_skl2onnx_writes_of_networks_is_the_estimator(tmp_path):
             spec = load_model(path, "m", precision="float64")
             known = from_sklearn(estimator, "m", precision="float64")
         left_out = sum(
-            "probabilities are left out, for the softmax of 3 classes has no C" in str(w.message) for w in said
+            "probabilities are left out, for the softmax of 3 classes is not supported" in str(w.message) for w in said
         )
         assert left_out == (2 if target in ("three", "text") else 0)
         source, read = importing.read_file(path)
@@ -165,9 +165,9 @@ def test_the_command_compares_a_network_with_its_file(run, tmp_path, monkeypatch
     assert report["rounding"]["rows"] == 400 and 0 < report["rounding"]["difference"] <= report["rounding"]["allowed"]
     # fewer units are vectors of a gaussian machine, for which rows are needed
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--vectors", "4")
-    assert code == 0 and "what 6 vectors answer otherwise, on 80 rows left out" in out
+    assert code == 0 and "difference from the model with 6 vectors, on 80 left-out rows" in out
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", "--force", "--vectors", "4")
-    assert code == 2 and "which say nothing of the inputs; give rows of these: --data" in err
+    assert code == 2 and "from which no rows can be made up; give rows: --data" in err
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--set", "precision=int16")
     assert code == 0 and "gate: network, int16" in out
     # what simulate compares with
@@ -233,16 +233,16 @@ def wide(units):
 
 TALL = {"w": np.ones((4, 6), np.float32)}
 REFUSED = {
-    "network: has 2 hidden layers, and one has C; run a deeper network in its own runtime": lambda: many(3),
+    "network: has 2 hidden layers, but only one is supported; run a deeper network in its own runtime": lambda: many(3),
     "network: has 4999 hidden layers": lambda: many(5_000),
     "network: has 100,000 hidden units; a model has at most 65,536": lambda: wide(100_000),
-    "has 'Gelu' where its next layer must be; Relu, Sigmoid, Tanh or none": lambda: network(unit="Gelu"),
+    "has 'Gelu' where its next layer must be; only Relu, Sigmoid, Tanh or nothing": lambda: network(unit="Gelu"),
     "has 'BatchNormalization' where its next layer": lambda: changed(
         lambda g: (g.node.insert(2, node("BatchNormalization", ["u"], "n")), g.node[3].input.__setitem__(0, "n"))),
     "has nothing where its next layer must be": lambda: changed(lambda g: g.node[2].input.__setitem__(0, "x")),
     "changes the decision values by a 'Relu'": lambda: network(end="Relu"),
     "changes the decision values by a 'LogSoftmax'": lambda: network(end="LogSoftmax"),
-    "gives its network a 'Conv'; before it there may be Scaler, Add": lambda: network(before=[node("Conv", ["x", "x"], "b")]),
+    "has a 'Conv' before its network; there may only be Scaler, Add": lambda: network(before=[node("Conv", ["x", "x"], "b")]),
     # numbers
     "its Gemm has transA 1; it must be 0": lambda: network(lambda *a: pytorch(*a, transA=1)),
     "its Gemm has alpha 2.0; it must be 1": lambda: network(lambda *a: pytorch(*a, alpha=2.0)),
@@ -251,16 +251,16 @@ REFUSED = {
     "its Gemm has 'transC', which is not": lambda: network(lambda *a: pytorch(*a, transC=0)),
     "network: the table of its last layer has shape (5, 3); with its other parts it must have (6, 3)": lambda: network(
         values=(W1, B1, W2[:, :5], B2)),
-    "its Gemm makes 6 values, and (5,) numbers are added": lambda: network(values=(W1, B1[:5], W2, B2)),
-    "its Gemm makes 6 values, and (6, 4) numbers are added": lambda: changed(
+    "its Gemm makes 6 values, and numbers of shape (5,) are added": lambda: network(values=(W1, B1[:5], W2, B2)),
+    "its Gemm makes 6 values, and numbers of shape (6, 4) are added": lambda: changed(
         lambda g: g.node[0].input.__setitem__(2, "0.weight")),
-    "its Gemm makes 6 values, and (0,) numbers are added": lambda: changed(lambda g: g.node[0].input.__setitem__(2, "x")),
+    "its Gemm makes 6 values, and numbers of shape (0,) are added": lambda: changed(lambda g: g.node[0].input.__setitem__(2, "x")),
     "its MatMul must take the values before it, and a table of floats, (inputs, outputs)": lambda: graph(
         node("MatMul", ["w", "x"]), tables=TALL),
     "its MatMul must take the values before it, and a table of floats": lambda: graph(
         node("MatMul", ["x", "w"]), tables={"w": np.ones((4, 6), int)}),
     "its MatMul must take the values before it": lambda: graph(node("MatMul", ["x", "w"]), tables={"w": np.ones((2, 4, 6))}),
-    "gives its network a table": lambda: graph(node("MatMul", ["v", "w"]), tables=TALL | {"v": np.ones((6, 4), np.float32)}),
+    "has a table before its network": lambda: graph(node("MatMul", ["v", "w"]), tables=TALL | {"v": np.ones((6, 4), np.float32)}),
     "network: has 0 targets; a model has from 1 to 64": lambda: network(values=(W1, B1, W2[:0], B2[:0])),
     "network: has 65 targets": lambda: network(values=(W1, B1, np.ones((65, 6), np.float32), np.ones(65, np.float32))),
     "network: takes 2,000 inputs; a model takes from 1 to 1,024": lambda: network(
@@ -280,7 +280,7 @@ REFUSED = {
         lambda g: g.input[0].type.tensor_type.shape.dim.add(dim_value=4)),
     # what stands behind
     "ends in 3 sigmoids, each for a label of its own; a Softmax tells one class of several": lambda: network(end="Sigmoid"),
-    "neither these nor scikit-learn's votes, probabilities or the class": lambda: network(
+    "neither these nor scikit-learn's votes, probabilities or class": lambda: network(
         after=[node("Add", ["z", "x"], "q")]),
     "neither these nor scikit-learn's votes, probabilities": lambda: changed(
         lambda g: g.node[3].attribute[0].__setattr__("i", 0), end="Softmax"),
@@ -312,15 +312,15 @@ def broken(x, y, **attributes):
 
 
 ESTIMATORS = {
-    "MLPRegressor: has 2 hidden layers, and one has C; .* to a model that learns": lambda x, y: MLPRegressor(
+    "MLPRegressor: has 2 hidden layers, but only one is supported; .* to a model that learns": lambda x, y: MLPRegressor(
         hidden_layer_sizes=(4, 3), max_iter=5).fit(x, y["numbers"]),
     "MLPClassifier: its labels are 'multilabel-indicator'; a model tells one class of several": several_labels,
-    "MLPRegressor: out_activation_ is 'exp', which has no C; identity has": lambda x, y: MLPRegressor(
+    "MLPRegressor: out_activation_ is 'exp', which is not supported; it must be identity": lambda x, y: MLPRegressor(
         loss="poisson", max_iter=5).fit(x, y["two"]),
-    "CalibratedClassifierCV: bends the probabilities of its MLPClassifier once more, which has no C": lambda x, y:
+    "CalibratedClassifierCV: calibrates the probabilities of its MLPClassifier again, which is not supported": lambda x, y:
         CalibratedClassifierCV(scaled(MLPClassifier(max_iter=5)), ensemble=False).fit(x, y["two"]),
     "MLPClassifier is not fitted": lambda x, y: MLPClassifier(),
-    "activation is 'fourier', which has no C; relu, tanh, logistic, identity have": lambda x, y: broken(
+    "activation is 'fourier', which is not supported; it must be one of relu, tanh, logistic, identity": lambda x, y: broken(
         x, y, activation="fourier"),
     "its 3 layers are not all there": lambda x, y: broken(x, y, intercepts_=[]),
     "the bias of its first layer holds numbers that are not finite": lambda x, y: broken(
@@ -345,9 +345,9 @@ def test_what_weights_do_not_tell_must_be_given():
     for activation, target in zip(UNITS.values(), ("numbers", "two", "three", "numbers"), strict=True):
         kind = MLPRegressor if target == "numbers" else MLPClassifier
         model = scaled(kind(hidden_layer_sizes=(8,), activation=activation, random_state=0)).fit(x, y[target])
-        with pytest.raises(UserError, match=f"which this {activation} model does not tell; give max_abs, "):
+        with pytest.raises(UserError, match=f"which this {activation} model does not contain; give max_abs, "):
             from_sklearn(model, "m", precision="int16")
-        with pytest.raises(UserError, match="say nothing of the inputs; give rows of these: data"):
+        with pytest.raises(UserError, match="from which no rows can be made up; give rows: data"):
             from_sklearn(model, "m", vectors=4)
         assert len(from_sklearn(model, "m", vectors=4, data=x).expansion.vectors) == 4
         spec = from_sklearn(model, "m", precision="int16", data=x)

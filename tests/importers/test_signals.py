@@ -175,7 +175,7 @@ def test_what_has_no_c_is_refused_in_a_sentence(tmp_path):
     for precision in ("int16", "float64"):
         with pytest.raises(UserError, match=f"precision is {precision}, but its features are computed in float32"):
             from_sklearn(model, "m", precision=precision)
-    with pytest.raises(UserError, match="max_abs is that of its raw samples; leave it out here"):
+    with pytest.raises(UserError, match="max_abs belongs to its raw samples; leave it out here"):
         from_sklearn(model, "m", max_abs=3.0)
     with pytest.raises(UserError, match="takes 2 inputs, but 3 names are given"):
         from_sklearn(model, "m", inputs=list("abc"))

@@ -76,7 +76,7 @@ def test_counts_are_the_numbers_themselves_where_all_are_whole() -> None:
 def test_a_linear_model_does_not_tell_the_range_of_its_inputs() -> None:
     x, y = load_wine(return_X_y=True)
     model = LogisticRegression(max_iter=50).fit(StandardScaler().fit_transform(x), y)
-    with pytest.raises(UserError, match="whole numbers need the range of each input"):
+    with pytest.raises(UserError, match="int16 needs the range of each input"):
         from_sklearn(model, "m", precision="int16")
     with pytest.raises(UserError, match="max_abs must hold a number above 0 for each of 13 inputs"):
         from_sklearn(model, "m", max_abs=[1.0] * 12)
@@ -104,7 +104,7 @@ def test_fit_says_what_rounding_costs(tmp_path: Path, capsys: pytest.CaptureFixt
     ]
     with pytest.raises(SystemExit) as stopped:
         main([*arguments, "-o", str(out)])
-    assert not stopped.value.code and "int16     moves predictions by " in capsys.readouterr().out
+    assert not stopped.value.code and "int16     changes predictions by " in capsys.readouterr().out
     assert load_spec(out).precision == "int16"
     for kernel in ("matern32", "polynomial"):
         with pytest.raises(SystemExit) as stopped:

@@ -98,9 +98,7 @@ def test_the_command_says_what_it_executes_and_the_project_holds_it(tmp_path, ca
 
 
 def test_a_spec_without_its_code_is_refused():
-    with pytest.raises(
-        UserError, match=r"spec: \[kernel\] source names custom_kernels.py, which is code, and it is not there"
-    ):
+    with pytest.raises(UserError, match=r"spec: \[kernel\] source names custom_kernels.py, whose code was not given"):
         make_spec(FROZEN)
     with pytest.raises(
         UserError, match="kernel is rational_quadratic, but the kernel given is products; name that one"
@@ -108,7 +106,7 @@ def test_a_spec_without_its_code_is_refused():
         make_spec(FROZEN, custom=custom_kernels.products)
     spec = make_spec(FROZEN, custom=custom_kernels.rational_quadratic)
     assert spec.custom is custom_kernels.rational_quadratic
-    with pytest.raises(UserError, match="the custom kernel is not there"):
+    with pytest.raises(UserError, match="the custom kernel is missing"):
         _ = type(spec).model_validate(FROZEN).program
 
 
@@ -252,9 +250,9 @@ K = HEAD + "@kernel\ndef k" + SIGNATURE
         (K + "return sqrt(-q.gamma)\n", {}, r"\[kernel\] k is nan for the input"),
         (K + "return real(1) / (a[0] - b[0])\n", {}, r"\[kernel\] k is inf|\[kernel\] k is nan"),
         (K + "return -real(1)\n", {}, r"k is -1 for the input \[.*\], twice; k\(x, x\) must not be negative"),
-        (K + "return real(2)\n", {}, r"\[kernel\] max_value is 1, but k is 2 for .*; it must be a bound of k\(x, x\)"),
+        (K + "return real(2)\n", {}, r"\[kernel\] max_value is 1, but k is 2 for .*; it must be an upper bound of k\(x, x\)"),
         (K + "return real(0.5) if a[0] > b[0] else real(0.75)\n", {}, r"k is not symmetric: it is 0\.\d+ for inputs .*, and 0\.\d+ the other way"),
-        (K + "t = q.gamma * (a[0] * b[0] + a[1] * b[1])\n    return real(1) / (real(1) + t * t)\n", {}, r"k is not positive semidefinite: of \d+ inputs .* eigenvalues from -"),
+        (K + "t = q.gamma * (a[0] * b[0] + a[1] * b[1])\n    return real(1) / (real(1) + t * t)\n", {}, r"k is not positive semidefinite: the .* Gram matrix of \d+ inputs has eigenvalues from -"),
     ],
 )  # fmt: skip
 def test_one_sentence_for_each_thing_that_is_wrong(text, kernel, message, tmp_path):

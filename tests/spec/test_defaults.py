@@ -356,7 +356,7 @@ def test_limits_that_cannot_be_judged_are_told() -> None:
     figures = {"state_bytes": 1, "work_bytes": 1}
     row = {"target": "avr", "emulator": "simavr", "flash_bytes": 9000}
     assert exceeded(spec, figures, [row]) == [
-        f"[target] instructions: {call} has no bound on avr, and simavr does not count: nothing bounds it"
+        f"[target] instructions: {call} has no bound on avr, and simavr does not count instructions: nothing bounds it"
         for call in ("update", "predict")
     ]
     assert exceeded(spec, figures, [row | {"target": "cortex-m3"}]) == []

@@ -165,7 +165,7 @@ def test_numbers_that_the_precision_cannot_hold_are_refused(name: str, why: str,
     ("fourier", [0.5], "[expansion] offsets holds 1 numbers; it must hold 2, one for each vector"),
     ("fourier", [0.5, -9.0], "[expansion] offsets holds -9; turns must be from -1 to 1"),
     ("fourier", [0.5, float("nan")], "[expansion] offsets is nan; it must be a finite number"),
-    ("gaussian", [0.5, 0.5], "[expansion] offsets is of fourier, relu, tanh, logistic, identity; a gaussian kernel has none: leave it out"),
+    ("gaussian", [0.5, 0.5], "[expansion] offsets belongs to fourier, relu, tanh, logistic, identity; a gaussian kernel has none: leave it out"),
 ])  # fmt: skip
 def test_there_is_one_offset_for_each_vector(function: str, offsets: list[float], says: str) -> None:
     kernel = {"function": function} | ({"sigma": 1.0} if function == "gaussian" else {})
@@ -703,7 +703,7 @@ def test_a_time_is_so_many_rows(window):
     ):
         with pytest.raises(UserError, match=re.escape(said)):
             novelty_of(commissioning=wrong)
-    with pytest.raises(UserError, match=re.escape("[novelty] warmup is '90 s'; give a number of rows, or the raw")):
+    with pytest.raises(UserError, match=re.escape("[novelty] warmup is '90 s'; give a number of rows, or also give")):
         make_spec({"name": "m", "input": {"dim": 2}, "novelty": {"warmup": "90 s"}})
 
 

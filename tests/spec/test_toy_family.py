@@ -167,11 +167,11 @@ def test_its_spec_is_read_written_and_computed(tmp_path):
 
 
 REFUSED = [
-    ({"learning": {"rule": "level", "brake": 3.0}}, "[learning] brake is of slow-level; level does not have it: leave it out"),
-    ({"learning": {"rule": "level", "rho": 0.1}}, "[learning] rho is of klms and qklms; level does not have it: leave it out"),
-    ({"kernel": {"sigma": 1.0}}, "[kernel] is of klms, "),
-    ({"reduction": {"n_max": 3}}, "[reduction] n_max is of klms, "),
-    ({"learning": {}, "drift": {"per_hour": 1.0}}, "[drift] per_hour is of level and slow-level; klms does not have it: leave it out"),
+    ({"learning": {"rule": "level", "brake": 3.0}}, "[learning] brake belongs to slow-level; level does not have it: leave it out"),
+    ({"learning": {"rule": "level", "rho": 0.1}}, "[learning] rho belongs to klms and qklms; level does not have it: leave it out"),
+    ({"kernel": {"sigma": 1.0}}, "[kernel] belongs to klms, "),
+    ({"reduction": {"n_max": 3}}, "[reduction] n_max belongs to klms, "),
+    ({"learning": {}, "drift": {"per_hour": 1.0}}, "[drift] per_hour belongs to level and slow-level; klms does not have it: leave it out"),
     ({"drift": {"per_hours": 1.0}}, "[drift] 'per_hours' is not a key of a spec; did you mean 'per_hour'?"),
     ({"learning": {"rule": "level", "etta": 1.0}}, "[learning] 'etta' is not a key of a spec; did you mean 'eta'?"),
     ({"learning": {"rule": "level", "part": 2.0}}, "[learning] part is 2.0; it must be less than or equal to 1"),
@@ -342,7 +342,7 @@ def test_scikit_learn_takes_its_keys():
     with pytest.raises(UserError, match=r"BudgetedKernelRegressor: \[learning\] part is 2.0; it must be less than"):
         BudgetedKernelRegressor(rule="level", part=2.0).fit(x, y)
     with pytest.raises(
-        UserError, match=r"\[learning\] part is of level and slow-level; klms does not have it: leave it out"
+        UserError, match=r"\[learning\] part belongs to level and slow-level; klms does not have it: leave it out"
     ):
         BudgetedKernelRegressor(rule="klms", part=0.3).fit(x, y)
     check_estimator(

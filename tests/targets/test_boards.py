@@ -283,7 +283,7 @@ OURS = int(built(spec_of()).figures["config_hash"], 16)
     ("line", "sentence"),
     [
         (Scripted(), "nothing was heard"),
-        (Scripted(b"Hello, I am another program\r\n" * 3), "another program runs on the board, it says 'Hello"),
+        (Scripted(b"Hello, I am another program\r\n" * 3), "another program runs on the board and says 'Hello"),
         (Scripted(bytes(range(128, 256)) * 3), r"is the speed right \(--baud\)"),
         (Scripted(hello(OURS ^ 1)), "the board has another model"),
         (Scripted(hello(OURS, protocol=9)), "another version of pykernel"),
@@ -293,7 +293,7 @@ OURS = int(built(spec_of()).figures["config_hash"], 16)
         ),
         (
             Scripted(hello(OURS), sealed(b"W", 2, b"bg"), hello(OURS, 3), sealed(b"Z", 4, b"")),
-            "asked for what the check",
+            "asked for data that the check",
         ),
         (Scripted(hello(OURS), sealed(b"W", 2, b"bg"), hello(OURS, 3)), "has said nothing for"),
         (
@@ -332,18 +332,21 @@ ONE_HOUR = 3600.0
 FAULTS: dict[str, tuple[boards.FaultyBoard, str]] = {
     "HELLO for ever": (
         faulty(lambda self: boards.always(*self.hello())(self)),
-        "said .* that it is there, and did not begin",
+        "said .* that it is ready, but did not begin",
     ),
     "HELLO for ever, slowly": (
         faulty(lambda self: boards.always(*self.hello(), wait=9)(self)),
-        "had not done its part",
+        "had not finished its part",
     ),
     "writes where HELLO is due": (faulty(boards.always(b"W", b"x")), "told .* times to end another check"),
-    "reads length 0": (faulty(boards.always(b"R", b"\0", after=3)), "asked for what the check does not have"),
-    "reads too much": (faulty(boards.always(b"R", b"\xff", after=3)), "asked for what the check does not have"),
+    "reads length 0": (faulty(boards.always(b"R", b"\0", after=3)), "asked for data that the check does not have"),
+    "reads too much": (faulty(boards.always(b"R", b"\xff", after=3)), "asked for data that the check does not have"),
     "a byte a minute": (faulty(rate=1 / 60), "nothing was heard|no frame"),
-    "a byte a minute, in frames": (faulty(boards.always(b"W", b"x", after=3, wait=59)), "had not done its part"),
-    "a frame of one byte each second": (faulty(boards.always(b"W", b"x", after=3, wait=1)), "had not done its part"),
+    "a byte a minute, in frames": (faulty(boards.always(b"W", b"x", after=3, wait=59)), "had not finished its part"),
+    "a frame of one byte each second": (
+        faulty(boards.always(b"W", b"x", after=3, wait=1)),
+        "had not finished its part",
+    ),
     "absurd sizes": (faulty(lambda self: boards.always(*self.hello((255, 255)))(self)), "another version of pykernel"),
     "wrong CRC for ever": (faulty(bend=boards.with_wrong_crc), "no frame|arrives? damaged"),
     "a reset in the middle": (faulty(boards.restarting(9)), "began again in the middle"),
@@ -354,7 +357,7 @@ FAULTS: dict[str, tuple[boards.FaultyBoard, str]] = {
         "another program runs on the board",
     ),
     "zeros for ever": (faulty(bend=lambda frame: bytes(9)), "no frame|damaged"),
-    "any other question": (faulty(boards.always(b"Z", b"", after=3)), "asked for what the check does not have"),
+    "any other question": (faulty(boards.always(b"Z", b"", after=3)), "asked for data that the check does not have"),
 }
 
 
@@ -423,7 +426,7 @@ def test_a_board_beside_the_limits_of_a_target(on_this_pc: Path, tmp_path: Path,
 
 @pytest.mark.parametrize("name", ["check", "page"])
 def test_names_that_the_firmware_has_are_refused(name: str) -> None:
-    with pytest.raises(UserError, match=r"call the model otherwise|choose another"):
+    with pytest.raises(UserError, match=r"give the model another name|choose another"):
         build(spec_of(name=name), also=("check",))
 
 

@@ -616,8 +616,8 @@ def test_what_people_ask_is_told_or_refused_in_a_sentence(tmp_path, monkeypatch,
         assert "no cycles are known" in capsys.readouterr().out
     wrong = {
         ("--clock", "fast"): "--clock is 'fast'; it must be a number above 0, such as 48M",
-        ("--clock", "48", "--rate", "1"): "--clock is 48, which is 48 Hz; of megahertz write 48M",
-        ("--clock", "48M"): "--clock 48M needs the samples a second, too; add --rate",
+        ("--clock", "48", "--rate", "1"): "--clock is 48, which is 48 Hz; for megahertz write 48M",
+        ("--clock", "48M"): "--clock 48M needs the number of samples per second, too; add --rate",
         ("--rate", "x"): "--rate is 'x'; it must be a number above 0, such as 10",
         ("--rate", "1"): "--rate needs the processor's clock, too; add --clock",
         ("--level", "-O9"): "--level is '-O9'; it must be -O0 or",

@@ -381,5 +381,5 @@ def test_folds_with_weights_are_left_out_as_by_retraining(seed, model, coding):
 def test_weights_that_cannot_be(weights, sentence):
     with pytest.raises(ValueError, match=sentence):
         Targets.of_values([1.0, 2.0, 3.0], weights)
-    with pytest.raises(ValueError, match="kfd has no weights"):
+    with pytest.raises(ValueError, match="kfd takes no sample weights"):
         problem("kfd", np.eye(3), Targets.of_values([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]))

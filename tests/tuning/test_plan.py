@@ -85,7 +85,7 @@ def test_a_table_and_a_label_are_enough_and_the_same_seed_gives_the_same_spec(fo
     winner = found["winner"]
     told = winner["learning"] or winner["frozen"]
     assert spec.learning.rule == winner["rule"] and found["trials"] == int(trials) and found["judged_rows"] == 78
-    assert err.startswith("limits   16,384 bytes of RAM and 65,536 of flash, a common small part;")
+    assert err.startswith("limits   16,384 bytes of RAM and 65,536 of flash, as of a common small microcontroller;")
     assert told["error"] < 0.8 * min(row["error"] for row in found["simple"].values())
     low, high = spec.input_ranges  # inputs are from -2 to 2: half of the range more on each side
     assert np.abs(low + 4).max() < 0.4 and np.abs(high - 4).max() < 0.4
@@ -376,7 +376,7 @@ def test_a_frozen_spec_knows_its_training(folder, run):
         assert old in text
         path.write_text(text.replace(old, old.replace("= [", "= [1")))
         code, _, err = run("simulate", str(path), "data.csv")
-        assert code == 2 and "[input] has another center or scale than the vectors were trained with" in err
+        assert code == 2 and "[input] differs from the center or scale that the vectors were trained with" in err
 
 
 def test_values_may_be_words(folder, run):
@@ -392,7 +392,7 @@ def test_without_scipy_it_plans_what_needs_none_and_says_so(folder, run, monkeyp
         monkeypatch.setitem(sys.modules, name, None)
     words = ["--only", "rls,frozen", "--jobs", "1", "--trials", "3", "--json"]
     code, out, err = run("plan", "data.csv", "--label", "y", *words)
-    assert code == 0 and "without models that are trained here: " in err and "pip install" in err, err
+    assert code == 0 and "models that are trained on this PC are left out: " in err and "pip install" in err, err
     assert {row["rule"] for row in json.loads(out)["table"]} == {"rls"}
 
 
@@ -599,7 +599,7 @@ def test_a_plant_that_remembers_is_told_to_give_its_past(tmp_path, monkeypatch):
 
 def test_a_simple_predictor_that_errs_less_than_the_learning_model_is_told():
     beside = {"model": 14.27, "error": 12.76, "simple": "linear model"}
-    assert where_simple_is_better({"beside": beside}) == "; linear model errs 12.76"
+    assert where_simple_is_better({"beside": beside}) == "; the error of linear model is 12.76"
     assert (
         where_simple_is_better({"beside": beside | {"error": 15.0}}) == where_simple_is_better({"beside": None}) == ""
     )
@@ -760,7 +760,7 @@ def test_a_label_of_two_numbers_is_two_classes_and_few_numbers_are_told():
     for kinds, told in ((["0", "1", "2"], True), (["0", "1", "1.0"], True), (["0.5", "1.5"], False)):
         found = inferred(table(kinds), label="y")
         assert found.content["label"] == {"column": "y"} and found.y.dtype.kind == "f"
-        assert ("different values are numbers; for classes" in "".join(found.assumed)) == told
+        assert ("different values are numbers; if they are classes" in "".join(found.assumed)) == told
 
 
 def test_a_spec_is_made_from_the_columns_of_numbers():
@@ -809,8 +809,8 @@ def test_a_label_of_words_is_a_class():
             "y",
             "the label 'y' holds 65 different words; there may be 64",
         ),
-        ("k,y\non,2\n", [], "y", "no column of different numbers beside the label 'y'"),
-        ("y\n2\n", [], None, "has no column of different numbers; give"),
+        ("k,y\non,2\n", [], "y", "no column of varying numbers beside the label 'y'"),
+        ("y\n2\n", [], None, "has no column of varying numbers; give"),
         ("", [], None, "is empty"),
     ],
 )
@@ -887,7 +887,7 @@ def test_why_a_larger_error_is_planned_is_said():
     assert said(least) == ""
     assert said(1.1 * least) == ""
     row = {"model": "m", "instructions": 0, "bytes": 9, "promise": {"error": 0.5, "within": 0.1}}
-    assert told_of(row, "RMSE ", 0.4) == "m, RMSE 0.4 on the rows that chose it, 0.5 ± 0.1 on others, 9 B"
+    assert told_of(row, "RMSE ", 0.4) == "m, RMSE 0.4 on the rows by which it was chosen, 0.5 ± 0.1 on others, 9 B"
     assert told_of(row, "RMSE ", 0.5) == told_of(row, "RMSE ") == "m, RMSE 0.5 ± 0.1, 9 B"
     own = add(hard + rng.normal(0, 0.5, 20), 500, 5)
     assert own > least
@@ -935,7 +935,7 @@ def test_a_promise_is_wider_where_errors_grow_along_the_table_and_only_there():
     wrong = told(rng.random(300) < np.linspace(0, 0.5, 300), True)
     assert 0 <= wrong["first"] < 0.1 and 0.4 < wrong["last"] < 0.6
     said = growth_told(wrong)
-    assert said.startswith("errors grow along the table, ") and said.endswith("on later rows expect worse")
+    assert said.startswith("errors grow along the table, ") and said.endswith("expect larger errors on later rows")
 
 
 def test_errors_are_judged_with_their_signs():
@@ -994,9 +994,12 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
         (["--label", "q"], "names no column 'q'"),
         (
             ["--label", "y", "--labels", "late"],
-            "--labels is 'late'; it must be always or never; for late ones give the delay",
+            "--labels is 'late'; it must be always or never; for late labels, give the delay",
         ),
-        (["--label", "y", "--labels", "never", "--delay", "2"], "--delay is 2, but --labels says that there are none"),
+        (
+            ["--label", "y", "--labels", "never", "--delay", "2"],
+            "--delay is 2, but --labels says that there are no labels",
+        ),
         (["--labels", "never"], "--labels is for a column to predict"),
         (["--ram", "any", "--flash", "4k"], "--ram any and --flash contradict each other; give one"),
         (["--only", "best"], "--only best is not known"),

@@ -41,7 +41,9 @@ def test_a_state_that_comes_late_and_twice_is_none():
 
 
 def test_the_states_are_told():
-    assert states_told(fan()).startswith("a monitor knows 3 normal states at the end; another one is in alarm until")
+    assert states_told(fan()).startswith(
+        "a monitor knows 3 normal states at the end; any other state is an alarm until"
+    )
     assert "knows one normal state" in states_told(fan(speeds=(1.0,)))
 
 

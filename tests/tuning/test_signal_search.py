@@ -106,7 +106,7 @@ def test_a_plan_says_which_features_earn_their_place(folder, run):
     assert rows["rms"]["earns"] and rows["rms"]["error"] > promised + 0.05
     assert not rows["mean"]["earns"] and rows["mean"]["ram_bytes"] < winner["ram_bytes"]
     code, out, err = run("plan", "gauge.csv", "--spec", "gauge.toml", *words, "-o", "again")
-    assert code == 0 and "what features earn" in out and "without rms" in out, err
+    assert code == 0 and "without each kind of feature" in out and "without rms" in out, err
     first, second = (folder / each / "planned.toml" for each in ("again", "pykernel-plan"))
     assert first.read_text() == second.read_text()
 
@@ -133,7 +133,7 @@ def test_a_plan_of_a_forecast_judges_the_truth_that_comes_later(folder, run):
         )
     assert load_spec(found["spec"]).signal.ahead == 2
     code, _, err = run("plan", "rent.csv", "--spec", "rent.toml", *words, "--delay", "3")
-    assert code == 2 and "[signal] ahead says when the truth comes" in err
+    assert code == 2 and "[signal] ahead says when the true value comes" in err
 
 
 @pytest.mark.exhaustive  # bounds of candidates, and a build for each kind of feature and each window

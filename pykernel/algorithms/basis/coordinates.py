@@ -33,7 +33,7 @@ from pykernel.dialect import (
 )
 
 SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
-"""Residuals up to this are treated as zero.  The reciprocal of a larger one's square root is far from overflow."""
+"""Residuals of at most this are treated as zero.  The reciprocal square root of a larger residual is far from overflow."""
 
 
 class Method(IntEnum):
@@ -70,7 +70,7 @@ class NystromWork(Struct):
     u: Real[N_MAX]  # K_SS^-1 k_S of a row of the reservoir
     a: Real[N_MAX]  # K_SS^-1 k_S of the sample
     spread: Real[N_MAX]  # the diagonal of K_SS^-1
-    loss: Real[N_MAX]  # loss of the reservoir's rows without each basis vector
+    loss: Real[N_MAX]  # loss of the reservoir's rows if each basis vector were removed
     rest: Real[M_MAX]  # residual of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain
     order: Index[M_MAX]  # rows that may become basis vectors

@@ -1,7 +1,7 @@
 """Recursive least squares on coordinates that may be rotated, added and removed.
 
 It minimises sum_s forgetting^(t - s) |y_s - f(z_s)|^2 + ridge |coefficients|^2 for f(z) = coefficients' z.  The state is the
-upper triangular, packed factor R with R'R = ridge I + sum z z' (faded).  Givens rotations add each sample to R, and the
+upper triangular, packed factor R with R'R = ridge I + fading sum of z z'.  Givens rotations add each sample to R, and the
 coefficients change by the prediction error times the gain (R'R)^-1 z (S. Haykin, Adaptive Filter Theory, square-root RLS).
 Rounding errors do not add up: when R is so large that samples no longer change it, the gain is small, but still correct.
 The coordinates are orthonormal, so a rotation of coordinates rotates R's columns, and removing the last coordinate removes
@@ -102,7 +102,7 @@ def drop_coordinate(m: RegressionModel, last: Index) -> None:
 
 @kernel
 def move_coefficients(m: RegressionModel, gain: Real[...], n: Index) -> None:
-    """Change the coefficients by (R'R)^-1 gain times m.error, after the row gain was added to R.  O(n^2)."""
+    """Change the coefficients by (R'R)^-1 gain times m.error, after gain was added to R as a row.  O(n^2)."""
     solve_lower(m.r, gain, n, len(m.coefficients))
     solve_upper(m.r, gain, n, len(m.coefficients))
     for i in range(n):

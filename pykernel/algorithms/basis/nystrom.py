@@ -1,7 +1,7 @@
 """Rule nystrom: functions of the coordinates in a basis that was chosen elsewhere, and questions about any basis.
 
 f(x) = weights' z(x) + bias for the coordinates z(x) = L^-1 k_S(x) of ``pykernel.algorithms.basis.coordinates``.  With
-[expansion] noise it is a sparse Gaussian process, and the variance is p (k(x, x) - |z|^2) + v.
+[expansion] noise, the model is a sparse Gaussian process, and the variance is p (k(x, x) - |z|^2) + v.
 """
 
 from pykernel.algorithms import frame
@@ -31,7 +31,7 @@ class LocatedModel(GivenModel):
 
 @kernel
 def combine(m: GivenModel, y: Real[OUTPUTS]) -> None:
-    """The functions' values from coordinates.  O(N) for each."""
+    """Compute the functions' values from coordinates.  O(N) for each function."""
     if m.weighs:
         for o in range(len(y)):
             total = m.bias[o]
@@ -83,7 +83,7 @@ def features(m: LocatedModel, x: Real[DIM], z: Real[N_MAX]) -> Index:
 
 @kernel
 def residual(m: LocatedModel, x: Real[DIM], part: Real[1]) -> Index:
-    """Write to part how much of x the basis cannot express, from 0 to 1: 1 - |z|^2 / k(x, x).  O(N^2 / 2 + N D).
+    """Write to part how much of x the basis cannot express: 1 - |z|^2 / k(x, x), from 0 to 1.  O(N^2 / 2 + N D).
 
     Returns DONE, or REFUSED_INPUT with part unchanged.
     """
@@ -101,7 +101,7 @@ def residual(m: LocatedModel, x: Real[DIM], part: Real[1]) -> Index:
 def variance(m: GivenModel, x: Real[DIM], y: Real[1]) -> Index:
     """Write to y the variance of the label around f(x), in the label's unit squared.  O(N^2 / 2 + N D).
 
-    As for a Gaussian process, p (k(x, x) - |z|^2) + v with p = prior_variance and v = label_variance.
+    As for a Gaussian process, this is p (k(x, x) - |z|^2) + v with p = prior_variance and v = label_variance.
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     refused = refusal(m, x)

@@ -1,8 +1,8 @@
 """Least squares in the span of a few feature vectors, both learned from the stream in fixed memory.
 
 A sample becomes a basis vector with a probability equal to its relative residual: randomly pivoted Cholesky (Y. Chen, E. N.
-Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) on a stream.  When the budget is full, it replaces the
-vector that a reservoir of the stream misses least.  Alternatively, the basis is chosen from the reservoir on demand.
+Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) on a stream.  When the budget is full, the sample replaces the
+vector whose removal costs a reservoir of the stream least.  Alternatively, the basis is chosen from the reservoir on demand.
 """
 
 from pykernel.algorithms import frame
@@ -79,7 +79,7 @@ def intact(m: NystromModel) -> Bool:
 
 @kernel
 def evaluate(m: NystromModel, n: Index, y: Real[OUTPUTS]) -> None:
-    """The functions' values at the coordinates m.z.  O(N) for each output."""
+    """Compute the functions' values at the coordinates m.z.  O(N) for each output."""
     for o in range(len(y)):
         total = real(0)
         for i in range(n):
@@ -106,7 +106,7 @@ def locate(m: NystromModel, x: Real[DIM]) -> None:
 
 @kernel
 def start_draws(m: NystromModel) -> None:
-    """The first state of the random numbers, if there is none yet."""
+    """Set the random numbers to their first state, if they have no state yet."""
     if m.seeds[0] == 0:
         m.seeds[0] = m.seed_1
         m.seeds[1] = m.seed_2
@@ -130,7 +130,7 @@ def reduce(m: NystromModel, r: Index) -> None:
         inverse = real(1) / length
         cosine = m.l[row + k] * inverse
         sine = diagonal * inverse
-        # this row becomes row k with this diagonal; clipped, because a restored L may be the factor of no matrix
+        # row k + 1 becomes row k; its diagonal is clipped, because a restored L may not be a factor of any matrix
         m.l[row + k] = clipped(inverse, real(1) / m.coordinate_limit, m.reciprocal_limit)
         later = row
         for i in range(k + 2, last + 1):
@@ -248,7 +248,7 @@ def select(m: NystromModel) -> Index:
     for t in range(m.count[0]):
         copy(m.coordinates[t], m.z, n)
         copy(m.labels[t], m.y, len(m.y))
-        # all rows weigh the same, because slots are not in order of time
+        # all rows have the same weight, because their places are not in order of time
         learn_coordinates(m, n)
     return Status.DONE
 
@@ -300,14 +300,14 @@ def valid_basis(m: NystromModel) -> Bool:
             if i >= n and m.l[row + j] != real(0):
                 return False
         if i < n:
-            # the reciprocal of a square root, which is above that of the smallest residual
+            # the diagonal is stored as the reciprocal square root of a residual
             if not (m.l[row + i] >= real(1) / m.coordinate_limit and m.l[row + i] <= m.reciprocal_limit):
                 return False
         elif m.l[row + i] != real(0):
             return False
         row = row + i + 1
     for i in range(len(m.seeds)):
-        # all are set at the same time
+        # all seeds are set at the same time
         if (m.seeds[0] == 0 and m.seeds[i] != 0) or (m.seeds[0] != 0 and m.seeds[i] == 0):
             return False
     return m.seeds[0] < 30269 and m.seeds[1] < 30307
@@ -346,7 +346,7 @@ def keeps(m: NystromModel) -> Bool:
         if m.r[0] == real(0):
             return valid_regression(m, 0)
         return valid_regression(m, len(m.coefficients))
-    # R is a sum over the samples seen, whose number limits its columns
+    # R'R is a sum over the samples seen, so their number limits the columns of R
     known = m.coordinate_limit * m.coordinate_limit * real(m.seen[0]) + real(2) * m.root_ridge * m.root_ridge
     if m.seen[0] < MOST_SEEN and not columns_within(m.r, len(m.coefficients), known):
         return False

@@ -1,4 +1,4 @@
-"""A random sample of the stream, in fixed memory, which shows what a basis would lose or gain by a change.
+"""A random selection of past samples, in fixed memory, which shows what a change of the basis would cost or gain.
 
 Each past sample, or each of the last ``horizon`` samples, is in the reservoir with the same probability
 (J. S. Vitter, Random sampling with a reservoir, 1985).
@@ -20,7 +20,7 @@ from pykernel.algorithms.vectors import copy, minus_product, plus_product, zero
 from pykernel.dialect import DIM, OUTPUTS, Index, Real, Struct, between, kernel, real, sqrt
 
 MOST_SEEN = 4_194_304
-"""Counting of samples stops here: positions are drawn with 23 bits."""
+"""Samples are counted up to this number, because positions are drawn with 23 bits."""
 
 
 class Reservoir(Struct):
@@ -53,7 +53,7 @@ def row_coordinates(m: ReservoirModel, t: Index) -> None:
 
 @kernel
 def least_missed(m: ReservoirModel) -> Index:
-    """The basis vector whose removal the reservoir would miss least; n is the sample.  O(N^3 / 6 + M (N^2 + N D)).
+    """The basis vector whose removal costs the reservoir least; n stands for the sample.  O(N^3 / 6 + M (N^2 + N D)).
 
     Without vector j, the rows lose sum_t (P_j. k_t)^2 / P_jj, where P is the inverse Gram matrix of all n + 1 vectors.
     """
@@ -118,9 +118,10 @@ def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> N
 
 @kernel
 def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
-    """By how much row r as a basis vector would reduce the residuals of the points.  O(points (N + D)).
+    """By how much row r, if it became a basis vector, would reduce the residuals of the points.  O(points (N + D)).
 
-    EFVS: sum_t R_tr^2 / (k_tt R_rr), for relative residuals.  SGMA: sum_t R_tr^2 / R_rr, for the residual's trace.
+    For EFVS this is sum_t R_tr^2 / (k_tt R_rr), with relative residuals.  For SGMA it is sum_t R_tr^2 / R_rr, the change of
+    the residual's trace.
     """
     total = real(0)
     for s in range(points):
@@ -166,7 +167,7 @@ def best_candidate(m: ReservoirModel, alive: Index) -> Index:
 
 @kernel
 def enlarge(m: ReservoirModel, x: Real[DIM]) -> None:
-    """Append a basis vector whose coordinates and residual are in m.z and m.kappa.  Each row gets a coordinate.  O(M (N + D)).
+    """Append a basis vector whose coordinates and residual are in m.z and m.kappa.  Each row gets one more coordinate.  O(M (N + D)).
 
     No other coordinate changes.
     """

@@ -1,12 +1,13 @@
 """The kernel Fisher discriminant on a basis, trained on the device, in memory that does not grow with the samples.
 
-z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v.  The target of a class is N/N_c for its N_c of the N samples, and
--N/(N - N_c) for the others.  The alpha that minimises |y - Z alpha - b|^2 + ridge |alpha|^2 is Fisher's discriminant (S. Mika
-et al., Fisher Discriminant Analysis with Kernels, 1999; with targets: J. Xu, X. Zhang, Y. Li, Kernel MSE algorithm, 2001).
+z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v.  If N_c of the N samples belong to a class, the target of its function is N/N_c
+for these samples, and -N/(N - N_c) for all others.  The alpha that minimises |y - Z alpha - b|^2 + ridge |alpha|^2 is Fisher's
+discriminant (S. Mika et al., Fisher Discriminant Analysis with Kernels, 1999; with targets: J. Xu, X. Zhang, Y. Li, Kernel MSE
+algorithm, 2001).
 The state is the mean of z in each class and the upper triangular, packed factor R with R'R = scatter of z + ridge I.  Givens
 rotations add each sample to R: in float32 this allows smaller ridges than normal equations, which square R's condition
 number.  Leave-one-out errors come from a second pass over the samples (G. C. Cawley, N. L. C. Talbot 2003, with a fixed basis,
-and with targets for the class counts without the sample).
+and with targets that follow from the class counts without the sample).
 """
 
 from enum import IntEnum
@@ -94,7 +95,7 @@ class FisherConfig(Config):
     most: Index  # largest number of samples before a restart, because rounding errors in R add up
     free: Real  # smallest allowed 1 - leverage of a sample
     alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
-    press_limit: Real  # limit above every sum of their squares
+    press_limit: Real  # limit above every sum of squared leave-one-out residuals
     z_limit: Real  # limit above every kernel value
     r_limit: Real  # limit above every element of R
 
@@ -169,7 +170,7 @@ def rotate(m: FisherModel) -> None:
 
 @kernel
 def begin(m: FisherModel) -> None:
-    """R'R = ridge I."""
+    """Set R such that R'R = ridge I."""
     row = 0
     for j in range(len(m.mean)):
         m.r[row] = m.root_ridge
@@ -186,7 +187,7 @@ def acceptable_class(m: FisherModel, label: Index) -> Bool:
 def collect(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     """Collect the sample x of class number label.  O(P (P + D)).  Returns DONE, or FULL with nothing changed."""
     n = count_all(m)
-    # the second never holds without the first; it bounds each count for static analysis, which does not see the sum
+    # counts[label] >= most implies n >= most; it bounds each count for static analysis, which does not know that n is their sum
     if n >= m.most or m.counts[label] >= m.most:
         return FisherStatus.FULL
     if n == 0:
@@ -232,13 +233,13 @@ def forward(m: FisherModel) -> None:
 
 @kernel
 def class_of(m: FisherModel, o: Index) -> Index:
-    """The class that function o is positive for."""
+    """The class for which function o is positive."""
     return 1 if m.single else o
 
 
 @kernel
 def solve(m: FisherModel, o: Index, n: Index) -> Bool:
-    """alpha = N^2 / (N - N_c) (R'R)^-1 (mean of the class - mean), b = -alpha' mean; False if one is beyond its limit."""
+    """Compute alpha = N^2 / (N - N_c) (R'R)^-1 (mean of the class - mean), and b = -alpha' mean; False if a number exceeds its limit."""
     k = class_of(m, o)
     scale = real(n) * (real(n) / real(n - m.counts[k]))
     for i in range(len(m.d)):
@@ -279,7 +280,7 @@ def train(m: FisherModel) -> Index:
     copy(m.y, m.bias, len(m.y))
     for o in range(len(m.y)):
         copy(m.solved[o], m.alpha[o], len(m.z))
-    # the second always holds; it bounds the number for static analysis, which does not see the sum
+    # n <= most is always true; it bounds n for static analysis, which does not know that n is a sum of counts
     if m.assesses and n <= m.most:
         m.trained[0] = n
     m.assessed[0] = 0
@@ -293,10 +294,10 @@ def train(m: FisherModel) -> Index:
 
 @kernel
 def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> Real:
-    """A function's leave-one-out value at a sample, with targets for the class counts without it.
+    """A function's leave-one-out value at a sample, with targets that follow from the class counts without the sample.
 
-    fitted: value of the function that is trained, with the sample, on the indicator target: 1 in the class, 0 elsewhere.
-    If the sample is the only one of its class, or of all others, the target without it is constant.
+    fitted: value at the sample of the function that is trained on all samples with the target 1 in the class, 0 elsewhere.
+    If the sample is the only sample in the class, or the only sample outside it, the target without it is constant.
     """
     one = real(1) if positive else real(0)
     left = own - 1 if positive else own
@@ -334,7 +335,7 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
         own = real(m.counts[k])
         others = real(n - m.counts[k])
         value = plus_product(real(0), m.alpha[o], m.d, len(m.d))
-        # the value for the indicator target
+        # the function value for the target 1 in the class, 0 elsewhere
         m.y[o] = own / real(n) + value * (own / real(n)) * (others / real(n))
     forward(m)
     free = minus_product(real(1) - real(1) / real(n), m.d, m.d, len(m.d))
@@ -349,7 +350,7 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     if not (m.press[0] + squares <= m.press_limit):
         return FisherStatus.REFUSED_LEVERAGE
     m.press[0] += squares
-    # the second always holds; it bounds the count for static analysis, which sees one call only
+    # mistakes <= assessed is always true; it bounds the count for static analysis, which sees only one call
     if winner(m.y) != label and m.mistakes[0] <= m.assessed[0]:
         m.mistakes[0] += 1
     m.assessed[0] += 1
@@ -385,7 +386,7 @@ def valid_scatter(m: FisherModel, n: Index) -> Bool:
         if n > 0 and not (m.r[row] >= real(0.5) * m.root_ridge):
             return False
         row = row + len(m.mean) - j
-    # a sample's deviation from the mean is at most 2 z_limit in each element
+    # each element of a sample differs from the mean by at most 2 z_limit
     known = real(4) * m.z_limit * m.z_limit * real(n) + real(2) * m.root_ridge * m.root_ridge
     return columns_within(m.r, len(m.mean), known) and (n > 0 or all_zero(m.r, len(m.r)))
 
@@ -395,7 +396,7 @@ def valid(m: FisherModel) -> Bool:
     """Whether collecting and training could have led to this state, beyond what the fields' ranges say.  O(P^2)."""
     n = 0
     for k in range(len(m.counts)):
-        # read once: even if the storage changes between two reads, the sum does not overflow
+        # each count is read once: even if the storage changes between two reads, the sum does not overflow
         more = m.counts[k]
         if more < 0 or more > m.most - n:
             return False

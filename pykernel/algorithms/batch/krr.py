@@ -129,7 +129,7 @@ def intact(m: BatchModel) -> Bool:
 
 @kernel
 def evaluate_scaled(m: BatchModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """The functions' values at a scaled input.  O(L D)."""
+    """Compute the functions' values at a scaled input.  O(L D)."""
     for o in range(len(y)):
         y[o] = m.bias[o]
     for i in range(m.n[0]):
@@ -155,7 +155,7 @@ def respond(m: BatchModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def gather(m: BatchModel, x: Real[DIM]) -> Index:
-    """Find a place for the sample, and store its inputs there.  Returns DONE or REPLACED."""
+    """Find a place for the sample, and store the sample's inputs there.  Returns DONE or REPLACED."""
     i = m.next[0]
     if m.rescales:
         rescale(m, x, m.inputs[i])
@@ -288,7 +288,7 @@ def invert(m: BatchModel, n: Index) -> None:
     for i in range(n):
         other = 0
         for j in range(i):
-            # row i still has the factor from column j on
+            # from column j on, row i still has the factor
             total = real(0)
             start = other
             for k in range(j, i):
@@ -332,12 +332,12 @@ def spread_out(m: BatchModel, n: Index) -> Bool:
 
 @kernel
 def solve(m: BatchModel, o: Index) -> Bool:
-    """Compute multipliers and bias of one function.  False if one is beyond its limit.  O(L^2)."""
+    """Compute multipliers and bias of one function.  False if a number exceeds its limit.  O(L^2)."""
     n = m.count[0]
     mean = real(0)
     rest = real(0)
     if m.biased:
-        # in two parts, so that the multipliers lose no digits to the labels' mean
+        # computed in two parts, so that a large mean of the labels costs the multipliers no digits
         for i in range(n):
             mean += target(m, i, o)
         mean = mean * (real(1) / real(n))

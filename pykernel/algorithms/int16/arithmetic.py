@@ -32,7 +32,7 @@ def size(a: Int) -> Int:
 
 @kernel
 def nearest_shift(a: Int, k: Index) -> Int:
-    """a / 2^k, rounded to the nearest integer, for k from 0 to 31.  Rounding down would add up over many samples."""
+    """a / 2^k, rounded to the nearest integer, for k from 0 to 31.  The errors of rounding down would add up over many samples."""
     return floor_shift(floor_shift(a, k - 1) + 1, 1) if k > 0 else a
 
 
@@ -60,7 +60,7 @@ def places(t: Word) -> Index:
 
 @kernel
 def product_high(a: Word, b: Word) -> Word:
-    """The upper 32 bits of a b; the lower ones are a * b."""
+    """The upper 32 bits of a b; the lower 32 bits are a * b."""
     low = (a & 65535) * (b & 65535)
     middle = (a >> 16) * (b & 65535) + (low >> 16)
     other = (a & 65535) * (b >> 16) + (middle & 65535)

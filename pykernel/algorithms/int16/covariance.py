@@ -4,9 +4,9 @@ P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product is 
 two as a scale, which makes their elements as large as possible.  lambda is 1 - 2^-k.  Each sample needs one division.
 
 No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest diagonal element, here below 2^14, so |g_i|
-is below 2^30, and |h'g| is below 2^16 2^15.  Rounding changes P by less than lambda restores with each sample or, if lambda is
-nearly 1, by less than what is left of P (measured: ``pykernel.spec.families.int16_linear``).  If the memory is damaged, sums
-are modulo 2^32, and the filter starts again as soon as a diagonal element is out of its bounds.
+is below 2^30, and |h'g| is below 2^16 2^15.  Rounding changes P by less than (1 - lambda) P0 restores with each sample or, if
+lambda is nearly 1, by less than the remaining P (measured: ``pykernel.spec.families.int16_linear``).  If the memory is damaged,
+sums wrap around modulo 2^32, and the filter starts again as soon as a diagonal element is out of its bounds.
 """
 
 from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
@@ -60,8 +60,8 @@ class Int16CovarianceConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     prior: Int[GROUP_SIZE]  # diagonal of P0
-    refines: bool  # whether 16 bits of P are too few, because its elements differ much in size: long memory
-    forgets: Index  # lambda is 1 - 2 to minus this power, for an output's share of a sample
+    refines: bool  # whether 16 bits of P are too few: with a long memory, its elements differ much in size
+    forgets: Index  # lambda is 1 - 2^-forgets for an output's share of a sample
 
     tunable = frozenset({"forgets"})
 
@@ -84,7 +84,7 @@ def renew(m: Int16CovarianceModel) -> None:
 
 @kernel
 def condense(m: Int16CovarianceModel) -> Index:
-    """m.h = m.wide / 2^k.  Returns k, for which the sum of |h_i| is below 2^16.  O(B)."""
+    """Write m.wide / 2^k to m.h.  Returns k, which is such that the sum of |h_i| is below 2^16.  O(B)."""
     total = 0
     most = 0
     for block in range(len(m.h)):
@@ -106,14 +106,15 @@ def condense(m: Int16CovarianceModel) -> Index:
 
 @kernel
 def product_of(m: Int16CovarianceModel, p: Int, h: Int) -> Word:
-    """p h / 2^16, from the upper 16 bits of p alone if these are enough."""
+    """p h / 2^16, computed from only the upper 16 bits of p if these are enough."""
     product = word(floor_shift(p, 16) * h)
     return product + word(floor_shift(index((word(p) & 65535) >> 1) * h, 15)) if m.refines else product
 
 
 @kernel
 def spread(m: Int16CovarianceModel) -> Index:
-    """m.wide = P h, in units of 2^-(11 + k) times those of h.  Returns k: P's largest diagonal element, times 2^(k - 16), has 14 bits.  O(N B)."""
+    """Write P h to m.wide, in units of 2^-(11 + k) times those of h.  Returns k.  P's largest diagonal element, times 2^(k - 16), has
+    14 bits.  O(N B)."""
     most = 1
     for block in range(len(m.covariance)):
         at = 0
@@ -143,7 +144,7 @@ def spread(m: Int16CovarianceModel) -> Index:
 
 @kernel
 def shorten(m: Int16CovarianceModel) -> Index:
-    """m.g = m.wide / 2^k, so that its largest element has 15 bits.  Returns k.  O(N)."""
+    """Write m.wide / 2^k to m.g, where k gives the largest element 15 bits.  Returns k.  O(N)."""
     most = 0
     for block in range(len(m.g)):
         for i in range(len(m.prior)):
@@ -160,13 +161,13 @@ def shorten(m: Int16CovarianceModel) -> Index:
 
 @kernel
 def make_gain(m: Int16CovarianceModel, known: Index, fine: Index, noise: Index) -> Index:
-    """m.h = t = g / (R + h'g), for g in units of 2^-known, and h in units of 2^-fine.  Returns k: t is in units of 2^-k.  O(N)."""
+    """Write t = g / (R + h'g) to m.h, for g in units of 2^-known, and h in units of 2^-fine.  Returns k: t is in units of 2^-k.  O(N)."""
     total = word(0)
     for block in range(len(m.h)):
         for i in range(len(m.prior)):
             total += word(m.h[block, i] * m.g[block, i])
     more = clip(as_signed(total), 0, INDEX_MAX)
-    # R in the unit of h'g, or both in a coarser one, so that their sum fits in 32 bits
+    # R is converted to the unit of h'g, or both to a coarser unit, so that their sum fits in 32 bits
     finer = known + fine - NOISE
     lift = clip(finer, 0, clip(29 - places(word(noise)), 0, 31))
     whole = word(floor_shift(more, clip(finer - lift, 0, 31))) + ((word(noise) << lift) >> clip(-finer, 0, 31))
@@ -183,9 +184,10 @@ def make_gain(m: Int16CovarianceModel, known: Index, fine: Index, noise: Index) 
 
 @kernel
 def downdate(m: Int16CovarianceModel, shift: Index) -> None:
-    """P <- lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
+    """Update P to lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
 
-    If a diagonal element is below half of the prior's share in each sample, or above 1.5 priors, the filter starts again.
+    If a diagonal element is below half of what the prior adds with each sample, or above 1.5 times the prior, the filter
+    starts again.
     """
     half = index((word(1) << shift) >> 1)
     rest = index((word(1) << m.forgets) >> 1)

@@ -2,7 +2,8 @@
 
 The model and the rules are those of ``pykernel.algorithms.expansion``, and f_0 is that of ``pykernel.algorithms.int16.frozen``, bit
 for bit.  Labels and answers are in the unit of f_0.  The learned part, the stages and their labels are in a unit that is 2^coarser
-times as large.  Weights are in a finer unit: no sum of them leaves 32 bits, and small steps are not lost.  Features have 15 bits.
+times as large.  Weights are in a finer unit, so that small steps are not lost, and their sums still fit in 32 bits.  Features have
+15 bits.
 
 Weights learn as in ``pykernel.algorithms.int16.weights``.
 """
@@ -60,30 +61,30 @@ from pykernel.dialect import (
 FAR = 536870912
 """Functions of classes are clipped to this."""
 HALF_MOST = 1073741822
-"""Largest half of an answer."""
+"""Largest magnitude of half an answer."""
 
 
 class Int16ExpansionWork(Struct):
     """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
-    f: Word[FUNCTIONS]  # f_0(x), modulo 2^32: a sum may leave int32 on its way
+    f: Word[FUNCTIONS]  # f_0(x), modulo 2^32, because intermediate sums may exceed int32
     p: between(Int[FUNCTIONS], 0, CERTAIN)  # probabilities, before they are divided by their sum
 
 
 class Int16ExpansionConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.expansion``."""
 
-    products: bool  # whether distances are computed from products
+    products: bool  # whether distances are computed from inner products
     calibrated: bool  # whether functions give probabilities
     unit_lift: Index  # features of hidden units are multiplied by 2 to this power
     feature_unit: Index  # a feature of 1 is 2 to this power
     constant: Index  # the constant's feature
     sum_places: Index  # a weighted feature is divided by 2 to this power
     sure: Index  # softmax: log-odds are clipped to this, which stands for 32
-    octave_lift: Index  # softmax: log-odds are multiplied by 2 to this power, to be octaves,
-    octave_drop: Index  # ... or divided
-    error_lift: Index  # softmax: 4 times a probability is multiplied so, to be in the unit of the learned part,
-    error_drop: Index  # ... or divided
+    octave_lift: Index  # softmax: left shift of base-2 log odds, which gives them the unit 2^-16
+    octave_drop: Index  # softmax: right shift of base-2 log odds, which gives them the unit 2^-16
+    error_lift: Index  # softmax: left shift of a probability, which gives 4 times it in the unit of the learned part
+    error_drop: Index  # softmax: right shift of a probability, which gives 4 times it in the unit of the learned part
     coarser: Index  # the unit of the learned part is 2 to this power
 
 
@@ -122,12 +123,12 @@ def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """y = f(x), after the stages of labels.  m.x is the input."""
+    """y = f(x), after the stages of labels.  The input is in m.x."""
     answer(m, m.x, m.error)
     for o in range(len(y)):
         rest = staged(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
         rest = clip(rest, -floor_shift(INDEX_MAX, m.coarser), floor_shift(INDEX_MAX, m.coarser))
-        # half of each: the sum of both may leave 32 bits
+        # halves are added, because the sum of both may exceed 32 bits
         half = floor_shift(as_signed(m.f[o]), 1) + floor_shift(as_signed(word(rest) << m.coarser), 1)
         value = 2 * clip(half, -HALF_MOST, HALF_MOST) + index(m.f[o] & 1)
         y[o] = clip(value, m.low, m.high) if m.clamps else value
@@ -135,7 +136,7 @@ def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def chances(m: Int16ExpansionModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """p: the probability of each class at x, normalised if there are several.  J. Platt, Probabilities for SV Machines, 1999."""
+    """Write the probability of each class at x to p; several probabilities are normalised.  J. Platt, Probabilities for SV Machines, 1999."""
     respond(m, x, m.y)
     for o in range(len(m.f)):
         m.f[o] = word(m.y[o])
@@ -185,7 +186,7 @@ def octaves_of(m: Int16ExpansionModel, f: Int) -> Index:
 
 @kernel
 def soften(m: Int16ExpansionModel, y: Int[OUTPUTS]) -> None:
-    """m.p: the softmax of the classes' functions, in units of 1 / CERTAIN; for two classes, the probability of the second."""
+    """Write the softmax of the classes' functions to m.p, in units of 1 / CERTAIN; for two classes, the probability of the second."""
     if m.single:
         m.p[0] = logistic(octaves_of(m, y[0]))
     else:
@@ -204,7 +205,7 @@ def soften(m: Int16ExpansionModel, y: Int[OUTPUTS]) -> None:
 
 @kernel
 def learn_classes(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
-    """Learn that x is of the class whose m.y is positive, by the error 4 (1_y - p).  Returns DONE."""
+    """Learn that x belongs to the class whose m.y is positive, by the error 4 (1_y - p).  Returns DONE."""
     for o in range(len(m.y)):
         m.error[o] = clip(m.error[o], -VALUE_MOST, VALUE_MOST) + nearest_shift(as_signed(m.f[o]), m.coarser)
     soften(m, m.error)
@@ -218,7 +219,7 @@ def learn_classes(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def chances_of_classes(m: Int16ExpansionModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """p: the softmax of the functions at x."""
+    """Write the softmax of the functions at x to p."""
     respond(m, x, m.y)
     for o in range(len(m.y)):
         m.error[o] = clip(nearest_shift(m.y[o], m.coarser), -VALUE_MOST, VALUE_MOST)
@@ -255,7 +256,7 @@ RULE = Rule(
         "[not filters] O(N D) for N vectors.  [filters] O(N^2 + N D) for N vectors",
     ),
     calibrated=lambda config: bool(config.calibrated),
-    # an answer needs all 32 bits: it goes to m.y, because the range of m.error is smaller
+    # an answer needs all 32 bits: it is written to m.y, because the range of m.error is smaller
     stand_ins={key: value for key, value in INT16.items() if key is not frame.most_likely},
 )
 INT16_EXPANSION = programs(RULE)

@@ -1,6 +1,6 @@
 """The frame of rules in integers: ``pykernel.algorithms.frame`` with other types, and with these kernels.
 
-An input is converted where it is checked, so the rule always sees a copy.  There are no statistics of inputs.
+An input is converted where it is checked, so the rule always sees a converted copy.  There are no statistics of inputs.
 """
 
 from typing import Any
@@ -71,7 +71,7 @@ class Int16Sample(Struct):
     """The sample that is learned.  Every call recomputes it; it may start as zeros."""
 
     y: between(Int[OUTPUTS], "-label_room", "label_room")  # what f(x) should be
-    label: between(Int[OUTPUTS], "-label_room", "label_room")  # the label before the stages subtract their part
+    label: between(Int[OUTPUTS], "-label_room", "label_room")  # the label before the stages subtract their parts
     value: between(Int[OUTPUTS], -VALUE_MOST, VALUE_MOST)  # f(x) before the sample was learned
     error: between(Int[OUTPUTS], -ERROR_MOST, ERROR_MOST)  # f(x); after hear(), y - f(x)
     x: between(Int16[DIM], "-reach", "reach")  # the converted input
@@ -110,7 +110,7 @@ def always(m: Int16Framed) -> Bool:
 
 @kernel
 def respond(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """y = f(x), after the stages of labels.  m.x is the input."""
+    """y = f(x), after the stages of labels.  The input is in m.x."""
     answer(m, m.x, m.error)
     for o in range(len(y)):
         y[o] = finished(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
@@ -127,7 +127,7 @@ def most_likely(m: Int16Framed, x: Int16[DIM]) -> Index:
 
 @kernel
 def winner(y: Int[OUTPUTS]) -> Index:
-    """The class with the largest function.  Two classes share one function: a positive value means the second class."""
+    """The class with the largest function value.  Two classes share one function: a positive value means the second class."""
     best = 0
     if len(y) == 1:
         if y[0] > 0:
@@ -146,7 +146,7 @@ def hear(m: Int16Framed) -> None:
         value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
         rest = clip(m.y[o], -m.rest_most, m.rest_most) if m.finer else m.y[o]
         error = rest - value
-        # no error where the class is clear enough
+        # the error is 0 where the class is clear enough
         if m.separates and ((rest > 0 and value >= rest) or (rest < 0 and value <= rest)):
             error = 0
         m.value[o] = value
@@ -161,7 +161,7 @@ def acceptable_label(m: Int16Framed, y: Int) -> Bool:
 
 @kernel
 def taught(m: Int16Framed, own: Bool) -> Int:
-    """The target of a function, for inputs of its class or of others."""
+    """The target of a function, for inputs of its class or of other classes."""
     return m.one if own else -m.one
 
 
@@ -173,7 +173,7 @@ def warm_up(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
 
 @kernel
 def valid_stages(m: Int16Framed, blank: Bool) -> Bool:
-    """Always true: learning can give all numbers within the declared ranges of the stages."""
+    """Always true: learning can lead to any numbers within the declared ranges of the stages."""
     return True
 
 
@@ -270,4 +270,4 @@ INT16: dict[Any, Any] = {
     stages.conclude: conclude,
     stages.valid_stages: valid_stages,
 }
-"""What differs from the frame in reals."""
+"""Replacements of parts of the floating-point frame."""

@@ -1,4 +1,4 @@
-"""Models that were trained elsewhere, in integers: no call computes with reals, and only probabilities need divisions.
+"""Models that were trained elsewhere, in integers: no call uses floating point, and only probabilities need divisions.
 
 The functions are f_o(x) = sum_i weights_io k(v_i, x) + bias_o, as in ``pykernel.algorithms.frozen``.
 """
@@ -56,7 +56,7 @@ CERTAIN = 32768
 class Int16Work(Struct):
     """Working memory."""
 
-    f: Word[FUNCTIONS]  # values of the functions, modulo 2^32: a sum may leave int32 on its way
+    f: Word[FUNCTIONS]  # values of the functions, modulo 2^32, because intermediate sums may exceed int32
     votes: Word[CLASSES]  # votes for each class
     clear: Word[CLASSES]  # how clear the votes were: the sum of the class's functions, divided by 64, modulo 2^32
     p: between(Int[CLASSES], 0, CERTAIN)  # probabilities, before they are divided by their sum
@@ -68,13 +68,13 @@ class Int16TableConfig(Config):
 
     vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
     eight: bool  # hidden units: whether these vectors have 8 bits
-    eights: Int8[N_MAX, DIM]  # ... which are here
+    eights: Int8[N_MAX, DIM]  # hidden units: these vectors, if they have 8 bits
     norms: Word[N_MAX]  # |v|^2
-    shifts: Int[N_MAX]  # hidden units: the offset of each, in the unit of a'b
-    weights: Int16[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, in the functions of its class
+    shifts: Int[N_MAX]  # hidden units: the offset of each unit, in the unit of a'b
+    weights: Int16[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, only in the functions of its class
     bias: Int[FUNCTIONS]
     weight_shift: Index  # a weight times a kernel value is divided by 2 to this power
-    # probabilities: 1 / (1 + 2^-t) with t = (f / 2^coarse) steepness / 2^steepness_shift + offset, in octaves / 2^16
+    # probabilities: 1 / (1 + 2^-t) with t = (f / 2^coarse) steepness / 2^steepness_shift + offset, in units of 2^-16
     limits: Int[FUNCTIONS]  # largest |f| that makes a difference
     coarse: Uint8[FUNCTIONS]
     steepness: Int16[FUNCTIONS]
@@ -103,7 +103,7 @@ def add_part(m: Int16FrozenModel, f: Index, i: Index, o: Index, k: Index, n: Ind
 
 @kernel
 def octaves_to(m: Int16FrozenModel, i: Index, square: Word) -> Word:
-    """How far x is from v_i, in octaves of the kernel; square is |x|^2.  O(D)."""
+    """The n for which the kernel's exponential of x and v_i is 2^-n, in units of 2^-16; square is |x|^2.  O(D)."""
     if m.products:
         # both sides of |x - v|^2 = |x|^2 + |v|^2 - 2 v'x are equal modulo 2^32, and the left one is below 2^32
         return octaves(m, square + m.norms[i] - word(dot(m.x, m.vectors[i])) * 2)
@@ -112,7 +112,7 @@ def octaves_to(m: Int16FrozenModel, i: Index, square: Word) -> Word:
 
 @kernel
 def sum_single(m: Int16FrozenModel) -> None:
-    """The one function of a kernel of distances.  O(N D)."""
+    """Compute the only function, for a kernel of distances.  O(N D)."""
     square = square_norm(m.x) if m.products else word(0)
     total = m.bias[0]
     for i in range(len(m.vectors)):
@@ -149,7 +149,7 @@ def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
 def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
     """Add vector i's part to the functions of a polynomial kernel, or of an unbounded hidden unit, at s = a'b + coef0.
 
-    Its value is k / 2^16 times a power of two, from the first 16 bits of s.  Relative error: degree + 1 bits of 2^-15.
+    The value is k / 2^16 times a power of two, computed from the first 16 bits of s.  Relative error: (degree + 1) 2^-15.
     """
     u = word(size(s))
     lost = 31 - places(u)
@@ -178,7 +178,7 @@ def share_product(m: Int16FrozenModel, i: Index) -> None:
 
 @kernel
 def sum_all(m: Int16FrozenModel) -> None:
-    """The functions of a kernel of distances or products.  O(N (D + W)) for W weights of a vector."""
+    """Compute the functions of a kernel of distances or products.  O(N (D + W)) for W weights of a vector."""
     square = square_norm(m.x) if m.products else word(0)
     for o in range(len(m.f)):
         m.f[o] = word(m.bias[o])
@@ -208,7 +208,7 @@ def evaluate(m: Int16FrozenModel, x: Int16[DIM]) -> None:
 
 @kernel
 def best_function(m: Int16FrozenModel, x: Int16[DIM]) -> Index:
-    """The class with the largest function at x, or a negative status if the input was refused.
+    """The class with the largest function value at x, or a negative status if the input was refused.
 
     Two classes share one function: a positive value means the second class.
     """
@@ -248,7 +248,7 @@ def count_votes(m: Int16FrozenModel) -> None:
 
 @kernel
 def most_voted(m: Int16FrozenModel) -> Index:
-    """The class that wins against most others; in a tie, the first one or the clearest."""
+    """The class that wins against the most other classes; in a tie, the first class or the clearest one."""
     best = 0
     for a in range(1, len(m.votes)):
         if m.votes[a] > m.votes[best] or (
@@ -286,7 +286,7 @@ def calibrate(m: Int16FrozenModel, p: Int[CLASSES]) -> None:
 
 @kernel
 def chances(m: Int16FrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """p: the probability of each class, normalised if there are several.  J. Platt, Probabilities for SV Machines, 1999."""
+    """Write the probability of each class to p; several probabilities are normalised.  J. Platt, Probabilities for SV Machines, 1999."""
     evaluate(m, x)
     calibrate(m, p)
 

@@ -45,7 +45,7 @@ ROOTS = Constant(
 )
 """sqrt(1 + i / 32), in units of 2^-15."""
 STEEP = 47274
-"""2 / ln 2, in units of 2^-14: the octaves of e^-2t."""
+"""2 / ln 2, in units of 2^-14: e^-2t is 2^-n for n = 2 t / ln 2."""
 NATURAL = 45426
 """ln 2, in units of 2^-16."""
 THIRD = 21845
@@ -74,15 +74,15 @@ class Int16KernelConfig(Config):
     function: Int16Function
     narrow: bool  # whether no difference of two inputs, or of an input and a vector, leaves 16 bits
     rooted: bool  # whether the kernel depends on |a - b|, not on its square: Matern
-    rises: bool  # whether e^-r has a factor of 1 + r or more: Matern 3/2 and 5/2
+    rises: bool  # whether e^-r is multiplied by a polynomial in r: Matern 3/2 and 5/2
     fine: Index  # a squared distance of 2^(16 + fine) halves the kernel value
     stretch: Index  # Laplacian: distances are multiplied by this first
     lift: Index  # Matern: a distance of 2^(16 - lift) halves e^-r
     multiplies: bool  # whether the kernel depends on a'b
-    hidden: bool  # ... and on an offset of each vector
+    hidden: bool  # whether it depends on a'b and on an offset of each vector
     coef0: Index  # polynomial, in the unit of a'b
     degree: Index  # polynomial
-    odd: bool  # ... whether it is odd
+    odd: bool  # polynomial: whether the degree is odd
     octave_shift: Index  # tanh, logistic: a'b is divided by 2 to this power, after it was multiplied by STEEP
 
     unseen = frozenset({"narrow"})
@@ -180,13 +180,13 @@ def distance(q: Int16KernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
 
 @kernel
 def octaves(q: Int16KernelConfig, d: Word) -> Word:
-    """The n for which e^-r is 2^-n at a distance, in units of 2^-16."""
+    """The n for which e^-r at a distance is 2^-n, in units of 2^-16."""
     return root(d, q.lift) if q.rooted else d >> q.fine
 
 
 @kernel
 def rise(q: Int16KernelConfig, u: Word, first: Int) -> Int:
-    """first (1 + r), or first (1 + r + r^2 / 3) with r = u ln 2, for u below 32 octaves; Matern 3/2 and 5/2."""
+    """first (1 + r) for Matern 3/2, first (1 + r + r^2 / 3) for Matern 5/2, with r = ln 2 u / 2^16 and u below 2^21."""
     r = multiply_high(index(u & 2097151), NATURAL)
     total = first + multiply_high(r, first)
     if q.function == Int16Function.MATERN52:
@@ -197,7 +197,7 @@ def rise(q: Int16KernelConfig, u: Word, first: Int) -> Int:
 
 @kernel
 def value_at(q: Int16KernelConfig, u: Word) -> Index:
-    """The kernel value at u / 2^16 octaves, in units of 1 / ONE, rounded down."""
+    """The kernel value where e^-r is 2^-(u / 2^16), in units of 1 / ONE, rounded down."""
     n = index(u >> 16)
     if n >= (24 if q.rises else 16):
         return 0

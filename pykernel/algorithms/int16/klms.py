@@ -1,8 +1,8 @@
 """KLMS and QKLMS in integers, under a budget and without a matrix.
 
 The rules, the removals and their order are those of ``pykernel.algorithms.online`` for the techniques nt, at, fklms and
-fmklms.  The only division is one when a vector is replaced and its part is distributed.  Multipliers saturate.  Their range
-is so much larger than that of the labels that only a diverging model comes near its ends.
+fmklms.  A division is needed only when a vector is replaced and its part is distributed.  Multipliers saturate.  The range of
+multipliers is so much larger than that of the labels that only a diverging model comes near its ends.
 """
 
 from pykernel.algorithms import frame
@@ -47,7 +47,7 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Budget, Entry
 
 FAR = 2147483647
-"""Squared distance to a neighbour that does not exist; all others are smaller."""
+"""Squared distance to a neighbour that does not exist; all real distances are smaller."""
 
 
 class Int16Expansion(Struct):
@@ -64,7 +64,7 @@ class Int16Expansion(Struct):
 class Int16Learning(Struct):
     """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
-    f: Word[OUTPUTS]  # f(x), modulo 2^32: a sum may leave int32 on its way
+    f: Word[OUTPUTS]  # f(x), modulo 2^32, because intermediate sums may exceed int32
     step: between(Int[OUTPUTS], "-alpha_most", "alpha_most")  # the sample's multipliers
     score: Int[N_MAX + 1]  # costs of the candidates for removal
     distance: between(Int[N_MAX], 0, FAR)  # squared distances from the sample to the expansion vectors
@@ -77,7 +77,7 @@ class Int16Learning(Struct):
 class Int16OnlineConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_online``."""
 
-    quantises: bool  # QKLMS: whether the nearest vector gets all of a multiplier, not k(v, x) times that
+    quantises: bool  # QKLMS: whether the nearest vector gets the whole multiplier, not k(v, x) times it
     metric: Metric
     projection: Projection
     tie: Tie
@@ -103,13 +103,13 @@ class Int16OnlineModel(Int16Framed):
 
 @kernel
 def multiplier(m: Int16OnlineModel, i: Index, o: Index) -> Int:
-    """alpha_i within its limit: memory may have been overwritten."""
+    """alpha_i, clipped to its limit, because memory may have been overwritten."""
     return clip(m.alpha[i, o], -m.alpha_most, m.alpha_most)
 
 
 @kernel
 def magnitude(m: Int16OnlineModel, i: Index) -> Int:
-    """|alpha_i|: the largest of a candidate's multipliers; the sample is candidate n."""
+    """|alpha_i|, the largest of a candidate's multipliers; the sample is candidate n."""
     largest = size(multiplier(m, i, 0)) if i < m.n[0] else size(m.step[0])
     for o in range(1, len(m.step)):
         a = size(multiplier(m, i, o)) if i < m.n[0] else size(m.step[o])
@@ -200,7 +200,7 @@ def find_neighbour(m: Int16OnlineModel, i: Index) -> None:
 def choose(m: Int16OnlineModel) -> Index:
     """The candidate that costs least: a stored vector, or n for the sample.  precedes() and then the position decide ties.
 
-    A cost that is computed from a lower bound is a lower bound.  Where the choice depends on one, the lost neighbour is
+    A cost that is computed from a lower bound is a lower bound.  If the choice depends on a lower bound, the lost neighbour is
     searched for, at most SEARCHES times; after that, the choice is among the exact costs.  O(N), and O(N D) for each search.
     """
     coarse = survey(m)
@@ -235,7 +235,7 @@ def choose(m: Int16OnlineModel) -> Index:
 
 @kernel
 def measure_row(m: Int16OnlineModel, r: Index) -> None:
-    """Kernel values between stored vector r and the others; vectors whose nearest is r lose it.  O(N D)."""
+    """Compute the kernel values between stored vector r and the others; distances to r as the nearest vector become lower bounds.  O(N D)."""
     for i in range(m.n[0]):
         d = distance(m, m.v[i], m.v[r])
         if m.projection != Projection.NONE:
@@ -248,7 +248,7 @@ def measure_row(m: Int16OnlineModel, r: Index) -> None:
 def project(m: Int16OnlineModel, r: Index) -> None:
     """Distribute candidate r's multiplier: alpha_i + k_ir alpha_r, as if the other vectors were orthogonal.  O(N).
 
-    Mitchinson et al. 2003, eq. 16.  "bounded": k_ir is divided by their sum if that is above 1.
+    Mitchinson et al. 2003, eq. 16.  "bounded" divides k_ir by the sum of these values over all i, if the sum is above 1.
     """
     n = m.n[0]
     part = ONE
@@ -306,7 +306,7 @@ def grow_older(m: Int16OnlineModel) -> None:
 
 @kernel
 def present(m: Int16OnlineModel) -> Int:
-    """f(x), in m.f if there are several outputs; distances and kernel values for the update that follows.  O(N D)."""
+    """Compute f(x), in m.f if there are several outputs, and the distances and kernel values for the update that follows.  O(N D)."""
     nearest = 0
     nearest_distance = FAR
     total = word(0)

@@ -1,8 +1,8 @@
 """Linear models that learn in integers: f(x) = w'z for the converted inputs z and a constant of one unit.
 
 nlms: normalised LMS, whose normaliser is rounded down to a power of two (J. Nagumo, A. Noda, A learning method for system
-identification, 1967).  rls: recursive least squares, as in ``pykernel.algorithms.int16.weights``.  Instead of
-exponential forgetting, as in reals, it adds q to the variance of the weights with each sample: sqrt(q / R) = 1 - forgetting.
+identification, 1967).  rls: recursive least squares, as in ``pykernel.algorithms.int16.weights``.  Unlike in floating point,
+there is no exponential forgetting: each sample adds q to the variance of the weights, where sqrt(q / R) = 1 - forgetting.
 """
 
 from pykernel.algorithms import frame
@@ -30,11 +30,11 @@ LINE_MOST = 536870912
 class Int16LineConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_linear``."""
 
-    octave: Index  # an input of 1, converted, is 2 to this power
-    unit: Index  # ... which is this
+    octave: Index  # a converted input of 1 is 2 to this power
+    unit: Index  # a converted input of 1: 2^octave
     line_step: Index  # largest change of a slope for an input of one unit
     eta: Index  # learning rate, times 2^16 and a power of two
-    eta_shift: Index  # ... the places that this power and the factors' unit take
+    eta_shift: Index  # 16 minus the exponent of the power of two in eta
 
     tunable = frozenset("eta line_step".split())
 

@@ -3,8 +3,8 @@
 The model and the normalised gradient are those of ``spectrum-nlms`` in ``pykernel.algorithms.spectrum``.  An angle is a Word in
 units of 2^-32 turns: whole turns wrap around.  A table has the sines of a quarter turn.  Frequencies have 16 bits, weights 32.
 
-The unit u of an output is a power of two near the mean of |y|.  Steps for frequencies are in this unit.  Weights are in the
-label's unit, so that they do not change when u does.  Each sample needs one division for each output.
+The unit u of an output is a power of two near the mean of |y|.  Steps for frequencies are in units of u.  Weights are in the
+label's unit, so that they do not change when u changes.  Each sample needs one division for each output.
 """
 
 import math
@@ -42,7 +42,7 @@ from pykernel.dialect import (
 
 ONE = 32767
 """A cosine of 1."""
-# linear interpolation lies below the sine, by up to 7.5e-5 of it, so the table lies a third of that above
+# linear interpolation lies below the sine, by up to 7.5e-5 of its value, so table values are a third of that larger
 SINES = Constant(
     tuple(min(65535, round(65535 * math.sin(math.pi * i / 128) * (1 + 2.5e-5))) for i in range(65)), scalar=Uint16
 )
@@ -52,13 +52,13 @@ PACE = 11
 """The mean of |y| reaches back 2^PACE labels."""
 COUNTED = 2048
 BEND = 12
-"""Slopes are in units of 2^-BEND u ..."""
+"""Slopes are in units of 2^-BEND u."""
 BEND_MOST = 32767
 STEP = 16
-"""... and steps for frequencies in units of 2^-STEP u."""
+"""Steps for frequencies are in units of 2^-STEP u."""
 STEP_MOST = 65535
 FINE = 11
-"""A product of both is divided by 2^FINE."""
+"""A product of a step and a slope is divided by 2^FINE."""
 
 
 class Int16Waves(Struct):
@@ -102,12 +102,12 @@ class Int16GradientConfig(Config):
     turn_places: Index
     size: Index  # number of waves, in units of 2^-8
     square_shift: Index  # |x / sigma|^2 in units of 2^-8 is |z|^2 of the converted inputs, divided by 2 to this power
-    frequency_share: Index  # how much faster frequencies learn than weights by the gradient
+    frequency_share: Index  # learning rate of the frequencies relative to that of the weights
     bend_most: Index  # largest |x / sigma|^2 times the sum of squared slopes, in units of 2^-8
     eta: Index  # learning rate, in units of 2^-(24 + eta_shift)
     eta_shift: Index  # a step for weights is in units of 2^-eta_shift
     turn_factor: Index  # factor from a step and a slope to a change of frequencies, times 2^16 and a power of two
-    turn_shift: Index  # ... with this exponent
+    turn_shift: Index  # exponent of the power of two in turn_factor
 
     tunable = frozenset("eta eta_shift".split())
 
@@ -121,7 +121,7 @@ class Int16GradientModel(Int16WavesModel):
 
 @kernel
 def sine(angle: Word) -> Int:
-    """The sine of an angle in units of 2^-32 turns; in units of 1 / ONE.  Error: 7e-5."""
+    """The sine, in units of 1 / ONE, of an angle in units of 2^-32 turns.  Error: 7e-5."""
     rest = angle & 1073741823
     if (angle >> 30) & 1 == 1:
         rest = word(1073741823) - rest
@@ -134,7 +134,7 @@ def sine(angle: Word) -> Int:
 
 @kernel
 def turn(m: Int16GradientModel, x: Int16[DIM]) -> None:
-    """m.c, m.s: the cosine and the sine of each wave's angle at x.  O(N D)."""
+    """Write the cosine and the sine of each wave's angle at x to m.c and m.s.  O(N D)."""
     for i in range(len(m.frequencies)):
         angle = word(0)
         for j in range(len(x)):
@@ -173,7 +173,7 @@ def answer(m: Int16GradientModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def begin(m: Int16GradientModel) -> None:
-    """Before the first sample, set the frequencies to random ones.  O(N D)."""
+    """Set the frequencies to their initial values, before the first sample.  O(N D)."""
     for i in range(len(m.frequencies)):
         for j in range(len(m.frequencies[0])):
             m.frequencies[i, j] = m.start[i, j]
@@ -198,7 +198,7 @@ def slope(m: Int16WavesModel, o: Index, i: Index, unit: Index) -> Int:
 
 @kernel
 def rate_of(m: Int16GradientModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
-    """eta over the squared length of the gradient, in units of 2^-(16 + eta_shift).  O(N + D)."""
+    """eta divided by the squared length of the gradient, in units of 2^-(16 + eta_shift).  O(N + D)."""
     bends = word(0)
     for i in range(len(m.frequencies)):
         bends += exact_square(nearest_shift(slope(m, o, i, unit), 4))
@@ -245,7 +245,7 @@ def learn(m: Int16GradientModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def keeps(m: Int16WavesModel) -> Bool:
-    """Whether learning could have led to this state: before the first sample all is zero.  O(N D)."""
+    """Whether learning could have led to this state: before the first sample, all numbers are zero.  O(N D)."""
     if m.counted[0] == 0:
         for i in range(len(m.frequencies)):
             for j in range(len(m.frequencies[0])):

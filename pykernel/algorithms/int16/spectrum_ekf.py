@@ -61,7 +61,7 @@ from pykernel.dialect import (
 )
 
 TRUSTED = 20
-"""Number of labels before the noise is estimated: an estimate from fewer would be chance."""
+"""Number of labels before the noise is estimated: an estimate from fewer labels would be unreliable."""
 
 
 class Int16Filter(Struct):
@@ -77,16 +77,16 @@ class Int16FilterConfig(Config):
     first: Int[FEATURES, DIM]  # frequencies before the first sample
     fine: Index  # frequencies are in units of 2^-(32 + fine) turns where a converted input is 1
     tuned_most: Index  # largest frequency
-    octave: Index  # a converted input of 2 to this power is sigma
+    octave: Index  # sigma, converted, is 2 to this power
     group: Index  # units in a block
-    shrinks: Index  # each sample reduces the weights by 2 to minus this power of them
+    shrinks: Index  # each sample multiplies the weights by 1 - 2^-shrinks
     estimates: bool  # whether the noise is estimated
-    noise: Index  # R, if or as long as it is not estimated
+    noise: Index  # R, as long as it is not estimated
     noise_least: Index
     noise_most: Index
     share: Index  # 1 / outputs, times 2^16
-    turned: Index  # a frequency of 1 / sigma, divided by a power of two; an output's share of it
-    turned_places: Index  # ... with this exponent, less 16
+    turned: Index  # a frequency of 1 / sigma, divided by the number of outputs and by a power of two
+    turned_places: Index  # exponent of the power of two in turned, plus 16
 
     tunable = frozenset("noise noise_least noise_most shrinks".split())
 
@@ -100,7 +100,7 @@ class Int16FilterModel(Int16WavesModel, Int16CovarianceModel):
 
 @kernel
 def turn(m: Int16FilterModel, x: Int16[DIM]) -> None:
-    """m.c, m.s: the cosine and the sine of each wave's angle at x.  O(N D)."""
+    """Write the cosine and the sine of each wave's angle at x to m.c and m.s.  O(N D)."""
     for i in range(len(m.tuned)):
         angle = word(0)
         for j in range(len(x)):
@@ -122,7 +122,7 @@ def answer(m: Int16FilterModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def begin(m: Int16FilterModel) -> None:
-    """Before the first sample, set the frequencies to those of the start, and P to the prior.  O(N B)."""
+    """Set the frequencies to their initial values, and P to the prior, before the first sample.  O(N B)."""
     for i in range(len(m.tuned)):
         for j in range(len(m.tuned[0])):
             m.tuned[i, j] = m.first[i, j]
@@ -148,7 +148,7 @@ def noise_of(m: Int16FilterModel, o: Index) -> Index:
 
 @kernel
 def derive(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
-    """m.h: the derivatives of f / u, in units of 2^-(12 - k).  Returns k, for which the sum of |h_i| is below 2^16.  O(N D)."""
+    """Write the derivatives of f / u to m.h, in units of 2^-(12 - k).  Returns k, which is such that the sum of |h_i| is below 2^16.  O(N D)."""
     for block in range(len(m.h)):
         at = 0
         for k in range(m.group):
@@ -164,7 +164,7 @@ def derive(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
 
 @kernel
 def move(m: Int16FilterModel, a: Int, t: Int, step: Int, shift: Index) -> Int:
-    """A weight after a step and a little shrinkage."""
+    """A weight after a step, and after the shrinkage of one sample."""
     before = sound(m, a)
     return clip(
         before - nearest_shift(before, m.shrinks) + nearest_shift(t * step, shift), -m.weight_most, m.weight_most
@@ -224,7 +224,7 @@ def follow_error(m: Int16FilterModel, o: Index) -> None:
 @kernel
 def learn(m: Int16FilterModel, x: Int16[DIM]) -> Index:
     """Learn that f(x) should be m.y.  Returns DONE."""
-    # the first label becomes the mean that is subtracted: the size of the rest is not known yet
+    # the first label becomes the mean that is subtracted, so the size of the residuals is not known yet
     waits = m.centers and m.count[0] == 0
     if m.counted[0] == 0 and not waits:
         begin(m)

@@ -27,7 +27,7 @@ from pykernel.dialect import (
 COUNTED = 65536
 """The number of samples is counted up to this."""
 GAIN_FIRST = 20
-"""For this number of samples, the gain is 1."""
+"""The gain is 1 for this number of samples after the start."""
 GAIN_PACE = 8
 """The gain's means reach back 2^8 samples."""
 GAIN_SIZE = 16383
@@ -40,8 +40,8 @@ class Int16Stages(Struct):
 
     mean: between(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
     slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # the linear part, in units of 2^-16
-    agreement: between(Int[OUTPUTS], -GAIN_MOST, GAIN_MOST)  # running mean of (residual label) (model's answer)
-    square: between(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of (model's answer)^2
+    agreement: between(Int[OUTPUTS], -GAIN_MOST, GAIN_MOST)  # running mean of residual label times model's answer
+    square: between(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of the square of the model's answer
     gain: between(Int[OUTPUTS], 0, ONE)  # what the model's answer is multiplied by, in units of 1 / ONE
     count: between(Index, 0, COUNTED)  # number of samples learned
     pace: between(Index, 0, 16)  # the label's mean moves by 2^-pace of the difference
@@ -65,26 +65,26 @@ class Int16StageConfig(Config):
     centers: bool  # whether the label's mean is subtracted
     leads: bool  # whether there is a linear part
     gains: bool  # whether there is a gain
-    expects: bool  # always true then: answers are judged by labels
+    expects: bool  # whether answers are judged by labels: they are if there is a gain
     clamps: bool  # whether predictions are kept between low and high
-    follows: bool  # whether any of the first three is true: labels pass through stages
-    holds: bool  # whether outlying inputs may be held: never
-    mixes: bool  # whether there is a linear expert: never
-    covers: bool  # whether there are intervals: never
-    votes: bool  # whether the expert is one for classes: never
+    follows: bool  # whether labels pass stages: centers, leads or gains is true
+    holds: bool  # always false: no outlying input is held
+    mixes: bool  # always false: there is no linear expert
+    covers: bool  # always false: there are no intervals
+    votes: bool  # always false: there is no expert for classes
     scales: bool  # always true: inputs are converted
     mean_factor: Index  # the mean is kept in units of 1 / this
-    mean_shift: Index  # ... which is 2 to this power
+    mean_shift: Index  # mean_factor is 2 to this power
     mean_most: Index
     mean_pace: Index  # the mean reaches back 2^mean_pace samples
     slope_most: Index
     slope_eta: Index  # learning rate of the linear part, times 2^16 and a power of two
-    slope_shift: Index  # ... the places that this power and the slopes' unit take
+    slope_shift: Index  # 16 minus the exponent of the power of two in slope_eta
     slope_unit: Index  # the square of an input of 1, which is added to |x|^2 to normalise
     slope_step: Index  # largest change of a slope for an input of one unit
     gain_shift: Index  # errors and values are divided by 2 to this power for the gain's means
     label_most: Index  # largest |y| that is accepted
-    rest_most: Index  # largest |y| that is left for the model
+    rest_most: Index  # largest |residual| that the model has to learn
     label_room: Index  # largest |y| before and between the stages
     finer: bool  # whether labels are in a finer unit than their residuals
     one: Index  # target of a function for its class
@@ -142,7 +142,7 @@ def lead(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
 
 @kernel
 def staged(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
-    """The prediction that the model's answer leads to, before clipping."""
+    """The prediction that follows from the model's answer, before clipping."""
     y = value
     if m.gains and m.count[0] >= GAIN_FIRST:
         y = part_of(value, clip(m.gain[o], 0, ONE))
@@ -151,7 +151,7 @@ def staged(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
 
 @kernel
 def finished(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
-    """The prediction that the model's answer leads to."""
+    """The prediction that follows from the model's answer."""
     y = staged(m, x, value, o)
     if m.clamps:
         y = clip(y, m.low, m.high)
@@ -168,7 +168,7 @@ def follow_mean(m: Int16Staged, y: Int, o: Index) -> None:
 
 @kernel
 def follow_line(m: Int16Staged, x: Int16[DIM], rest: Int, o: Index) -> None:
-    """Normalised LMS, whose normaliser |x|^2 + 1 is rounded down to a power of two.  O(D)."""
+    """Update the linear part by normalised LMS; the normaliser |x|^2 + 1 is rounded down to a power of two.  O(D)."""
     power = places(square_norm(x) + word(m.slope_unit)) - m.slope_shift
     step = floor_shift(part_of(rest, m.slope_eta), clip(power, 0, 31))
     move_weights(m.slope[o], x, clip(step, -m.slope_step, m.slope_step), m.slope_most)
@@ -198,7 +198,7 @@ def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
 
 @kernel
 def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
-    """Write to r what is left of the labels y for the rule to learn."""
+    """Write to r the residuals of the labels y, which the rule has to learn."""
     for o in range(len(y)):
         rest = clip(y[o], -m.label_most, m.label_most)
         rest = rest - lead(m, x, o)

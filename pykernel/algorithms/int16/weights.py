@@ -32,7 +32,7 @@ class Int16WeightsConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     filters: bool  # recursive least squares, with P
-    weight_places: Index  # the weights' unit is finer than that of the result by 2 to this power
+    weight_places: Index  # the weights' unit is finer than that of the result by a factor of 2 to this power
     weight_most: Index  # largest |w|
     rate: Index  # learning rate, times 2^15; 1 for recursive least squares
     noise: Index  # R

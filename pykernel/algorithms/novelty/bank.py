@@ -1,10 +1,10 @@
 """A bank of Gaussians, one for each regime of a machine, which are created and merged as rows arrive.
 
 Each Gaussian has a mean and a root R, an upper triangle with covariance R'R.  Updates change roots by rotations, so every covariance
-stays positive definite.  The Gaussian that explains a row best learns it.  Rows that no Gaussian explains go to a candidate, which
-becomes a regime when it has enough rows (P. M. Engel, M. R. Heinen, Incremental learning of multivariate Gaussian mixture models,
-2010).  If the bank is full, the two regimes whose merging loses least become one (A. R. Runnalls, Kullback-Leibler approach to
-Gaussian mixture reduction, 2007).
+stays positive definite.  Each row is learned by the Gaussian that explains it best.  Rows that no Gaussian explains are learned by a
+candidate, which becomes a regime when it has enough rows (P. M. Engel, M. R. Heinen, Incremental learning of multivariate Gaussian
+mixture models, 2010).  If the bank is full, the two regimes whose merging loses least are merged (A. R. Runnalls, Kullback-Leibler
+approach to Gaussian mixture reduction, 2007).
 """
 
 from pykernel.algorithms.elementary import log2_of, log2_one_plus
@@ -29,18 +29,19 @@ from pykernel.dialect import (
 LEAST_OWN = Constant(0.03)
 """Smallest part of a sensor's standard deviation that the sensors before it do not explain."""
 GRAIN = Constant(2.0**-20)
-"""Smallest standard deviation of a sensor, relative to its mean: anything smaller is rounding."""
+"""Smallest standard deviation of a sensor, relative to its mean: a smaller value is treated as rounding error."""
 DEVIATION_LEAST = Constant(2.0**-62)
 STEP = Constant(0.28867513459481288)
-"""Smallest standard deviation of a sensor, relative to its smallest step: that of rounding to an integer, 1 / sqrt(12)."""
+"""Smallest standard deviation of a sensor, relative to its smallest step: 1 / sqrt(12), the standard deviation of rounding to an integer."""
 FIRST = Constant(2.0**-10)
 """Standard deviation of a sensor after the first row, relative to its value."""
 CANDIDATE = Constant(0.3)
 """Standard deviations of a candidate after its first row, relative to those of the nearest regime."""
 BARRED_REACH = Constant(4.0)
-"""A rejected regime reaches to twice the distance from which rows are strange: it learns nothing more, so its shape stays inaccurate."""
+"""Factor of the squared distance up to which a rejected regime explains a row: a rejected regime learns nothing more, so its shape
+stays inaccurate."""
 FAR = 40
-"""The power of two of a product above 2^FAR, or below 2^-FAR, is moved to a counter."""
+"""If a product is above 2^FAR or below 2^-FAR, its power of two is moved to a counter."""
 GIVEN_UP = 3
 """A candidate is dropped after this many rows of known regimes for each of its own rows."""
 KEPT = Constant(1 - 1 / 5000)
@@ -51,7 +52,7 @@ WEIGHT_LEAST = Constant(2.0**-10)
 
 @kernel
 def log_volume(r: Real[...], first: Index, n: Index) -> Real:
-    """log2 of the product of a triangle's diagonal.  first: only from this row on.  O(n)."""
+    """log2 of the product of a triangle's diagonal.  first: the first row of the product.  O(n)."""
     whole = 0
     product = real(1)
     row = upper_row_of(first, n)
@@ -67,7 +68,7 @@ def log_volume(r: Real[...], first: Index, n: Index) -> Real:
 
 @kernel
 def deviations(m: GmmModel, k: Index, x: Real[DIM], z: Real[...]) -> None:
-    """z: the deviation of x from a Gaussian's mean, whitened.  O(D^2 / 2)."""
+    """Write the whitened deviation of x from a Gaussian's mean to z.  O(D^2 / 2)."""
     for j in range(len(x)):
         z[j] = x[j] - m.means[k, j]
     whiten(m.roots[k], z, 0, len(x), WHITE_MOST)
@@ -81,7 +82,7 @@ def lengthened(m: GmmModel, square: Real) -> Real:
 
 @kernel
 def is_strange(m: GmmModel) -> Bool:
-    """Whether the row is too far even from the nearest Gaussian, and that has enough rows to judge it."""
+    """Whether the row is too far even from the nearest Gaussian, and this Gaussian has enough rows to judge the row."""
     return m.distance[0] > m.outlying and m.counts[m.nearest[0]] > m.fresh
 
 
@@ -117,7 +118,7 @@ def look_around(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def keep_wide(m: GmmModel, r: Real[...], middle: Real[DIM], n: Index) -> None:
-    """Keep every deviation in a triangle above rounding errors, and above those of a converter.  O(n)."""
+    """Keep every standard deviation in a triangle above that of rounding errors and of the sensor's converter.  O(n)."""
     row = 0
     for i in range(n):
         j = i if i < len(middle) else i - len(middle)
@@ -131,7 +132,7 @@ def keep_wide(m: GmmModel, r: Real[...], middle: Real[DIM], n: Index) -> None:
 
 @kernel
 def begin_root(m: GmmModel, r: Real[...], x: Real[DIM], n: Index) -> None:
-    """Replace zeros by the root after one row, in which sensors are uncorrelated.  O(n)."""
+    """Replace a root of zeros by the root after one row, with uncorrelated sensors.  O(n)."""
     row = 0
     for i in range(n):
         r[row] = FIRST * absolute(x[i if i < len(x) else i - len(x)])
@@ -204,19 +205,19 @@ def begin_search(m: GmmModel) -> None:
 
 @kernel
 def heavy(m: GmmModel, k: Index) -> Real:
-    """A regime's weight, at least one row."""
+    """A regime's weight, but at least the weight of one row."""
     return m.weights[k] if m.weights[k] > real(1) else real(1)
 
 
 @kernel
 def part_of_both(m: GmmModel, i: Index, j: Index) -> Real:
-    """The first regime's share of the weight of two."""
+    """Regime i's share of the weight of regimes i and j."""
     return heavy(m, i) / (heavy(m, i) + heavy(m, j))
 
 
 @kernel
 def merge_roots(m: GmmModel, i: Index, j: Index) -> None:
-    """Write to m.merged the root of the Gaussian with the joint moments of two.  O(D^3 / 3)."""
+    """Write to m.merged the root of the Gaussian with the joint moments of two Gaussians.  O(D^3 / 3)."""
     part = part_of_both(m, i, j)
     rest = real(1) - part
     here = sqrt(part)
@@ -246,7 +247,7 @@ def loss_of_merging(m: GmmModel, i: Index, j: Index) -> Real:
 
 @kernel
 def compare_next(m: GmmModel) -> None:
-    """Compare the next pair of regimes, if any is left.  O(D^3 / 3)."""
+    """Compare the next pair of regimes, if there is one.  O(D^3 / 3)."""
     i = 1
     j = m.sought[0]
     for c in range(len(m.weights)):
@@ -274,7 +275,7 @@ def compare_all(m: GmmModel) -> None:
 
 @kernel
 def merge_nearest(m: GmmModel) -> Index:
-    """Merge the two regimes that were found.  Returns the place that becomes free.  O(D^3 / 3)."""
+    """Merge the two regimes that the search has found.  Returns the place that becomes free.  O(D^3 / 3)."""
     first = m.merge_first[0]
     second = m.merge_second[0]
     merge_roots(m, first, second)
@@ -403,7 +404,7 @@ def admit(m: GmmModel, rejected: Index, least: Real) -> None:
 
 @kernel
 def drop_newest(m: GmmModel) -> None:
-    """Forget the newest regime; the last one takes its place.  O(D^2)."""
+    """Forget the newest regime; the last regime of the bank takes its place.  O(D^2)."""
     k = m.newest[0] - 1
     m.known[0] = m.known[0] - 1
     last = m.known[0]

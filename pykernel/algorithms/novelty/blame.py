@@ -1,9 +1,10 @@
-"""Which sensor an alarm is about, and what is wrong with it.
+"""Which sensor explains an alarm, and what is wrong with this sensor.
 
-A sensor's part of a row's squared distance is the reduction if the sensor read what the others predict, z'z - min over
-x_j = (P d)_j^2 / P_jj with P the inverse covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution, 2009).  Its
-share of the alarm is the reduction of the row's surprise, by the course or by the bank, whichever is larger: a row that the
-sensor explains only in part adds little.  The kind of fault follows from the sensor's steps and the alarm's first row.
+A sensor's part of a row's squared distance is the reduction of the distance if the sensor read what the others predict,
+z'z - min over x_j = (P d)_j^2 / P_jj with P the inverse covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution,
+2009).  The sensor's share of the alarm is the corresponding reduction of the row's surprise, by the course or by the bank,
+whichever is larger: a row that the sensor explains only in part adds little.  The kind of fault follows from the sensor's steps
+and the alarm's first row.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
@@ -19,27 +20,29 @@ SOME = Constant(2.0**-40)
 LATEST = Constant(0.05)
 """Shares are means over about the latest 20 rows of the alarm."""
 REPEATED = Constant(0.25)
-"""The part of their surprise that repeats add to what their sensor explains."""
+"""The part of the surprise of repeats that is added to what the repeating sensor explains."""
 ROUGH = Constant(25.0)
-"""Noise: the mean square of the sensor's steps is above 25 times the usual one."""
+"""Noise: the mean square of the sensor's steps is above 25 times the usual mean square."""
 LEAP = Constant(6.0)
-"""Jump: in the alarm's first row, the sensor is more standard deviations than this from what the row before and the others predict."""
+"""Jump: in the alarm's first row, the sensor differs by more than this many standard deviations from what the row before and the
+other sensors predict."""
 HALF = Constant(0.5)
-"""Jump: the sensor also moved, and alone explains more than this part of that row.  In a new regime, others have moved, too."""
+"""Jump: the sensor also moved, and alone explains more than this part of the alarm's first row.  In a new regime, other sensors have
+moved, too."""
 MOVED = Constant(0.1)
 """Stuck: more than half of the sensor's steps are below this part of its usual step."""
 SHARED = Constant(1.6)
-"""More than one sensor: without the culprit, the squared distance is still above this per sensor."""
+"""More than one sensor: without the culprit's part, the squared distance is still above this per sensor."""
 MOSTLY = Constant(0.7)
-"""One sensor with several inputs: its inputs have more than this part of the alarm."""
+"""One sensor with several inputs: the shares of its inputs in the alarm sum up to more than this."""
 FAR_OFF = Constant(16.0)
-"""If that distance is above this per sensor, others jumped, too: not a jump of one sensor."""
+"""If the squared distance without the culprit's part is above this per sensor, other sensors jumped, too: the fault is not a jump."""
 
 
 @kernel
 def explain(m: GmmModel, r: Real[...], z: Real[...], parts: Real[DIM], first: Index, n: Index) -> None:
-    """parts: by how much each sensor alone would reduce z'z, for whitened deviations z by a triangle of n rows.  Sensors begin at
-    row ``first``.  O(D^3 / 6)."""
+    """Write to parts by how much each sensor alone would reduce z'z, for deviations z whitened by a triangle of n rows.  Sensors begin
+    at row ``first``.  O(D^3 / 6)."""
     for j in range(first, n):
         zero(m.partner, n)
         m.partner[j] = real(1)
@@ -61,7 +64,7 @@ def left_of(square: Real, part: Real) -> Real:
 
 @kernel
 def begin_story(m: GmmModel) -> None:
-    """Reset what is known of the culprit."""
+    """Reset what is known about the culprit."""
     m.told[0] = 0
     m.calm[0] = real(0)
     m.rough[0] = real(0)
@@ -99,7 +102,7 @@ def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
 
 @kernel
 def accuse(m: GmmModel, x: Real[DIM]) -> None:
-    """Find the sensors that a row in alarm is about.  O(D^3 / 3)."""
+    """Find the sensors that explain a row in alarm.  O(D^3 / 3)."""
     n = len(m.own)
     explain(m, m.joint, m.pair, m.turned, n, len(m.pair))
     explain(m, m.roots[m.nearest[0]], m.own, m.parts, 0, n)
@@ -114,7 +117,7 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
             m.leaps[j] = bounded(m.turned[j], WHITE_MOST) if leap else real(0)
         by_course = m.turned[j] / (m.tail_of_rows + left_of(m.innovation[0], m.turned[j]))
         by_bank = m.parts[j] / (m.tail_of_rows + left_of(m.distance[0], m.parts[j]))
-        # what has just become normal is known to the bank, but not yet to the course
+        # the bank knows already what has just become normal, but the course does not
         if m.settling[0] > 0 or by_course < by_bank:
             by_course = by_bank
         part = log2_one_plus(by_course)
@@ -138,7 +141,7 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def alone(m: GmmModel) -> Bool:
-    """Whether the inputs of the culprit's sensor have most of the alarm.  O(D)."""
+    """Whether the inputs of the culprit's sensor have most of the shares in the alarm.  O(D)."""
     own = real(0)
     for j in range(len(m.shares)):
         if m.sensors[j] == m.sensors[m.culprit[0]]:
@@ -148,7 +151,7 @@ def alone(m: GmmModel) -> Bool:
 
 @kernel
 def shared(m: GmmModel) -> Bool:
-    """Whether the alarm is about more than one sensor."""
+    """Whether more than one sensor is needed to explain the alarm."""
     if m.grouped:
         single = alone(m)
         if single:
@@ -178,7 +181,7 @@ def kind_of(m: GmmModel) -> Index:
 
 @kernel
 def forget_blame(m: GmmModel) -> None:
-    """Forget what the latest alarm was about."""
+    """Forget what explained the latest alarm."""
     zero(m.shares, len(m.shares))
     zero(m.leaps, len(m.leaps))
     m.culprit[0] = 0

@@ -1,7 +1,7 @@
 """How a row follows from the row before, and which sensors repeat their values.
 
 A vector autoregression of order 1, stored as the root of the joint covariance of two rows, predicts a row from the row before.  The
-prediction error is the *innovation*.  A change between known regimes is no surprise: then the bank judges the row.
+prediction error is the *innovation*.  A change between known regimes is not surprising: then the bank judges the row.
 """
 
 from pykernel.algorithms.elementary import log2_of
@@ -22,7 +22,7 @@ HALF_ROW = Constant(0.5)
 
 @kernel
 def innovate(m: GmmModel, x: Real[DIM]) -> None:
-    """Write the row before and the row, whitened, to m.pair, and the square of the innovation to m.innovation.  O(2 D^2)."""
+    """Write the row before and this row, whitened, to m.pair, and the square of the innovation to m.innovation.  O(2 D^2)."""
     n = len(x)
     for j in range(n):
         m.pair[j] = m.before[j] - m.middle[j]
@@ -36,7 +36,7 @@ def innovate(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def surprise_by_course(m: GmmModel) -> None:
-    """m.surprise[0], by the course: that of the innovation, or that of the bank if it explains the row better."""
+    """Write the surprise by the course to m.surprise[0]: that of the innovation, or that of the bank if the bank explains the row better."""
     own = lengthened(m, m.innovation[0]) + real(2) * log_volume(m.joint, len(m.own), len(m.pair))
     m.surprise[0] = own if own < m.surprise[1] else m.surprise[1]
 
@@ -75,7 +75,7 @@ def start_course(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def surprise_of_repeats(m: GmmModel, x: Real[DIM]) -> Real:
-    """How surprising the longest run of one value is, in nats; m.repeater is its sensor.  O(D)."""
+    """How surprising the most surprising run of one value is, in nats; m.repeater is the sensor with this run.  O(D)."""
     most = real(0)
     m.repeater[0] = 0
     count = real(m.followed[0])

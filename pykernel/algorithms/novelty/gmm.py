@@ -1,9 +1,9 @@
-"""A monitor that learns row by row what is normal for a machine, and reports what is not, where, and of which kind.
+"""A monitor that learns row by row what is normal for a machine.  It reports what is not normal, in which sensor, and the kind of fault.
 
 A row can be surprising in three ways: it does not follow from the row before (``course``), no regime has such rows (``bank``), or a
-sensor repeats its value.  The first two are measured in their usual spreads.  The level follows the largest surprise, and is
-compared with a threshold that keeps an alarm rate (``threshold``).  During an alarm, only the candidate for a new regime learns.  A
-change that lasts becomes normal.
+sensor repeats its value.  The surprises by course and bank are measured in units of their usual spreads.  The level follows the
+largest surprise, and is compared with a threshold that keeps an alarm rate (``threshold``).  During an alarm, only the candidate
+for a new regime learns.  A change that lasts becomes normal.
 """
 
 from pykernel.algorithms import frame
@@ -70,18 +70,18 @@ from pykernel.dialect import DIM, Bool, Constant, Index, Real, kernel, real, sqr
 from pykernel.dialect.program import Entry
 
 REPEATS_SHARE = Constant(0.5)
-"""Weight of the surprise of repeats, in nats, relative to the other two, in usual spreads."""
+"""Weight of the surprise of repeats, which is in nats, relative to the surprises by course and bank, which are in usual spreads."""
 LEAST_WEIGHT = Constant(2.0**-12)
 LEAST_WIDTH = Constant(2.0**-64)
 LOSS_MOST = Constant(2.0**51)
-"""Bounds of a valid state, wider than those that learning keeps."""
+"""Bounds of a valid state, wider than the bounds that learning keeps."""
 LEAST_SPREAD = Constant(1e-6)
 JUDGED = 20
 """Number of rows after which the usual surprises are known."""
 USUALLY = 100
-"""After this many rows, surprises are clipped to SPREADS_MOST spreads above the usual one when it is learned."""
+"""After this many rows, a surprise is clipped to SPREADS_MOST spreads above the usual surprise before it changes what is usual."""
 SPREADS_MOST = Constant(4.0)
-"""This keeps faults from becoming usual.  One in 30,000 normally distributed surprises lies beyond."""
+"""This limit keeps faults from becoming usual.  One in 30,000 normally distributed surprises is above it."""
 AGAIN_FOLLOWED = 100
 AGAIN_JUDGED = 100
 AGAIN_TAUGHT = 300
@@ -139,7 +139,7 @@ def intact(m: GmmModel) -> Bool:
 
 @kernel
 def alarm(m: GmmModel, state: Real[3]) -> Index:
-    """Write to state the level, its threshold, and the number of rows since the alarm of the latest row began; 0 if that row is in none.
+    """Write to state the level, its threshold, and the number of rows since the alarm of the latest row began; 0 if the latest row is not in alarm.
 
     Returns DONE, or REFUSED_STATE with state unchanged.
     """
@@ -153,9 +153,9 @@ def alarm(m: GmmModel, state: Real[3]) -> Index:
 
 @kernel
 def blame(m: GmmModel, parts: Real[DIM]) -> Index:
-    """Write to parts each sensor's share in the present alarm, or in the last one.
+    """Write to parts each sensor's share in the present alarm, or in the last alarm.
 
-    Returns the alarm's kind, UNKNOWN to REGIME; DONE if there is none now; REFUSED_STATE with parts unchanged.
+    Returns the alarm's kind, from UNKNOWN to REGIME; DONE if there is no alarm now; or REFUSED_STATE with parts unchanged.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -167,7 +167,7 @@ def blame(m: GmmModel, parts: Real[DIM]) -> Index:
 
 @kernel
 def regimes(m: GmmModel, shares: Real[COMPONENTS]) -> Index:
-    """Write to shares the part of the latest rows that each known regime has; -1 for a rejected one, 0 for none.
+    """Write to shares the part of the latest rows that each known regime has; -1 for a rejected regime, 0 for an unused place.
 
     Returns DONE, or REFUSED_STATE with shares unchanged.
     """
@@ -204,7 +204,7 @@ def quicken(m: GmmModel) -> None:
 
 @kernel
 def learn_usual(m: GmmModel) -> None:
-    """Learn which surprises are usual, beginning with that of the first row and spreads of 1.  O(1)."""
+    """Learn which surprises are usual, starting from the surprise of the first row and from spreads of 1.  O(1)."""
     if m.surprised[0] < m.horizon:
         m.surprised[0] += 1
     rate = real(1) / real(m.surprised[0])
@@ -234,7 +234,7 @@ def start(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def warming(m: GmmModel) -> Bool:
-    """Whether there are no alarms yet.  Levels mean nothing before the usual surprises are known."""
+    """Whether it is too early for alarms.  Levels mean nothing before the usual surprises are known."""
     return m.watched[0] < m.warmup or m.surprised[0] < JUDGED
 
 
@@ -245,7 +245,7 @@ def notice(m: GmmModel, x: Real[DIM], warm: Bool) -> Bool:
     m.missed[0] = 0
     raise_level(m, score, m.surprised[0] < JUDGED)
     alarmed = m.forbidden[0] != 0
-    # a regime of few rows cannot judge yet
+    # a regime with few rows cannot judge yet
     if not warm and m.level[0] > threshold_of(m) and m.counts[m.nearest[0]] > m.fresh:
         alarmed = True
     follow_episode(m, alarmed)
@@ -256,7 +256,7 @@ def notice(m: GmmModel, x: Real[DIM], warm: Bool) -> Bool:
 
 @kernel
 def miss_sample(m: GmmModel, refused: Index) -> Index:
-    """Count a refused sample.  Many in a row are an alarm."""
+    """Count a refused sample.  Many consecutive refusals raise an alarm."""
     if refused != Status.REFUSED_STATE:
         if m.missed[0] >= m.absent_after:
             return GmmStatus.ABSENT
@@ -306,9 +306,9 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         enough = m.patience
         if not warm:
             enough = m.relearn_soon if shared(m) and (not armed or m.settling[0] > 0) else m.relearn_after
-        # when an alarm has just begun, most of the candidate's rows are older: false alarms
+        # when an alarm has just begun, most of the candidate's rows are older and come from false alarms
         begun = m.episode[0] > 0 and m.episode[0] < m.relearn_soon
-        # if this is more than a candidate counts, the alarm's rows are counted
+        # if a candidate cannot count this many rows, the rows of the alarm are counted instead
         gathered = m.episode[0] if enough > m.horizon else m.counts[len(m.weights)]
         if status == GmmStatus.STRANGE and not begun and gathered >= enough and has_room(m):
             if not compares_early(m):
@@ -327,7 +327,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         if not strange:
             learn_course(m, x)
         rate = real(1) / real(m.followed[0])
-        # surprises of strange rows are not usual: otherwise, many regimes would make the monitor blind
+        # surprises of strange rows do not change what is usual: otherwise, many regimes would make the monitor blind
         if m.watched[0] > m.loud_first and (lasting or not strange):
             learn_usual(m)
     pass_on(m, x, rate)
@@ -372,8 +372,8 @@ def settle(m: GmmModel, rejected: Index) -> Index:
 
 @kernel
 def acknowledge(m: GmmModel) -> Index:
-    """Accept the alarm as normal: its rows, which were gathered as a candidate, become a regime at once.  If there are
-    none, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2 D^3).
+    """Accept the alarm as normal: its rows, which were gathered as a candidate, become a regime at once.  If there is no
+    candidate, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2 D^3).
 
     Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected, or REFUSED_STATE.
     """
@@ -391,7 +391,7 @@ def reject(m: GmmModel) -> Index:
 
 @kernel
 def unlearn(m: GmmModel) -> Index:
-    """Remove the newest regime, if it came after the warm-up: it was learned in an alarm, acknowledged or rejected.
+    """Remove the newest regime, if it is from after the warm-up: it was learned in an alarm, acknowledged or rejected.
     If two regimes were merged to make room for it, they stay merged.  O(D^2).
 
     Returns DONE, NOTHING_NEW, NO_ROOM if no normal regime would be left, or REFUSED_STATE.

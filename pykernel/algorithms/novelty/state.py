@@ -8,7 +8,7 @@ from pykernel.algorithms.novelty.threshold import SCORE_MOST, WHITE_MOST, Thresh
 from pykernel.dialect import DIM, Config, Index, Real, Struct, Uint8, Uint16, between
 
 LONGEST = 65535
-"""Counting of repeats stops here."""
+"""Repeats are counted up to this number."""
 WEIGHT_MOST = 5000
 """The weights of the bank sum up to at most this many rows."""
 
@@ -21,7 +21,7 @@ class GmmStatus(IntEnum):
     WARMING = 3  # the row was learned.  There are no alarms yet
     NOVEL = 4  # alarm: the level is above its threshold
     HELD = 5  # alarm: the level is above its threshold, and no known regime learned the row
-    UNKNOWN = 8  # none of the others, or too few rows to tell
+    UNKNOWN = 8  # the fault is of no other kind, or has too few rows to tell
     JUMP = 9  # a sensor's offset or gain has changed suddenly
     DRIFT = 10  # a sensor changes slowly
     STUCK = 11  # a sensor repeats itself
@@ -38,20 +38,20 @@ class Bank(Struct):
 
     # if the bank is full, the pair of regimes to merge is searched for while the candidate gathers rows
     merge_loss: Real  # loss of merging the best pair so far
-    weights: between(Real[COMPONENTS], 0, 2 * WEIGHT_MOST)  # number of rows of each, where earlier rows fade
+    weights: between(Real[COMPONENTS], 0, 2 * WEIGHT_MOST)  # number of rows of each regime, where earlier rows fade
     means: between(Real[COMPONENTS + 1, DIM], "-input_max_abs", "input_max_abs")
-    # R of each, where R'R is its covariance: an upper triangle, row by row from the diagonal on
+    # R of each Gaussian, where R'R is its covariance: an upper triangle, row by row from the diagonal on
     roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
-    counts: between(Uint16[COMPONENTS + 1], 0, "horizon")  # number of rows that each has learned, at most the horizon
+    counts: between(Uint16[COMPONENTS + 1], 0, "horizon")  # number of rows that a Gaussian has learned, up to horizon
     unmet: between(Uint16, 0, "unmet_most")  # rows of known regimes since the candidate began
     sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
-    rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: a regime that never may be normal
+    rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: the regime is rejected: its rows are in alarm
     known: between(Uint8, 0, COMPONENTS)  # number of regimes
     merge_first: between(Uint8, 0, COMPONENTS - 1)  # the best pair so far
     merge_second: between(Uint8, 0, COMPONENTS - 1)
     newest: between(
         Uint8, 0, COMPONENTS
-    )  # place of the latest regime since the warm-up, from 1; 0: there is none, or it was unlearned
+    )  # place of the newest regime since the warm-up, counted from 1; 0: there is none, or it was unlearned
 
 
 class Course(Struct):
@@ -78,12 +78,14 @@ class Blame(Struct):
     """What the present alarm, or the last one, is about."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
-    leaps: between(Real[DIM], 0, WHITE_MOST)  # squared deviation of the first row that each explains, if it is most
+    # the part of the squared deviation of the alarm's first row that a sensor explains, if this is more than half of it
+    leaps: between(Real[DIM], 0, WHITE_MOST)
     abrupt: between(Uint8, 0, 1)  # 1: the course alone would have begun the alarm
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
     told: between(Uint16, 0, "horizon")  # number of rows of the alarm with this culprit
-    calm: between(Real, 0, 1.0625)  # part of these rows in which the culprit hardly moved
-    rough: between(Real, 0, 2.0**41)  # mean square of the culprit's steps after that, relative to the usual one
+    calm: between(Real, 0, 1.0625)  # part of the rows with this culprit in which it hardly moved
+    # mean square of the culprit's steps after the alarm's first row, relative to the usual mean square
+    rough: between(Real, 0, 2.0**41)
     others: between(Real, 0, 2.0**41)  # mean of the squared distance without the culprit's part
 
 
@@ -91,24 +93,24 @@ class Sight(Struct):
     """What a row looks like.  Every call recomputes it; it may start as zeros."""
 
     nearest: Index  # the regime that explains the row best
-    forbidden: Index  # 1: within the reach of a rejected regime, and no normal one explains the row better or at all
-    barring: Index  # that rejected regime
+    forbidden: Index  # 1: a rejected regime explains the row, and no normal regime explains it better
+    barring: Index  # the rejected regime that explains the row best
     repeater: Index  # the sensor whose repeats surprise most
-    distance: Real  # squared distance from the nearest, in its standard deviations
+    distance: Real  # squared distance from the nearest regime, in standard deviations of this regime
     innovation: Real  # square of what the row before does not predict
     surprise: Real[2]  # by the course and by the bank
-    loud: Real[3]  # both in usual spreads, and the surprise of repeats
+    loud: Real[3]  # the surprises by course and bank in usual spreads, and the surprise of repeats
     own: Real[DIM]  # deviations from the nearest regime, whitened
     turned: Real[DIM]
     pair: Real[DIM * 2]  # deviations of the row before and of this row from the mean, whitened
     partner: Real[DIM * 2]
     norms: Real[DIM * 2]
     parts: Real[DIM]  # each sensor's part of the squared distance
-    merged: Real[DIM * (DIM + 1) // 2]  # root of the Gaussian that two are merged to
+    merged: Real[DIM * (DIM + 1) // 2]  # root of the Gaussian to which two Gaussians are merged
 
 
 class Presence(Struct):
-    """Whether rows come.  The model does not depend on it."""
+    """Whether rows arrive.  The model does not depend on this."""
 
     missed: between(Index, 0, "absent_after")  # number of latest samples that were refused
 
@@ -120,11 +122,11 @@ class GmmConfig(Config):
     sensors: Index[DIM]  # the sensor of each input
     horizon: Index  # number of latest rows that means and roots describe
     warmup: Index  # number of first rows without alarms
-    relearn_after: Index  # rows that make a new regime, or a lasting alarm, normal
-    relearn_soon: Index  # the same, if several sensors agree on it
-    patience: Index  # rows that make a new regime in the warm-up
-    unmet_most: Index  # counting of rows without the candidate stops here
-    watched_most: Index  # counting of rows stops here
+    relearn_after: Index  # number of rows after which a new regime, or a lasting alarm, becomes normal
+    relearn_soon: Index  # the same number of rows for changes that several sensors show
+    patience: Index  # number of rows that make a new regime in the warm-up
+    unmet_most: Index  # rows without the candidate are counted up to this number
+    watched_most: Index  # rows are counted up to this number
     root_most: Real  # bound of the roots
     outlying: Real  # squared distance above which a row is strange to a Gaussian
     pairs_a_row: Index  # pairs that are compared with each of the candidate's rows

@@ -1,15 +1,15 @@
 """The alarm threshold of the level of novelty, which keeps a wanted rate of rows in alarm.
 
 The threshold is q + e (c + s).  q is the level that the part p of the rows exceeds, a stochastic approximation of the quantile
-(H. Robbins, S. Monro, 1951).  e is their mean excess over q, and c e is how far above q the wanted part ``alarm_rate`` begins in a
-generalised Pareto distribution with this mean (J. Pickands, 1975).  s corrects both: each row in alarm raises it, every other row
-lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under distribution shift, 2021).  So ``alarm_rate`` is the false-alarm
-rate: the part of the rows without faults that are in alarm.
+(H. Robbins, S. Monro, 1951).  e is the mean excess of these rows over q.  In a generalised Pareto distribution with this mean
+(J. Pickands, 1975), the part ``alarm_rate`` of the rows exceeds q + c e.  s corrects this threshold: each row in alarm raises s,
+every other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under distribution shift, 2021).  So ``alarm_rate`` is
+the false-alarm rate: the part of the rows without faults that are in alarm.
 
-An *episode* is an alarm, including gaps of a few quiet rows.  The threshold learns only from its first rows: a lasting fault must
-not become usual.  An episode is one event, so e learns from its first row as fast as from any row, but from the others as slowly as
-after a long time: the threshold of a young monitor must not climb past a fault.  When a long alarm has become normal, the monitor
-ends the episode.
+An *episode* is an alarm, including gaps of a few quiet rows.  The threshold learns only from the first rows of an episode: a
+lasting fault must not become usual.  An episode counts as one event.  So only its first row changes e at the usual rate; the other
+rows change e at the low rate of a monitor that has run for ``threshold_horizon`` rows.  Otherwise a fault could raise the threshold
+of a young monitor above the level of the fault itself.  When a long alarm has become normal, the monitor ends the episode.
 
 A monitor that *arms* treats alarms beyond the promised rate as faults once it is commissioned, so that repeated faults do not raise
 the threshold.  Then the threshold learns from rows in alarm within a budget of tokens, e follows the median of the excess instead
@@ -46,16 +46,16 @@ SHIFT_MOST = Constant(64.0)
 EXCESS_MOST = Constant(128.0)
 """Bounds of s and e, before the monitor is armed."""
 UNEXCEEDED = 60
-"""In the warm-up, if this many rows in a row were not above q, q is too high, and the threshold starts again.  The probability of
-this by chance is 0.9^60, two in a thousand."""
+"""In the warm-up, if this many consecutive rows were not above q, q is too high, and the threshold starts again.  The probability
+that this happens by chance is 0.9^60, two in a thousand."""
 TAUGHT = 10
 """Number of first rows of an episode from which the threshold learns."""
 TAUGHT_ARMED = 20
-"""The same once the monitor is armed."""
+"""Number of first rows of an episode from which the threshold learns once the monitor is armed."""
 GAP = 5
 """Longest gap of an episode, in rows."""
 LONG = 16_777_216
-"""Counting of rows stops here.  A float32 holds this number exactly."""
+"""Rows are counted up to this number, which a float32 holds exactly."""
 STEP_FIRST = Constant(4.0)
 STEP_LEAST = Constant(0.01)
 """Steps of q, relative to e: STEP_FIRST / (n + STEP_FIRST), but at least STEP_LEAST."""
@@ -65,7 +65,7 @@ class Threshold(Struct):
     """The state of the alarms."""
 
     level: between(Real, -LEVEL_MOST, LEVEL_MOST)  # the smoothed novelty
-    quantile: between(Real, -LEVEL_MOST, LEVEL_MOST)  # q: what the part ``upper`` of the usual rows exceeds
+    quantile: between(Real, -LEVEL_MOST, LEVEL_MOST)  # q: the level that the part ``upper`` of the usual rows exceeds
     excess: between(Real, 0, EXCESS_MOST)  # e: mean excess over q
     shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the rate
     taught: between(Uint16, 0, "threshold_horizon")  # number of rows that q and e have learned, at most the horizon
@@ -83,20 +83,20 @@ class ThresholdConfig(Config):
 
     alarm_rate: Real  # wanted part of the rows without faults that are in alarm
     upper: Real  # p: part of the rows that exceeds q, larger than alarm_rate
-    tail: Real  # c: how many e above q the part ``alarm_rate`` begins
+    tail: Real  # c: the part ``alarm_rate`` of the rows should exceed q + c e
     level_end: Real  # largest level
     inside: Real  # 1 - alarm_rate / p
-    correction: Real  # how many e a row in alarm raises the threshold by
+    correction: Real  # a row in alarm raises the threshold by this times e
     smoothing: Real  # weight of a new score in the level; 1: the level is the score
     excess_first: Real  # e before the first row
-    excess_least: Real  # e is at least this: anything less is rounding
+    excess_least: Real  # e is at least this: a smaller value is treated as rounding error
     excess_limit: Real  # once armed, e is at most this
     shift_limit: Real  # once armed, s is at most this
     arms: bool  # whether the monitor is armed after its commissioning
     fixed: bool  # whether the threshold learns nothing once armed
     commissioning: Index  # number of rows after the warm-up until the monitor is armed
     tokens_most: Real  # once armed, largest number of rows in alarm that are learned in succession
-    token_rate: Real  # increase of that number with each row
+    token_rate: Real  # increase of the number of tokens with each row
     threshold_horizon: Index  # number of latest rows that q and e describe
 
 
@@ -108,7 +108,7 @@ class ThresholdModel(Model):
 def threshold_of(m: ThresholdModel) -> Real:
     """The level above which there is an alarm."""
     beyond = m.excess[0] * m.tail
-    # no level is above ``level_end``: at worst, levels are uniform up to there
+    # no level is above ``level_end``: the threshold is at most that of levels with a uniform distribution from q to ``level_end``
     room = m.inside * (m.level_end - m.quantile[0])
     if beyond > room:
         beyond = room
@@ -136,7 +136,7 @@ def follow_episode(m: ThresholdModel, alarm: Bool) -> None:
 
 @kernel
 def settles(rows: Index, warmup: Index) -> Bool:
-    """Whether the threshold learns after this many rows: the first quarter of the warm-up is for what computes the levels."""
+    """Whether the threshold learns after this many rows: in the first quarter of the warm-up, only the levels are learned."""
     return rows >= floor_shift(warmup + 3, 2)
 
 
@@ -148,7 +148,7 @@ def is_armed(m: ThresholdModel) -> Bool:
 
 @kernel
 def correct(m: ThresholdModel, alarm: Bool, armed: Bool) -> None:
-    """Raise s for a row in alarm, lower it for any other."""
+    """Raise s for a row in alarm, lower it for any other row."""
     change = m.correction * (real(1) - m.alarm_rate) if alarm else m.correction * (real(0) - m.alarm_rate)
     m.shift[0] = clipped(m.shift[0] + change, -(real(0.7) * m.tail), m.shift_limit if armed else SHIFT_MOST)
 
@@ -157,7 +157,7 @@ def correct(m: ThresholdModel, alarm: Bool, armed: Bool) -> None:
 def teach(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
     """Let the threshold learn the level.  From an episode it learns only the first rows, in alarm or quiet.  O(1).
 
-    fast: e learns from all rows of an episode as fast as from any row, not only from the first.
+    fast: whether all rows of an episode change e at the usual rate, not only the first row.
     """
     taught = TAUGHT
     armed = False
@@ -186,8 +186,8 @@ def teach(m: ThresholdModel, alarm: Bool, corrects: Bool, fast: Bool) -> None:
 
 @kernel
 def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> None:
-    """Let q and e learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns as fast as
-    after the rows so far, or as slowly as after many.  O(1)."""
+    """Let q and e learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns at the usual rate,
+    or at the low rate of a monitor that has run for ``threshold_horizon`` rows.  O(1)."""
     if m.taught[0] == 0 or (m.below[0] == UNEXCEEDED and not corrects):
         m.quantile[0] = m.level[0]
         m.excess[0] = m.excess_first
@@ -210,10 +210,10 @@ def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> N
     if m.level[0] > m.quantile[0]:
         more = m.level[0] - m.quantile[0]
         if armed:
-            # e follows the median, so that a fault moves it no further than any row: half of exponential excesses are above e ln 2
+            # e follows the median, so that a fault moves e no further than any row: half of exponential excesses are above e ln 2
             more = real(2) * m.excess[0] if more > LN_2 * m.excess[0] else real(0)
         elif corrects:
-            # clipped to the intended distance of the threshold from q, plus e
+            # the excess is clipped to the intended distance of the threshold from q, plus e
             most = m.excess[0] * (m.tail + real(1))
             if more > most:
                 more = most
@@ -242,7 +242,7 @@ def forget_threshold(m: ThresholdModel) -> None:
 
 @kernel
 def since_alarm(m: ThresholdModel) -> Real:
-    """Number of rows since the alarm of the latest row began; 0 if that row is in none."""
+    """Number of rows since the alarm of the latest row began; 0 if the latest row is not in alarm."""
     return real(m.episode[0]) if m.quiet[0] == 0 else real(0)
 
 

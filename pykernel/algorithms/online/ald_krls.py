@@ -89,7 +89,7 @@ def enter(m: FactorModel, n: Index) -> None:
         m.root[row + j] = bounded(-(m.loading[j] * scale), LARGEST_FACTOR)
     m.root[row + n] = scale if m.unit else bounded(scale / m.norm[0], LARGEST_FACTOR)
     if not m.unit:
-        # samples near zero would have variances beyond the limit of a state: they learn more slowly instead
+        # for samples near zero, variances could exceed the limit of a state: they are reduced, so that these samples learn more slowly
         total = real(0)
         for j in range(n + 1):
             total += m.root[row + j] * m.root[row + j]
@@ -103,7 +103,7 @@ def enter(m: FactorModel, n: Index) -> None:
 
 @kernel
 def outcome(m: FactorModel, close: Bool) -> Index:
-    """The status of a sample that was not stored: DISCARDED if it is new but the dictionary is full."""
+    """The status of a sample that was not stored: DISCARDED if the sample is new but the dictionary is full."""
     if m.kappa[0] > m.ald_threshold and not close:
         return OnlineStatus.DISCARDED
     return absorbed(m)

@@ -301,7 +301,7 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     if m.keeps_complex:
         if m.probe[0] == ASTRAY:
             status = OnlineStatus.RESTARTED
-        # Z is only corrected when a sample is stored: check a column here
+        # Z is corrected only when a sample is stored, so for other samples a column is checked here
         i = m.nearest[0]
         if status == OnlineStatus.DISCARDED and i < m.n[0]:
             worst = column_error(m, i)
@@ -321,7 +321,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
     """
     if m.keeps_diagonal:
         measure(m, x)
-        # f(x) is always zero for such an x
+        # f(x) is always zero where k(x, x) is zero
         if m.norm[0] == real(0):
             for o in range(len(m.value)):
                 m.value[o] = real(0)
@@ -413,7 +413,7 @@ def refresh(m: OnlineModel) -> Index:
 def remove_one(m: OnlineModel) -> Index:
     """Remove the vector of least cost, without a newest sample among the candidates.  O(N^2 + N D).
 
-    Needs rounds and drafts, without newest_only.  The PC calls it to move a state into a smaller budget.
+    This needs the choices rounds and drafts, without newest_only.  The PC calls it to move a state into a smaller budget.
     """
     stand_alone(m)
     r = choose(m)

@@ -35,7 +35,7 @@ def is_stored(m: OnlineModel, r: Index) -> Bool:
 
 @kernel
 def stand_alone(m: OnlineModel) -> None:
-    """Make the stored vectors, unchanged, the only candidates: there is no newest sample.  O(N)."""
+    """Make the unchanged stored vectors the only candidates: there is no newest sample.  O(N)."""
     m.newest[0] = 0
     m.inverse_kappa[0] = real(0)
     for i in range(m.n[0]):
@@ -91,7 +91,7 @@ def largest_step(m: OnlineModel) -> Real:
     largest = real(0)
     for o in range(len(m.error)):
         a = absolute(multiplier(m, m.n[0], o))
-        # NaN is taken for the largest
+        # NaN is treated as the largest
         if not (a <= largest):
             largest = a
     return largest

@@ -1,7 +1,7 @@
 """LSRIDGE: W = (K^2 + mu I)^-1 through the complex symmetric Z = (K + i sqrt(mu) I)^-1, W = -Im Z / sqrt(mu).
 
-Z is bordered and reduced like P.  This is far better conditioned than updating W itself: no pivot is below sqrt(mu).  K has the
-ridge on its diagonal.  Rounding errors would accumulate, sometimes until updates are refused, so each stored sample corrects
+When vectors are added or removed, Z is updated like P.  This is far better conditioned than updating W itself: no pivot is below
+sqrt(mu).  K has the ridge on its diagonal.  Rounding errors would accumulate, sometimes until updates are refused, so each stored sample corrects
 the next two columns of Z.
 """
 
@@ -14,13 +14,14 @@ from pykernel.dialect import Constant, Index, Real, absolute, kernel, real
 MOST_WRONG = Constant(0.25)
 """A column with a larger error cannot belong to an inverse: the model is reset."""
 ASTRAY = -1
-"""Stored instead of the number of the next column: Z does not match the vectors."""
+"""This is stored instead of the number of the next column if Z does not match the vectors."""
 
 LEAST_WRONG = Constant(float32=2.0**-20, float64=2.0**-49)
-"""A column with a smaller error is not corrected.  So a vector far from all others ties with a newest sample that is, too."""
+"""A column with a smaller error is not corrected.  So a stored vector and a newest sample have exactly the same cost if both are far
+from all others."""
 
 DIAGONAL_SQUARE_LEAST = Constant(float32=2.0**-50, float64=2.0**-120)
-"""Far below |Z_ii|^2, which is 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2 or more."""
+"""A limit far below |Z_ii|^2, which is at least 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2."""
 
 
 @kernel

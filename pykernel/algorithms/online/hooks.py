@@ -98,11 +98,11 @@ def share_of_nearest(m: OnlineModel) -> Real:
 
 @kernel
 def always(m: OnlineModel) -> Bool:
-    """For rules whose answer to a question above is always true."""
+    """For rules in which the answer to one of the questions above is always true."""
     return True
 
 
 @kernel
 def never(m: OnlineModel) -> Bool:
-    """For rules whose answer to a question above is never true."""
+    """For rules in which the answer to one of the questions above is never true."""
     return False

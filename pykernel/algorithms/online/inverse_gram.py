@@ -2,8 +2,8 @@
 
 P = (K + ridge I)^-1 is kept as a square root, P = T'T, where T is a lower triangle.  Row i belongs to vector i, in order of
 arrival.  A new vector adds a row.  A removed vector takes one coordinate with it, which Givens rotations collect.  So P_ii is a
-sum of squares and cannot become negative, and rounding errors are relative to T.  They do not accumulate forever: a row is
-rotated only when an earlier vector is removed, at most N - 1 times in its life.
+sum of squares and cannot become negative, and rounding errors are relative to T.  These errors do not accumulate forever: a row
+is rotated only when an earlier vector is removed, at most N - 1 times in its life.
 
 A T restored from a snapshot may not belong to any matrix.  New rows are therefore clipped to limits that hold for every valid
 T.  Rotations preserve lengths, so no element grows beyond what these limits allow.
@@ -83,7 +83,7 @@ def combination(m: OnlineModel, n: Index) -> None:
 
 @kernel
 def limit_combination(m: OnlineModel, n: Index) -> None:
-    """Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1, so only a wrong T reaches them.  O(N)."""
+    """Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1, so only a wrong T can lead to values beyond the limits.  O(N)."""
     for j in range(n):
         m.u[j] = bounded(m.u[j], LARGEST_FACTOR)
 

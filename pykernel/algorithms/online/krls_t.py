@@ -6,8 +6,8 @@ S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-sq
 The function is kept in the coordinates z of posterior.py.  In these, the prior covariance is I, and the posterior covariance S
 is between 0 and I.  Without forgetting, the model keeps a factor of S.
 
-With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3), so the model keeps S itself.  The invariant: no
-eigenvalue is below half of the smaller of 1 - lambda and the noise.  A sample changes only one direction: its variance q, at
+With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3), so the model keeps S itself.  The invariant is that no
+eigenvalue of S is below half of the smaller of 1 - lambda and the noise.  A sample changes only one direction: its variance q, at
 least 1 - lambda, becomes q v / (q + v), where v is at least the noise.  Rounding errors are far smaller, because no element of
 S is above 1.
 """
@@ -50,11 +50,11 @@ from pykernel.dialect import DIM, Bool, Constant, Index, Real, Struct, absolute,
 from pykernel.dialect.program import Entry
 
 LARGEST_ERROR = Constant(float32=1e15, float64=1e120)
-"""Far above any error, in units of the label limit, from which the function's variance is learned."""
+"""A limit far above any error from which the function's variance is learned, in units of the label limit."""
 WEIGHT_HORIZON = Constant(1_000_000.0)
 """The estimate of the function's variance reaches back at most this many samples."""
 COVARIANCE_MOST = Constant(2.0)
-"""A limit above every element of S; those are at most 1."""
+"""A limit above every element of S, which is at most 1."""
 
 
 class Posterior(Struct):
@@ -98,7 +98,7 @@ def foresee(m: KrlsTModel) -> None:
     else:
         known = foresee_by_factor(m)
         spread += known
-    # only rounding can exceed the prior variance
+    # only rounding can make the variance larger than the prior variance
     m.spread[0] = clipped(spread, m.kappa[0], m.ridge_diagonal)
 
 
@@ -143,7 +143,7 @@ def learn_power(m: KrlsTModel, inverse: Real) -> None:
 
 @kernel
 def learn_covariance(m: KrlsTModel, inverse: Real) -> None:
-    """Update S = lambda S + (1 - lambda) I - h h' / s_y^2.  O(N^2)."""
+    """Update S to lambda S + (1 - lambda) I - h h' / s_y^2.  O(N^2)."""
     symmetric_downdate(m.covariance, m.h, m.forgetting, inverse, m.forgotten, m.n[0])
 
 

@@ -2,9 +2,9 @@
 
 1 - max_j |k_ij| is smallest for the vector with the smallest distance to its nearest vector.  The distance is squared
 for the Gaussian kernel, and 1 - |k| for others.  s.neighbour contains these distances.  When a vector's neighbour is
-removed, its entry stays as a lower bound, negated.  The new neighbour is searched for only if a choice depends on it.
+removed, the distance is negated and stays as a lower bound.  A new neighbour is searched for only if a choice depends on it.
 The number of searches in one choice is limited; after that, the choice is among the vectors whose distance is exact.
-The entries are therefore part of the model.
+So predictions depend on these entries, which are therefore part of the model.
 """
 
 from pykernel.algorithms.kernel_choice import KernelFunction
@@ -65,7 +65,7 @@ def introduce_neighbour(m: OnlineModel, i: Index) -> None:
 
 @kernel
 def lose_neighbour(m: OnlineModel, r: Index) -> None:
-    """Vector r is removed.  Where r was the nearest, the distance becomes a lower bound.  Needs row.  O(N)."""
+    """Prepare the removal of vector r: where r was the nearest vector, the distance becomes a lower bound.  Needs row.  O(N)."""
     for i in range(m.n[0]):
         if i != r and m.neighbour[i] == (m.row[i] if m.function == KernelFunction.GAUSSIAN else row_distance(m, i)):
             m.neighbour[i] = -(m.row[i] if m.function == KernelFunction.GAUSSIAN else row_distance(m, i))

@@ -1,14 +1,14 @@
 """Mean and covariance of the function at the vectors, which recursive least squares keeps in addition to multipliers.
 
 In coordinates z = T f, where f are the function's values at the vectors and T'T = (K + ridge I)^-1 (inverse_gram.py), the
-model keeps a triangle L of S = L L', the covariance of z.  The invariant: S is a covariance whatever the bits of L are, and
-every variance is a sum of squares.  Rounding errors are relative to L.
+model keeps a triangle L of S = L L', the covariance of z.  The invariant is that S is a covariance whatever the bits of L are,
+and every variance is a sum of squares.  Rounding errors are relative to L.
 
 With l = T k, the function at a sample is l'z + sqrt(kappa) z_n, where z_n is a new coordinate.
 
 The mean is kept in these coordinates, too: alpha = T' expected, and f(x) = expected'l.  Where vectors are alike, multipliers
 are large and cancel each other, while the mean of z is only as large as the function.  So samples update this mean, and
-multipliers are computed from it: their rounding errors do not accumulate.
+multipliers are computed from it: rounding errors of multipliers do not accumulate.
 """
 
 from pykernel.algorithms.elementary import bounded
@@ -22,7 +22,7 @@ from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Real, Struct, absol
 ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
 """What rounding the mean adds to a variance at each sample, relative to the prior: 4,096 times the square of a rounding error.
 
-With such an error q at each sample, and noise r, the variance converges to sqrt(q r).  Below this, S is not updated while the
+With this error q at each sample, and noise r, the variance converges to sqrt(q r).  Below sqrt(q r), S is not updated while the
 mean keeps learning: otherwise S would become too small, and the errors would accumulate.
 """
 

@@ -1,7 +1,7 @@
 """The projections: how the other multipliers make up for that of a removed vector (Mitchinson et al. 2003, section 2).
 
-A projection is one entry of ``PROJECTIONS``.  Each changes beta so that the other vectors replace candidate r, and leaves in
-p and row what take_out() needs.
+A projection is one entry of ``PROJECTIONS``.  Each projection changes beta so that the other vectors replace candidate r, and
+leaves in p and row what take_out() needs.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from pykernel.dialect import Bool, Index, Kernel, Real, absolute, chosen, kernel
 
 @kernel
 def leave_as_they_are(m: OnlineModel, r: Index) -> None:
-    """Change no multipliers: the contribution of the vector is lost."""
+    """Change no multipliers: the contribution of the removed vector is lost."""
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector is removed, and how.
+"""Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector is removed, and how it is removed.
 
 Where k(x, x) is not 1 for every x, the normalised kernel k(a, b) / sqrt(k(a, a) k(b, b)) is used.  Then
 f(x) / sqrt(k(x, x)) is an expansion of the normalised kernel, and the stored multipliers are alpha_i sqrt(k(v_i, v_i)).
@@ -114,7 +114,7 @@ def resolve_neighbours(m: OnlineModel) -> None:
                     if bound:
                         lost = i
         if m.before and lost == count:
-            # every sample removes a vector: use a remaining search for another lost neighbour
+            # every sample removes a vector, so a remaining search is used for another lost neighbour
             lost = first_bound(m, count)
         if lost == count:
             break
@@ -274,7 +274,7 @@ def grow_older(m: OnlineModel) -> None:
     """Update ages and claims after one more sample was learned."""
     if m.fades:
         for i in range(m.n[0]):
-            # the claim that this sample supports
+            # the sample renews claims of vectors near it
             renewed = FRESH * absolute(m.k[i])
             faded = m.fading * m.claim[i]
             m.claim[i] = clipped(renewed if renewed > faded else faded, FAINT, FRESH)

@@ -77,13 +77,13 @@ FRESH = Constant(4.0)
 FAINT = Constant(2.0**-60)
 """Claims do not fade below this."""
 ALPHA_FLOOR = Constant(2.0**-100)
-"""Smaller multipliers are stored as zero: a decaying one would end as a subnormal number."""
+"""Smaller multipliers are stored as zero: a decaying multiplier would become a subnormal number."""
 LARGEST_FACTOR = Constant(float32=2.0**12, float64=2.0**32)
-"""Far above any element of a factor of (K + ridge I)^-1, and of P k: both are at most 1 / sqrt(ridge)."""
+"""A limit far above any element of a factor of (K + ridge I)^-1, and of P k: both are at most 1 / sqrt(ridge)."""
 LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
-"""Far above any element of P and Z, which are at most 1 / ridge and 1 / sqrt(mu).  Its square is far above any element of Q."""
+"""A limit far above any element of P and Z, which are at most 1 / ridge and 1 / sqrt(mu).  Its square is far above any element of Q."""
 SMALLEST_DIAGONAL = Constant(2.0**-40)
-"""Far below any P_ii, which is at least 1 / (1 + ridge)."""
+"""A limit far below any P_ii, which is at least 1 / (1 + ridge)."""
 LOOSE = Constant(2.0**-6)
 """Tolerance of inequalities between a sample and the stored matrices.  Rounding errors are below 2^-18 in float32, with the
 smallest ridge."""
@@ -125,17 +125,17 @@ class Expansion(Struct):
 
 
 SEARCHES = 2
-"""Largest number of searches for lost neighbours in one choice; few need more (docs/records.md, searches)."""
+"""Largest number of searches for lost neighbours in one choice; few choices need more (docs/records.md, searches)."""
 
 
 class Work(Struct):
-    """Intermediate results.  Every call computes them anew; zeros are always valid.
+    """Intermediate results.  Every call recomputes them; they may start as zeros.
 
     When the newest sample competes with the n stored vectors, it is candidate number n.
     """
 
     own: Real  # k(x, x) of the sample before normalisation
-    norm: Real  # square root of that k(x, x)
+    norm: Real  # square root of own
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
     l: Real[N_MAX]  # T k: the sample in coordinates in which the Gram matrix is I
@@ -212,7 +212,7 @@ class OnlineConfig(Config):
     root_mu: Real  # square root of mu, the weight of the squared multipliers relative to the sum of squares
     fading: Real  # each sample multiplies the claims of the vectors far from it by this factor
     lambda_max: Real  # vectors whose score is at most this are removed
-    truncate_below: Real  # vectors whose multipliers are smaller than this are removed
+    truncate_below: Real  # vectors with multipliers below this are removed
     truncate_age: Index  # vectors of this age are removed
     removals: Index  # largest number of vectors that one update removes, without the one that the sample replaces
     label_max_abs: Real  # largest magnitude of what the rule has to learn

@@ -128,8 +128,8 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
 def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; where a step ends, the model learns what it should have forecast for it.
 
-    Returns GATHERING if there are no features; READY if there were none yet when the forecast for this step was due; otherwise
-    the model's status, or PASSED_OVER if it refuses the sample.  A negative status says why the raw sample was refused.  Then
+    Returns GATHERING if there are no features; READY if there were no features yet when the forecast for this step was due;
+    otherwise the model's status, or PASSED_OVER if it refuses the sample.  A negative status says why the raw sample was refused.  Then
     nothing is changed, unless the model returned REFUSED_STATE for a sample that was taken.
     """
     received = receive(m, x)
@@ -198,7 +198,7 @@ def signal(m: SignalModel, y: Real[DIM]) -> Index:
 
 @kernel
 def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
-    """Write the measures of the newest step to y.  Returns NO_FEATURES, with y unchanged, if there is none yet."""
+    """Write the measures of the newest step to y.  Returns NO_FEATURES, with y unchanged, if there is no step yet."""
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
     if m.steps[0] == 0:
@@ -212,8 +212,8 @@ def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
 def gap(m: SignalModel, missing: Index) -> Index:
     """Skip missing raw samples: windows and lags start again, and phases continue.  O(periods).
 
-    Periods begin with the first raw sample after init: gap(n) before it starts n samples later in each period.  The model
-    keeps what it has learned.  Returns 0, or REFUSED_GAP if missing is negative; then nothing is changed.
+    Periods begin with the first raw sample after init.  To start n samples later in each period, call gap(n) before this sample.
+    The model keeps what it has learned.  Returns 0, or REFUSED_GAP if missing is negative; then nothing is changed.
     """
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE

@@ -1,4 +1,4 @@
-"""Features of steps as integers, in counts: what differs from ``pykernel.algorithms.signal.lags``."""
+"""Features of steps as integers, in counts: replacements of kernels of ``pykernel.algorithms.signal.lags``."""
 
 import math
 
@@ -18,7 +18,7 @@ QUARTER = Constant(
 
 @kernel
 def cosine(turns: Index) -> Int:
-    """The cosine of an angle in units of 2^-16 turns, modulo one turn; in units of 2^-14."""
+    """The cosine, in units of 2^-14, of an angle in units of 2^-16 turns, modulo one turn."""
     quarter = index((word(turns) >> 14) & 3)
     rest = index(word(turns) & 16383)
     if quarter == 1 or quarter == 3:
@@ -53,7 +53,7 @@ def mean_of_steps(m: Int16SignalModel, f: Index, ago: Index) -> Int:
 
 @kernel
 def put_phase(m: Int16SignalModel, p: Index, back: Index, out: Int16[DIM], f: Index) -> None:
-    """The cosine and the sine of the part of a period that has passed."""
+    """Write the cosine and the sine of the part of a period that has passed as two features."""
     turns = index((word(clock_of(m, p, back)) * word(m.period_share[p])) >> 15)
     out[f] = cosine(turns)
     out[f + 1] = cosine(turns + 49152)

@@ -34,7 +34,7 @@ def weighed(m: Int16SignalModel, j: Index, t: Index, mean: Int) -> Int:
 
 @kernel
 def prepare(m: Int16SignalModel, j: Index) -> None:
-    """The window of channel j as complex numbers of two samples each, in bit-reversed order.  O(W)."""
+    """Write the window of channel j to re and im as complex numbers of two samples each, in bit-reversed order.  O(W)."""
     mean = mean_of(m, j)
     for i in range(len(m.im)):
         # the position of i + W / 4 is that of i, plus one
@@ -46,7 +46,7 @@ def prepare(m: Int16SignalModel, j: Index) -> None:
 
 @kernel
 def transform(m: Int16SignalModel) -> None:
-    """The Fourier transform of the complex numbers in re and im, divided by their number.  O(W log W).
+    """Compute the Fourier transform of the complex numbers in re and im, divided by their number.  O(W log W).
 
     Each level halves its sums, so that none exceeds the larger one of the two magnitudes.
     """
@@ -72,7 +72,7 @@ def transform(m: Int16SignalModel) -> None:
 
 @kernel
 def spectrum_of(m: Int16SignalModel, j: Index) -> None:
-    """The complex amplitudes of channel j's window, re[f] + i im[f] for f from 1 to W / 2.  O(W log W)."""
+    """Compute the complex amplitudes of channel j's window, re[f] + i im[f] for f from 1 to W / 2.  O(W log W)."""
     prepare(m, j)
     transform(m)
     half = len(m.im)

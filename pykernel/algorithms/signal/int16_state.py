@@ -41,7 +41,9 @@ class Int16Signal(Struct):
     ready: between(Index, 0, 1)  # 1: there are features
     waiting: between(Index, 0, 1)  # 1: the newest features were not learned yet
     features: between(Int16[DIM], -32767, 32767)  # the newest features: what the model sees
-    kept: between(Int16[FEATURES_KEPT, MEASURES], -32767, 32767)  # of the latest steps; row latest is the newest
+    kept: between(
+        Int16[FEATURES_KEPT, MEASURES], -32767, 32767
+    )  # measures of the latest steps; row latest is the newest
     lowest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
     highest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
     border: between(Uint16[BLOCKS, CHANNELS], 0, 65534)  # |difference| to the sample before the block
@@ -57,7 +59,7 @@ class Int16SignalWork(Struct):
     im: between(Int[RAW_HALF], -WAVE_MOST, WAVE_MOST)
     lifted: between(Int16[CHANNELS], -32767, 32767)  # a raw sample in the counts that are measured
     earlier: between(Int16[DIM], -32767, 32767)  # features of the step whose label has arrived
-    measured: between(Int16[MEASURES], -32767, 32767)  # what is measured of the window
+    measured: between(Int16[MEASURES], -32767, 32767)  # the measures of the window
 
 
 class Int16SignalConfig(Config):
@@ -75,7 +77,7 @@ class Int16SignalConfig(Config):
     fourier_levels: Index  # levels of the Fourier transform
     cosines: Uint16[RAW_QUARTER + 1]  # cos(2 pi c / window) of a quarter of a turn, in units of 2^-15
     has_narrow: bool  # whether the model accepts a smaller range of some features
-    made_low: Int16[DIM]  # least feature that the model takes
+    made_low: Int16[DIM]  # smallest feature that the model accepts
     made_high: Int16[DIM]  # the largest
     made_shift: Uint8[DIM]  # a feature is divided by 2 to this power
     period_share: Int[PERIODS]  # 2^31 / samples

@@ -105,7 +105,7 @@ def deviation_of(m: Int16SignalModel, j: Index, about_mean: Index) -> Int:
     lower = word(0)
     for b in range(len(m.total)):
         upper += m.square_high[b, j]
-        # each below 2^16 times the hop: no sum over the window overflows
+        # each sum is below 2^16 times the hop, so no sum over the window overflows
         lower += m.square_low[b, j]
     # sum x^2 = high 2^32 + low
     low = (upper << 16) + lower
@@ -125,7 +125,7 @@ def deviation_of(m: Int16SignalModel, j: Index, about_mean: Index) -> Int:
 
 @kernel
 def change_of(m: Int16SignalModel, j: Index) -> Int:
-    """Half the mean of |differences| of neighbours in the window.  O(blocks)."""
+    """Half the mean absolute difference of neighbouring samples in the window.  O(blocks)."""
     total = word(0)
     oldest = block_after(m, m.block[0])
     for b in range(len(m.total)):
@@ -137,7 +137,7 @@ def change_of(m: Int16SignalModel, j: Index) -> Int:
 
 @kernel
 def crossings_of(m: Int16SignalModel, j: Index) -> Int:
-    """The part of neighbours in the window that have different signs, in units of 2^-15.  O(blocks)."""
+    """The part of the pairs of neighbouring samples in the window that have different signs, in units of 2^-15.  O(blocks)."""
     total = word(0)
     oldest = block_after(m, m.block[0])
     for b in range(len(m.total)):

@@ -32,7 +32,7 @@ def intact_signal(m: SignalModel) -> Bool:
 
 @kernel
 def row_before(m: SignalModel, ago: Index) -> Index:
-    """Where the measures of some steps ago are kept."""
+    """The row in which the measures of some steps ago are kept."""
     row = m.latest[0] - ago
     return row + len(m.kept) if row < 0 else row
 
@@ -71,7 +71,7 @@ def skip(m: SignalModel, missing: Index) -> None:
 
 @kernel
 def clock_of(m: SignalModel, p: Index, back: Index) -> Index:
-    """Raw samples since a period began; with back 1, at the time of the features whose label arrives now."""
+    """Number of raw samples since a period began; with back 1, at the time of the features whose label arrives now."""
     now = m.clock[p]
     if back == 1:
         now -= m.period_back[p]
@@ -103,7 +103,7 @@ def mean_of_steps(m: SignalModel, f: Index, ago: Index) -> Real:
 
 @kernel
 def put_phase(m: SignalModel, p: Index, back: Index, out: Real[DIM], f: Index) -> None:
-    """The cosine and the sine of the part of a period that has passed."""
+    """Write the cosine and the sine of the part of a period that has passed as two features."""
     turns = real(clock_of(m, p, back)) * m.period_share[p]
     put_feature(m, out, f, cosine(turns))
     put_feature(m, out, f + 1, cosine(turns - real(0.25)))
@@ -116,7 +116,7 @@ def fit_features(m: SignalModel, out: Real[DIM]) -> None:
 
 @kernel
 def make_features_of(m: SignalModel, ago: Index, back: Index, out: Real[DIM]) -> None:
-    """The features of some steps ago.  O(DIM), and more for means."""
+    """Write the features of some steps ago to out.  O(DIM), and more for means."""
     for f in range(m.difference_first):
         put_feature(m, out, f, m.kept[row_before(m, ago + m.made_steps[f]), m.made_of[f]])
     if m.has_differences:

@@ -23,7 +23,7 @@ from pykernel.dialect.program import Entry, Program
 
 @dataclass(frozen=True)
 class Stage:
-    """The stage in reals or in integers.  stand_ins: what differs from the stage in reals."""
+    """The stage in floating point or in integers.  stand_ins: replacements of the floating-point kernels."""
 
     memory: type[Struct]
     work: type[Struct]
@@ -96,7 +96,7 @@ FEATURES, INT16_FEATURES = _alone(REALS), _alone(INT16)
 
 @functools.cache
 def with_signal(inner: Program, forecasts: bool) -> Program:
-    """The program with a signal stage around another program; one for each.
+    """Build the program with a signal stage around another program; the result is cached.
 
     forecasts: whether the label is a measure that comes later, not one from elsewhere.
     """
@@ -141,7 +141,7 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
         elif entry.kind not in ("update", "visit", "promise"):
             entries.append(entry)
     entries += [Entry("signal", calls.signal, "reading"), Entry("gap", calls.gap, "switch")]
-    # the main question first, because the first reading is the one that is asked
+    # the main question comes first, because callers use the first reading
     entries.sort(key=lambda entry: entry.of != inner.asks)
     return Program(
         name=inner.name,
@@ -159,7 +159,7 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
 
 
 def asked_of_newest(question: str, forecasts: bool) -> str:
-    """The name of a question about the newest features, which no question about an x has.
+    """The name of a question about the newest features, which differs from that of every question about an x.
 
     A model that forecasts answers about a later time: ``forecast``, ``forecast_variance``.  Any other model answers about the
     newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.

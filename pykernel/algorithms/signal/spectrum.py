@@ -1,8 +1,8 @@
 """The spectrum of a window: bands, and measures of the whole spectrum.
 
-The samples minus their mean are multiplied by a Hann window.  Their Fourier transform, of a power of two, takes the real samples
-as half as many complex ones (W. H. Press et al., Numerical Recipes, section 12.3).  Powers are one-sided, and scaled so that
-their sum is the variance of the samples, apart from the window's leakage.
+The samples minus their mean are multiplied by a Hann window.  Their Fourier transform, whose length is a power of two, treats the
+real samples as half as many complex samples (W. H. Press et al., Numerical Recipes, section 12.3).  Powers are one-sided, and
+scaled so that their sum is the variance of the samples, apart from the window's leakage.
 """
 
 from pykernel.algorithms.elementary import exp2_negative, log2_one_plus
@@ -10,10 +10,10 @@ from pykernel.algorithms.signal.state import CHANNELS, SignalModel
 from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
 
 MANY_TIMES = Constant(2.0**20)
-"""Powers are clipped from below to the mean divided by this.  That is far above the rounding error of a zero power, because
-each power's relative error enters the geometric mean."""
+"""Powers below the mean power divided by this are raised to it.  This limit is far above the rounding error of a power that should
+be zero: the relative error of each power enters the geometric mean."""
 SILENCE = Constant(2.0**-120)
-"""A mean power up to this is treated as silence."""
+"""A mean power of at most this is treated as silence."""
 
 
 @kernel
@@ -26,22 +26,22 @@ def keep_raw(m: SignalModel, sample: Real[CHANNELS]) -> None:
 
 @kernel
 def cosine_at(m: SignalModel, c: Index) -> Real:
-    """cos(2 pi c / window), for c from -window / 2 to below the window, both excluded."""
+    """cos(2 pi c / window), for -window / 2 < c < window."""
     at = -c if c < 0 else c
     return m.cosines[at] if at < len(m.cosines) else -m.cosines[at - len(m.cosines)]
 
 
 @kernel
 def raw_after(m: SignalModel, at: Index) -> Index:
-    """Where the next newer raw sample is kept."""
+    """The place of the next newer raw sample."""
     return 0 if at + 1 == len(m.raw_kept) else at + 1
 
 
 @kernel
 def prepare(m: SignalModel, j: Index) -> None:
-    """Channel j without its mean, times half the window's weights, in bit-reversed order; the transform's first level.  O(W).
+    """Write channel j minus its mean, times half the window's weights, in bit-reversed order, after the transform's first level.  O(W).
 
-    A pair of that level is two samples half a window apart, so one cosine gives both weights.
+    The first level combines two samples that are half a window apart, so one cosine gives the weights of both.
     """
     mean = m.whole_mean[j]
     at = m.raw_at[0]
@@ -68,7 +68,7 @@ def prepare(m: SignalModel, j: Index) -> None:
 
 @kernel
 def transform(m: SignalModel) -> None:
-    """The other levels of the Fourier transform of the complex numbers in re and im, two at a time.  O(W log W)."""
+    """Compute the other levels of the Fourier transform of the complex numbers in re and im, two levels at a time.  O(W log W)."""
     if m.has_single_level:
         for i in range(0, len(m.im), 4):
             re = m.re[i + 2]
@@ -122,7 +122,7 @@ def transform(m: SignalModel) -> None:
 
 @kernel
 def spectrum_of(m: SignalModel, j: Index) -> None:
-    """The powers of channel j's window, m.re[1] to m.re[W / 2].  O(W log W)."""
+    """Compute the powers of channel j's window, m.re[1] to m.re[W / 2].  O(W log W)."""
     prepare(m, j)
     transform(m)
     half = len(m.im)
@@ -162,7 +162,7 @@ def band_of(m: SignalModel, i: Index) -> Real:
 def centroid_of(m: SignalModel) -> Real:
     """The mean frequency, weighted by power; 0 in silence.  O(W)."""
     total = real(0)
-    # the power of frequency f is in f of the partial sums
+    # the power of frequency f is part of f partial sums
     weighted = real(0)
     for i in range(len(m.im)):
         total += m.re[len(m.im) - i]
@@ -195,7 +195,7 @@ def flatness_of(m: SignalModel) -> Real:
     share = real(1) / mean
     total = real(0)
     for f in range(1, len(m.re), 2):
-        # two at a time: below 2^71
+        # two powers at a time: their product is below 2^71
         one = m.re[f] * share * MANY_TIMES
         other = m.re[f + 1] * share * MANY_TIMES
         times = (one if one > real(1) else real(1)) * (other if other > real(1) else real(1))

@@ -87,7 +87,7 @@ class SignalWork(Struct):
     """Intermediate results of the signal stage."""
 
     earlier: Real[DIM]  # features of the step whose label has arrived
-    measured: Real[MEASURES]  # what is measured of the window
+    measured: Real[MEASURES]  # the measures of the window
     re: Real[RAW_HALF + 1]  # real parts in the Fourier transform; then the power of each frequency above zero
     im: Real[RAW_HALF]
     whole_mean: Real[CHANNELS]  # for the window: mean, and sums of powers of the deviations from it
@@ -120,8 +120,8 @@ class StepConfig(Config):
     ahead: Index  # number of steps from features to their label
     label_measure: Index  # which measure is the label
     measure_of: Int[MEASURES]  # which channel, or which pair, is measured
-    mean_first: Index  # measures of one kind lie side by side: from here ...
-    mean_after: Index  # ... to before this one
+    mean_first: Index  # first of the measures of this kind, which lie side by side
+    mean_after: Index  # first measure after those of this kind
     rms_first: Index
     rms_after: Index
     std_first: Index
@@ -138,11 +138,11 @@ class StepConfig(Config):
     change_after: Index
     band_first: Index
     band_after: Index
-    band_first_bin: Int[MEASURES]  # the frequencies of a band begin here
-    band_after_bin: Int[MEASURES]  # ... and end before this one
+    band_first_bin: Int[MEASURES]  # first frequency of a band
+    band_after_bin: Int[MEASURES]  # first frequency after the band
     reversed: Uint16[RAW_QUARTER]  # positions with their bits in reverse order
-    made_of: Int[DIM]  # which measure a feature is made of
-    made_steps: Int[DIM]  # how many steps ago, or how many are averaged
+    made_of: Int[DIM]  # the measure from which a feature is made
+    made_steps: Int[DIM]  # how many steps ago the measure is from, or how many steps are averaged
     difference_first: Index  # differences begin here, behind the lags
     average_first: Index
     phase_first: Index  # cosine and sine of each period
@@ -175,8 +175,8 @@ class SignalConfig(Config):
     slope_share: Real  # 1 / sum of (time - middle)^2 over a window
     block_step: Real  # samples from one block's middle to the next one's
     measure_limit: Real[MEASURES]  # largest |measure|
-    crest_first: Index  # measures of this kind begin here
-    crest_after: Index  # ... and end before this one
+    crest_first: Index  # first of the measures of this kind
+    crest_after: Index  # first measure after those of this kind
     skewness_first: Index
     skewness_after: Index
     kurtosis_first: Index
@@ -196,8 +196,10 @@ class SignalConfig(Config):
     log_scale: Real  # 1 / the power whose logarithm is 1
     bin_width: Real  # Hz from one frequency to the next
     cosines: Real[RAW_HALF]  # cos(2 pi c / window)
-    spans: Int[LEVELS]  # for each two levels of the transform, the distance between the four numbers that are combined
-    groups: Int[LEVELS]  # number of groups of such fours
+    spans: Int[
+        LEVELS
+    ]  # for each pair of levels of the transform, the distance between the four numbers that are combined
+    groups: Int[LEVELS]  # number of groups of four numbers for each pair of levels
     pair_first: Int[PAIRS]
     pair_second: Int[PAIRS]
     made_share: Real[DIM]  # 1 / how many are averaged

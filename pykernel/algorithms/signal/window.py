@@ -73,7 +73,7 @@ def add_sample(m: SignalModel, sample: Real[CHANNELS]) -> None:
             m.tilt[b, j] += (real(m.gathered[0]) - real(0.5) * real(m.hop_last)) * away
         if m.has_change:
             m.changes[b, j] += absolute(sample[j] - m.last[j])
-        # the second always holds; it bounds the count for static analysis, which sees one call only
+        # crossed < hop_last is always true; it bounds the count for static analysis, which sees only one call
         if m.has_crossings and m.crossed[b, j] < m.hop_last:
             m.crossed[b, j] += crosses(m.last[j], sample[j])
     if m.has_correlation:
@@ -85,7 +85,7 @@ def add_sample(m: SignalModel, sample: Real[CHANNELS]) -> None:
 
 @kernel
 def end_block(m: SignalModel) -> None:
-    """Sums about the block's first sample become sums about its mean.  O(channels + pairs)."""
+    """Convert sums about the block's first sample to sums about its mean.  O(channels + pairs)."""
     b = m.block[0]
     n = real(m.hop)
     for j in range(len(m.first)):
@@ -113,7 +113,7 @@ def block_after(m: SignalModel, b: Index) -> Index:
 
 @kernel
 def combine_blocks(m: SignalModel) -> None:
-    """Mean and central sums of the window.  O(channels blocks)."""
+    """Compute the mean and the central sums of the window.  O(channels blocks)."""
     n = real(m.hop)
     # from the oldest block on: the same samples give the same bits, wherever their blocks are kept
     oldest = block_after(m, m.block[0])
@@ -156,7 +156,7 @@ def slope_of(m: SignalModel, j: Index) -> Real:
 
 @kernel
 def change_of(m: SignalModel, j: Index) -> Real:
-    """Mean of |differences| of neighbours in the window.  O(blocks)."""
+    """Mean absolute difference of neighbouring samples in the window.  O(blocks)."""
     total = real(0)
     oldest = block_after(m, m.block[0])
     b = oldest
@@ -170,7 +170,7 @@ def change_of(m: SignalModel, j: Index) -> Real:
 
 @kernel
 def crossings_of(m: SignalModel, j: Index) -> Real:
-    """The part of neighbours in the window that have different signs.  O(blocks)."""
+    """The part of the pairs of neighbouring samples in the window that have different signs.  O(blocks)."""
     total = 0
     oldest = block_after(m, m.block[0])
     for b in range(len(m.block_mean)):
@@ -265,7 +265,7 @@ def put_measure(m: SignalModel, i: Index, value: Real) -> None:
 
 @kernel
 def measure_shapes(m: SignalModel) -> None:
-    """Measures of the window that the stage in integers does not have.  O(measures blocks)."""
+    """Compute measures of the window that the stage in integers does not have.  O(measures blocks)."""
     if m.has_crest:
         for i in range(m.crest_first, m.crest_after):
             put_measure(m, i, crest_of(m, m.measure_of[i]))
@@ -285,10 +285,10 @@ def measure_shapes(m: SignalModel) -> None:
 
 @kernel
 def measure_window(m: SignalModel) -> None:
-    """All measures of the window.  O(measures blocks).
+    """Compute all measures of the window.  O(measures blocks).
 
-    One loop for each kind, not one over all measures: for many cases, compilers generate a jump table, about which nothing
-    can be proved.
+    There is one loop for each kind, not one loop over all measures: for many cases, compilers would generate a jump table, about
+    which static analysis can prove nothing.
     """
     combine_blocks(m)
     if m.has_mean:
@@ -320,7 +320,7 @@ def measure_window(m: SignalModel) -> None:
 
 @kernel
 def measure_tones(m: SignalModel, j: Index) -> None:
-    """Measures of channel j's spectrum that the stage in integers does not have.  O(measures W)."""
+    """Compute measures of channel j's spectrum that the stage in integers does not have.  O(measures W)."""
     if m.has_centroid:
         for i in range(m.centroid_first, m.centroid_after):
             if m.measure_of[i] == j:
@@ -337,7 +337,7 @@ def measure_tones(m: SignalModel, j: Index) -> None:
 
 @kernel
 def measure_spectra(m: SignalModel) -> None:
-    """All measures of the windows' spectra.  O(channels (W log W + measures W))."""
+    """Compute all measures of the windows' spectra.  O(channels (W log W + measures W))."""
     for j in range(len(m.last)):
         spectrum_of(m, j)
         if m.has_band:
@@ -366,7 +366,7 @@ def valid_blocks(m: SignalModel) -> Bool:
     two = real(2) * most * one
     three = real(2) * most * two
     four = real(2) * most * three
-    # number of samples in the sums of a whole block, and of the block being gathered, which is whole when it has just ended
+    # number of samples in the sums of a whole block; the block that is being gathered is whole when it has just ended
     whole = real(m.hop)
     now = real(gathered) if gathered > 0 else whole
     for j in range(len(m.last)):

@@ -1,11 +1,11 @@
 """Which expansion vector to remove when the budget is full, how the others replace it, and the inverse Gram matrix P = T'T.
 
-Exact: vector i is removed from L = Phi A by an orthogonal projection: the other rows of A change by what they express
-of vector i.  L then changes by |a_i|^2 / P_ii, where P = K^-1.  As in inverse_gram.py, P is stored as a triangle T, with vectors in
+With the exact budget, vector i is removed from L = Phi A by an orthogonal projection: the other rows of A change by what their
+vectors express of vector i.  L then changes by |a_i|^2 / P_ii, where P = K^-1.  As in inverse_gram.py, P is stored as a triangle T, with vectors in
 their order of arrival.  A new vector adds a row; to remove a vector, rotations gather its column in one coordinate.  So P_ii is a sum
 of squares, and rounding errors do not add up.
 
-Drop: row i is left out.  L then changes by k_ii |a_i|^2, which is more, because 1 / P_ii <= k_ii.
+With the drop budget, row i of A is left out.  L then changes by k_ii |a_i|^2, which is more, because 1 / P_ii <= k_ii.
 
 The newest sample is a candidate for removal before it is stored.  If it replaces a vector, it is first appended to T.
 """
@@ -61,7 +61,7 @@ def gram_row(m: SubspaceModel, i: Index) -> None:
 
 @kernel
 def express(m: SubspaceModel, own: Real, n: Index) -> None:
-    """Compute m.l = T k over the first n vectors, where k is in m.column, and m.delta, the residual that they leave of ``own``.  O(N^2 / 2)."""
+    """Compute m.l = T k over the first n vectors, where k is in m.column, and m.delta, the part of own that they do not express.  O(N^2 / 2)."""
     lower_times(m.root, m.column, m.l, n)
     delta = own
     for j in range(n):
@@ -120,14 +120,14 @@ def renew(m: SubspaceModel) -> None:
 
 @kernel
 def own_inverse(m: SubspaceModel, i: Index) -> Real:
-    """Diagonal element i of the inverse Gram matrix with the sample; the one without it is in m.column."""
+    """Diagonal element i of the inverse Gram matrix with the sample; the diagonal without the sample is in m.column."""
     value = m.column[i] + m.b[i] * m.b[i] * (real(1) / m.delta[0])
     return clipped(value, m.inverse_least, m.inverse_limit)
 
 
 @kernel
 def least_missed(m: SubspaceModel) -> Index:
-    """The vector whose removal changes the subspace least; n is the sample.  [not budget DROP] O(N^2 / 2 + N r).  [budget DROP] O(N r)."""
+    """The vector whose removal changes the subspace least; n stands for the sample.  [not budget DROP] O(N^2 / 2 + N r).  [budget DROP] O(N r)."""
     best = 0
     least = real(0)
     if m.budget == Budget.EXACT:
@@ -170,7 +170,7 @@ def leave_out(m: SubspaceModel) -> None:
 
 @kernel
 def release_exactly(m: SubspaceModel, r: Index) -> None:
-    """Remove vector r from A and T, to which the sample is added.  The others take over what they express of r.  O(N^2 + N r).
+    """Remove vector r from A and T, to which the sample was added.  The other vectors take over what they express of r.  O(N^2 + N r).
 
     Let c be column r of P with the sample.  Removing r subtracts c c' / c_r from P.
     """
@@ -194,7 +194,7 @@ def release_exactly(m: SubspaceModel, r: Index) -> None:
 
 @kernel
 def close_gap(m: SubspaceModel, r: Index) -> None:
-    """Vectors behind r move up, in the order in which they came.  At most O(N (D + r) + N^2 / 2)."""
+    """Move up the vectors after r, which are in order of arrival.  At most O(N (D + r) + N^2 / 2)."""
     n = m.n[0]
     if keeps_gram(m):
         symmetric_close(m.gram, r, n)

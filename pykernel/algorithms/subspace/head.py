@@ -1,6 +1,6 @@
 """A linear model on features that move: ridge regression by recursive least squares, or logistic regression by gradients.
 
-It learns from the features of a sample before the subspace learns the sample.  So it follows the moving subspace.
+The model learns from the features of a sample before the subspace learns the sample.  So the model follows the moving subspace.
 """
 
 from pykernel.algorithms.basis.least_squares import fade, take_row
@@ -44,8 +44,8 @@ def evaluate(m: HeadModel, y: Real[OUTPUTS]) -> None:
 def learn_ridge(m: HeadModel) -> None:
     """Learn by recursive least squares.  Givens rotations update R, and the gain updates the coefficients.  O(r^2).
 
-    S. Haykin, Adaptive Filter Theory, square-root RLS; min sum forgetting^(t - s) |y_s - f(x_s)|^2 + ridge
-    |coefficients|^2.
+    This minimises sum forgetting^(t - s) |y_s - f(x_s)|^2 + ridge |coefficients|^2 (S. Haykin, Adaptive Filter Theory,
+    square-root RLS).
     """
     if m.r[0] == real(0):
         at = 0
@@ -67,7 +67,7 @@ def learn_ridge(m: HeadModel) -> None:
 def learn_logistic(m: HeadModel, share: Real) -> None:
     """Learn by a step down the gradient of -log p + share |coefficients|^2 / 2.  O(r) for each class.
 
-    The step is a part of the safe step.  The second derivative along (z, 1) is at most (|z|^2 + 1) / 4, or
+    The step is a part of the largest safe step.  The second derivative along (z, 1) is at most (|z|^2 + 1) / 4, or
     (|z|^2 + 1) / 2 with more than two classes.
     """
     step = m.head_eta * (real(1) / plus_product(real(0), m.z, m.z, len(m.z)))

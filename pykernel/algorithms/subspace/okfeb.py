@@ -2,7 +2,7 @@
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
 subspace tracking, 2016, algorithms 2 to 5.  The subspace codes a sample.  If it does not express the sample well
-enough, it moves towards the sample.  If the budget is full, the least important vector is then removed; it may be the sample.
+enough, it moves towards the sample.  If the budget is full, the least important vector is then removed, which may be the sample.
 """
 
 from dataclasses import replace
@@ -57,11 +57,11 @@ STEP_MOST = Constant(1.99)
 """Largest step length times (|q|^2 + rho).  With 2, a step would change the sign of the part of L for the sample."""
 
 STRANGE = Constant(0.95)
-"""A sample is strange if its relative residual is above this,"""
+"""A sample can be strange only if its relative residual is above this."""
 KNOWN = Constant(0.2)
-"""and if the subspace expresses more than this part of an average sample."""
+"""A sample can be strange only if the subspace expresses more than this part of an average sample."""
 IDLE = Constant(0.25)
-"""The column is idle if the parts that only it expresses sum up to at most this."""
+"""A column is idle if the parts of samples that only this column expresses sum up to at most this."""
 LEFT = Constant(2.0**-6)
 """An idle column starts again with a sample whose relative residual is above this."""
 LOST = Constant(2.0**-10)
@@ -125,7 +125,7 @@ def answer(m: HeadModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def chances(m: HeadModel, x: Real[DIM], p: Real[CLASSES]) -> None:
-    """The probability of each class, by the logistic functions."""
+    """Write the probability of each class to p, by logistic regression."""
     respond(m, x, m.answers)
     softmax(m.answers)
     each_class(m.answers, p)
@@ -211,10 +211,10 @@ def censored(m: SubspaceModel) -> Bool:
 
 @kernel
 def wonder(m: SubspaceModel) -> None:
-    """Count strange samples in a row.  The subspace hardly expresses a strange sample, but expresses most others.
+    """Count consecutive strange samples.  The subspace hardly expresses a strange sample, but expresses most other samples.
 
-    For such a sample, q, every gradient and the sample's row of A are near zero.  So the sample would be removed first.
-    Without this count, a regime that has nothing in common with earlier ones would never be learned.
+    For a strange sample, q, every gradient and the sample's row of A are near zero.  So the sample would be removed first.
+    Without this count, a regime that has nothing in common with earlier regimes would never be learned.
     """
     if not (m.score[0] > STRANGE and m.known[0] > KNOWN):
         m.strange[0] = 0
@@ -236,7 +236,7 @@ def examine(m: SubspaceModel) -> Bool:
     """Whether the examined column of L is idle: the other columns express LOOKS samples almost as well.  O(r^2 / 2).
 
     Without column j, a sample's residual would be larger by q_j^2 / ((G + lambda I)^-1)_jj.  A column becomes idle when a
-    regime ends, or when it has become a multiple of another column.  No gradient changes this.
+    regime ends, or when it has become a multiple of another column.  No gradient step makes it useful again.
     """
     if not (m.own[0] > SMALLEST_SQUARE):
         return False
@@ -253,7 +253,7 @@ def examine(m: SubspaceModel) -> Bool:
 
 @kernel
 def compare_first(m: SubspaceModel) -> None:
-    """Compute m.b = P k and m.delta while every vector started a column, and L has not moved: then A A' = P and A'k = v.  O(N r)."""
+    """Compute m.b = P k and m.delta as long as every vector has started a column and L has not moved: then A A' = P and A'k = v.  O(N r)."""
     known = real(0)
     for j in range(m.rank[0]):
         known += m.inner[j] * m.inner[j]
@@ -316,7 +316,7 @@ def learn_sample(m: SubspaceModel, stored: Bool) -> Index:
 
 @kernel
 def adjust(m: SubspaceModel) -> Index:
-    """Let the subspace learn the sample that was coded.  O(N^2 + N (D + r) + r^3), with budget drop without N^2."""
+    """Let the subspace learn the coded sample.  O(N^2 + N (D + r) + r^3), with budget drop without N^2."""
     if m.rank[0] < len(m.a[0]):
         started = start(m)
         if started:
@@ -382,7 +382,7 @@ def track(m: SubspaceModel, x: Real[DIM]) -> Index:
 def indefinite(m: SubspaceModel) -> Bool:
     """Whether rounding errors have made G = A'KA invalid: a diagonal element is clearly below zero.  O(r).
 
-    L grows when vectors are dropped.  With fading and nearly dependent vectors it grows without end, in exact arithmetic, too.
+    L grows when vectors are dropped.  With fading and nearly dependent vectors it grows without limit, even in exact arithmetic.
     Then rounding errors in G are as large as its smallest eigenvalue, and it is better to start the subspace again.
     """
     trace = real(0)
@@ -432,7 +432,7 @@ def refresh(m: SubspaceModel) -> Index:
 
 @kernel
 def forget_subspace(m: SubspaceModel) -> None:
-    """Forget the vectors and L, and what is known of them."""
+    """Forget the vectors, L, and what is known about them."""
     for i in range(len(m.v)):
         zero(m.v[i], len(m.v[0]))
         zero(m.a[i], len(m.a[0]))
@@ -456,7 +456,7 @@ def forget_subspace(m: SubspaceModel) -> None:
 
 @kernel
 def forget_samples(m: SubspaceModel) -> None:
-    """Forget the subspace, and what is known of the stream."""
+    """Forget the subspace, and what is known about the stream."""
     forget_subspace(m)
     m.censor[0] = real(0)
     m.seen[0] = 0

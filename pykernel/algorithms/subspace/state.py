@@ -40,9 +40,9 @@ RANK = extent("RANK", "number of features, which is the rank of the subspace, r"
 TRIANGLE = extent("TRIANGLE", "r (r + 1) / 2: size of a packed symmetric r x r matrix")
 
 SMALLEST_SQUARE = Constant(float32=2.0**-90, float64=2.0**-900)
-"""Squared lengths up to this are treated as zero.  The reciprocal root of larger ones is far from overflow."""
+"""Squared lengths of at most this are treated as zero.  The reciprocal root of a larger squared length is far from overflow."""
 OWN_PART_LEAST = Constant(float32=2.0**-16, float64=2.0**-40)
-"""A column of L gets no feature if the columns before it express it up to this part."""
+"""A column of L gets no feature if the columns before it express all but this part of it."""
 
 
 class Update(IntEnum):
@@ -79,9 +79,9 @@ class SubspaceStatus(IntEnum):
 
 
 MOST_SEEN = 4_194_304
-"""Counting of samples stops here.  A float32 holds this number exactly."""
+"""Samples are counted up to this number, which a float32 holds exactly."""
 NEW_REGIME = 8
-"""This number of strange samples in a row means a new regime."""
+"""This number of consecutive strange samples means a new regime."""
 LOOKS = 256
 """The use of a column of L is measured with this number of samples."""
 MOST_ODDS = Constant(2.0**20)
@@ -111,7 +111,7 @@ class Subspace(Struct):
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
     rank: between(Index, 0, RANK)  # number of columns of L in use
     seen: between(Index, 0, MOST_SEEN)  # number of samples seen; counting stops at a limit
-    strange: between(Index, 0, NEW_REGIME)  # number of latest samples in a row that the subspace hardly expresses
+    strange: between(Index, 0, NEW_REGIME)  # number of consecutive latest samples that the subspace hardly expresses
     examined: between(Index, 0, RANK - 1)  # the column of L whose use is measured
     looks: between(Index, 0, LOOKS)  # number of samples in that measurement
 

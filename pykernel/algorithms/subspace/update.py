@@ -25,7 +25,7 @@ from pykernel.algorithms.vectors import add_multiple, copy, multiply, zero
 from pykernel.dialect import Bool, Constant, Index, Real, absolute, kernel, real
 
 LONGEST = Constant(float32=2.0**80, float64=2.0**700)
-"""Far from infinity, even after multiplication with any other number here."""
+"""A limit far from overflow, even after multiplication with any other number in this module."""
 
 
 @kernel
@@ -199,7 +199,7 @@ def move_rls(m: SubspaceModel) -> None:
         for i in range(len(m.inner)):
             total += m.m[i, j] * m.inner[i]
         m.h[j] = total
-    # M'G M goes to m.c first, because the old G is needed to the end
+    # M'G M is written to m.c first, because the old G is needed to the end
     row = 0
     for j in range(len(m.u)):
         for i in range(len(m.u)):

@@ -108,15 +108,15 @@ def need_tables(spec: Any, refuse: Refuse) -> None:
     """Refuse a spec without vectors, with functions of pairs of classes, or with only one of weights and bias."""
     rule, tables = spec.learning.rule, spec.expansion
     if tables is None:
-        refuse("[expansion]", f"is missing; {rule} must have vectors, and where they were trained weights and bias")
+        refuse("[expansion]", f"is missing; {rule} must have vectors, and also weights and bias if these were trained")
     if tables.decision != "functions":
         refuse(
             "[expansion] decision",
-            f'is "{tables.decision}", whose functions are of pairs of classes; {rule} must have a function for each class',
+            f'is "{tables.decision}", whose functions belong to pairs of classes; {rule} must have a function for each class',
         )
     for key in ("bias", "calibration") if tables.weights is None else ():
         if getattr(tables, key) is not None:
-            refuse(f"[expansion] {key}", "is given without weights, which it must go with: leave it out")
+            refuse(f"[expansion] {key}", "is given without weights; give both, or leave it out")
     if tables.weights is not None and tables.bias is None:
         refuse("[expansion] bias", "is missing; weights must go with it")
 
@@ -135,7 +135,7 @@ class ExpansionModels(FrozenModels):
         stages.validate(spec, refuse)
         kernel_settings.validate(spec, refuse)
         if tables.calibration is not None and spec.mixture is not None:
-            refuse("[expansion] calibration", "is of probabilities that [mixture] learns; leave one of them out")
+            refuse("[expansion] calibration", "sets the probabilities that [mixture] learns; leave one of them out")
         self._complain_of_tables(spec, refuse)
         self._complain_of_decision(spec, refuse)
         value = self._complain_of_numbers(spec, refuse)
@@ -227,7 +227,7 @@ class ExpansionModels(FrozenModels):
 
 def refuse_calibration(spec: Any, refuse: Refuse) -> None:
     if spec.expansion is not None and spec.expansion.calibration is not None:
-        refuse("[expansion] calibration", f"is of fixed probabilities, and {SOFTMAX} learns them: leave it out")
+        refuse("[expansion] calibration", f"fixes the probabilities, but {SOFTMAX} learns them; leave it out")
 
 
 class SoftmaxModels(ExpansionModels):
@@ -302,7 +302,7 @@ class Int16ExpansionModels(Int16FrozenModels):
     def validate(self, spec: Any, refuse: Refuse) -> None:
         need_tables(spec, refuse)
         if spec.expansion.weights is None:
-            refuse("[expansion] weights", "are missing; int16 goes on learning from a trained model only")
+            refuse("[expansion] weights", "are missing; int16 can only go on learning from trained weights")
         complain_of_learned_kernel(spec, refuse, (*kernel_settings.UNIT, *kernel_settings.HIDDEN))
         complain_of_label(spec, refuse)
         need_vectors(spec, refuse, NUMBERS_MOST - 1)
@@ -318,7 +318,7 @@ class Int16ExpansionModels(Int16FrozenModels):
         if spec.label_max_abs < (least := 2.0 ** (LEAST_BITS - spec.label_shift)):
             refuse(
                 "[label] max_abs",
-                f"is {spec.label_max_abs:g}, of which int16 has nothing left beside the trained weights; it must be at least {least:.2g}",
+                f"is {spec.label_max_abs:g}, too small for int16 beside the trained weights; it must be at least {least:.2g}",
             )
 
     def capacities(self, spec: Any) -> dict[str, int]:
@@ -359,7 +359,11 @@ class Int16ExpansionModels(Int16FrozenModels):
         }
 
     def _feature(self, spec: Any) -> tuple[int, int]:
-        """(lift, unit): a hidden unit's value is multiplied by 2^lift, so that the largest has 15 bits; 1 is then 2^unit."""
+        """Return (lift, unit).
+
+        A hidden unit's value is multiplied by 2^lift, so that the largest has 15 bits, and 2^unit then stands
+        for 1.
+        """
         if spec.kernel.function not in PRODUCTS or spec.kernel.function in BENT:
             return 0, 15
         scales = spec.scales

@@ -116,7 +116,7 @@ class FrozenModels(Models):
         if tables.trained is not None and tables.trained.scaling != scaling_digest(spec):
             refuse(
                 "[input]",
-                "has another center or scale than the vectors were trained with, which would shift them; take the old one, or train again",
+                "differs from the center or scale that the vectors were trained with; restore the old values, or train again",
             )
         if tables.weights is not None:
             need_weights(spec, refuse, self._weights(spec), self._functions(spec))
@@ -124,14 +124,14 @@ class FrozenModels(Models):
             if spec.kernel.function not in kernel_settings.HIDDEN:
                 refuse(
                     "[expansion] offsets",
-                    f"is of {', '.join(kernel_settings.HIDDEN)}; a {spec.kernel.function} kernel has none: leave it out",
+                    f"belongs to {', '.join(kernel_settings.HIDDEN)}; a {spec.kernel.function} kernel has none: leave it out",
                 )
             need_count(refuse, "offsets", tables.offsets, len(tables.vectors), "vector")
             most = SQUARED.ends(spec.precision)[1]
             if max(map(abs, tables.offsets)) > most:
                 refuse(
                     "[expansion] offsets",
-                    f"holds {max(tables.offsets, key=abs):g}; {most:g} must be the most for {spec.precision}",
+                    f"holds {max(tables.offsets, key=abs):g}; magnitudes must be at most {most:g} for {spec.precision}",
                 )
             if spec.kernel.function == "fourier" and max(map(abs, tables.offsets)) > 1:
                 refuse("[expansion] offsets", f"holds {max(tables.offsets, key=abs):g}; turns must be from -1 to 1")
@@ -151,12 +151,12 @@ class FrozenModels(Models):
                 f"holds {max(tables.support_class)}; classes must be from 0 to {classes - 1}",
             )
         if tables.break_ties and not ovo:
-            refuse("[expansion] break_ties", 'is of decision "ovo" and "ovo_vote"; leave it out')
+            refuse("[expansion] break_ties", 'belongs to decision "ovo" and "ovo_vote"; leave it out')
         if tables.calibration is not None and (ovo or not classes):
-            refuse("[expansion] calibration", 'must go with classes and decision "functions"; leave it out')
+            refuse("[expansion] calibration", 'needs classes and decision "functions"; leave it out')
         need_count(refuse, "calibration", tables.calibration, self._functions(spec), "function", "rows")
         if tables.distance == "products" and spec.kernel.function != "gaussian":
-            refuse("[expansion] distance", 'is "products", which is of gaussian kernels; leave it out')
+            refuse("[expansion] distance", 'is "products", which only gaussian kernels have; leave it out')
 
     def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> float:
         """Refuse what overflows.  Returns a bound of the kernel's values."""

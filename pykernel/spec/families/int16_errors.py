@@ -261,7 +261,7 @@ def bent_error(function: str) -> float:
     octaves = np.minimum(t >> 16, 16)
     falls = np.where(t < 16 * 65536, powers(t) >> (octaves + 1), 0)
     found = np.minimum(2 * (CERTAIN * CERTAIN // (CERTAIN + falls)), ONE) / ONE
-    # rounding in the conversion of a'b to powers of two changes t by less than 4, and the ignored bits change it by 1
+    # rounding in the conversion of a'b to the exponent t changes t by less than 4, and the ignored bits change it by 1
     wrong = float(np.abs(found - 1 / (1 + 2.0 ** -(t / 65536))).max()) + 5 * 0.25 * math.log(2) / 65536
     return 2 * wrong if function == "tanh" else wrong
 

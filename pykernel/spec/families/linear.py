@@ -196,7 +196,7 @@ class LinearModels(Models):
             width = "sigma" if kernel.function == "gaussian" else "1 / gamma"
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, too many times {width}, {spec.length_scale:g}; it must be lower, or the inputs standardised",
+                f"is {spec.input_max_abs:g}, too large for {width}, {spec.length_scale:g}; it must be lower, or the inputs standardised",
             )
 
     def _features(self, spec: LinearSpec) -> int:

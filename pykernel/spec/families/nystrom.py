@@ -60,12 +60,12 @@ DEFAULT_ALD_THRESHOLD = 1e-3
 """The default is the same in both precisions, so that a float64 model behaves like the float32 model."""
 WITHOUT_RESERVOIR = 'does not go with [basis] method = "given", which has no reservoir'
 WITHOUT_BUDGET = 'does not go with [basis] method = "given", whose vectors are the budget: leave it out'
-OF_GIVEN = 'is of [basis] method = "given"; leave it out'
+OF_GIVEN = 'belongs to [basis] method = "given"; leave it out'
 CHOSEN = ("basis.method",), ("stream", "efvs", "sgma")
-EFVS = Counts("is of efvs; {} does not have it: leave it out", ("basis.method",), ("efvs",))
-STREAM = Counts("is of stream; {} does not have it: leave it out", ("basis.method",), ("stream",))
-SELECTED = Counts("is of efvs and sgma; {} does not have it: leave it out", ("basis.method",), ("efvs", "sgma"))
-RESERVOIR = Counts("is of stream and efvs and sgma; {} does not have it: leave it out", *CHOSEN)
+EFVS = Counts("belongs to efvs; {} does not have it: leave it out", ("basis.method",), ("efvs",))
+STREAM = Counts("belongs to stream; {} does not have it: leave it out", ("basis.method",), ("stream",))
+SELECTED = Counts("belongs to efvs and sgma; {} does not have it: leave it out", ("basis.method",), ("efvs", "sgma"))
+RESERVOIR = Counts("belongs to stream, efvs and sgma; {} does not have it: leave it out", *CHOSEN)
 
 
 class NystromLearning(Learning):
@@ -191,7 +191,7 @@ class _NystromModels(Models):
             if np.any(np.abs(vector) > reach):
                 refuse(
                     "[expansion] vectors",
-                    f"has an input beyond the limit in row {i}; vectors must be what samples can be, scaled as they are",
+                    f"has an input beyond the limit in row {i}; vectors must lie within the limits of samples, and be scaled like them",
                 )
         _, dependent = factor_of(spec)
         if dependent >= 0:
@@ -269,8 +269,8 @@ class _NystromModels(Models):
 
 def _dependence(spec: Spec, row: int) -> str:
     return (
-        f"has row {row}, of which those before it leave over less than {LEAST_ALD_THRESHOLD[spec.precision]:g} of its squared length "
-        f"in feature space, too little for {spec.precision}: leave it out"
+        f"has row {row}, which is nearly a combination of the rows before it: less than {LEAST_ALD_THRESHOLD[spec.precision]:g} of its "
+        f"squared length in feature space is left, too little for {spec.precision}; leave it out"
     )
 
 
@@ -341,11 +341,11 @@ class NystromModels(_NystromModels):
             need_sums(spec, refuse, math.sqrt(value))
             return
         if tables.bias is not None:
-            refuse("[expansion] bias", "is given without weights, which it must go with: leave it out")
+            refuse("[expansion] bias", "is given without weights; give both, or leave it out")
         if spec.label.classes is not None or spec.outputs != size:
             refuse(
                 "[expansion] weights",
-                f"is missing; without weights coordinates are predicted, and [label] outputs must be {size}",
+                f"is missing; without weights the model predicts coordinates, so [label] outputs must be {size}",
             )
 
     def _complain_of_variance(self, spec: NystromSpec, tables: Tables, value: float, refuse: Refuse) -> None:
@@ -353,10 +353,10 @@ class NystromModels(_NystromModels):
         prior, label = tables.prior_variance, tables.label_variance
         if prior is None:
             if label:
-                refuse("[expansion] label_variance", "is given without prior_variance, which it must go with")
+                refuse("[expansion] label_variance", "is given without prior_variance; give both, or leave it out")
             return
         if tables.weights is None or spec.label.classes is not None or spec.outputs != 1:
-            refuse("[expansion] prior_variance", "is for a model of one number, with weights; leave it out")
+            refuse("[expansion] prior_variance", "is for a model with weights that predicts one number; leave it out")
         most = kernel_settings.largest(spec.precision)
         if not prior * value + label <= most:
             refuse(
@@ -414,7 +414,7 @@ class NystromLearners(_NystromModels):
             refuse(
                 "[learning] samples",
                 f"is {samples}; the reservoir must hold {least} rows or more for {n_max} basis vectors, better {3 * n_max}, "
-                "or it is the basis that fits the reservoir",
+                "or the basis fits only the reservoir",
             )
         if 0 < spec.basis.horizon < samples:
             refuse(

@@ -184,8 +184,8 @@ class KernelModels:
         if rule == "qklms" and kernel.function not in kernel_settings.UNIT and spec.learning.quantisation >= 1:
             refuse(
                 "[learning] quantisation",
-                f"is {spec.learning.quantisation:g}, a sine of the angle between a sample and a vector with a "
-                f"{kernel.function} kernel; it must be below 1, or no second vector is stored",
+                f"is {spec.learning.quantisation:g}; with a {kernel.function} kernel it is the sine of the angle between "
+                "a sample and a vector, and must be below 1, or no second vector is stored",
             )
         if kernel.function == "gaussian":
             far = (5e18 if narrow else 5e149) / math.sqrt(spec.dim)
@@ -311,7 +311,7 @@ class KernelModels:
         if reduction.fading < 1 and not choices.technique.fades:
             refuse(
                 "[reduction] fading",
-                f"is {reduction.fading:g}, of which {reduction.technique} has no use: its scores are ages, or below zero; "
+                f"is {reduction.fading:g}, which {reduction.technique} does not use: its scores are ages, or below zero; "
                 "leave it out",
             )
         if choices.thresholds and choices.technique is AT:

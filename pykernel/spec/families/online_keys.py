@@ -128,7 +128,7 @@ class Reduction(Section):
         float,
         Of(*SELECTING),
         Counts(
-            f"is of {' and '.join(PENALISED)}; {{}} does not have it: leave it out",
+            f"belongs to {' and '.join(PENALISED)}; {{}} does not have it: leave it out",
             ("reduction.technique", "reduction.projection"),
             PENALISED,
         ),
@@ -161,7 +161,7 @@ class Reduction(Section):
         int,
         Of(*SELECTING),
         Counts(
-            "counts with lambda_max, truncate_below or truncate_age; give one of them, or leave it out",
+            "has an effect only with lambda_max, truncate_below or truncate_age; give one of them, or leave it out",
             ("reduction.lambda_max", "reduction.truncate_below", "reduction.truncate_age"),
         ),
     ] = Field(

@@ -109,7 +109,7 @@ def complain_of_spectrum(spec: Any, refuse: Refuse) -> None:
     if kernel is None:
         refuse("[kernel]", f"is missing; {rule} needs sigma, the width of the kernel whose spectrum it starts with")
     if kernel.function != "gaussian":
-        refuse("[kernel] function", f"is {kernel.function}; {rule} starts with the spectrum of gaussian")
+        refuse("[kernel] function", f"is {kernel.function}; {rule} starts with the spectrum of a gaussian kernel")
 
 
 def count_of(spec: Any) -> int:

@@ -69,15 +69,19 @@ CENSOR_STEP = 0.05
 """Largest change of the log odds of the censoring threshold in one sample."""
 
 LABELLED = ("label_kind",), ("real", "reals", "class")
-OF_HEAD = Counts("is of the linear model on the features, for which [label] must name a label: leave it out", *LABELLED)
-LOGISTIC = Counts('is of [subspace] head = "logistic"; leave it out', ("subspace.head",), ("logistic",))
-RIDGE = Counts('is of [subspace] head = "ridge"; leave it out', ("subspace.head",), ("ridge",))
+OF_HEAD = Counts(
+    "belongs to the linear model on the features, for which [label] must name a label: leave it out", *LABELLED
+)
+LOGISTIC = Counts('belongs to [subspace] head = "logistic"; leave it out', ("subspace.head",), ("logistic",))
+RIDGE = Counts('belongs to [subspace] head = "ridge"; leave it out', ("subspace.head",), ("ridge",))
 EXACT = Counts(
-    'is of [subspace] budget = "exact"; drop stores every sample: leave it out', ("subspace.budget",), ("exact",)
+    'belongs to [subspace] budget = "exact"; drop stores every sample: leave it out', ("subspace.budget",), ("exact",)
 )
 GRADIENT = ("parametric", "nonparametric", "hybrid")
 STEP = Counts('does not go with update = "rls", which has no step: leave it out', ("subspace.update",), GRADIENT)
-RLS = Counts('is of update = "rls"; the others follow by their steps: leave it out', ("subspace.update",), ("rls",))
+RLS = Counts(
+    'belongs to update = "rls"; the other updates adapt by their steps: leave it out', ("subspace.update",), ("rls",)
+)
 WINDOW = Counts(
     'does not go with update = "rls", which has forgetting: leave it out',
     ("subspace.update", "subspace.head"),
@@ -244,7 +248,7 @@ class SubspaceModels(Models):
             return
         for key in ("low", "high", "max_abs"):
             if getattr(spec.label, key) != type(spec.label).model_fields[key].default:
-                refuse(f"[label] {key}", "is of models with a label, which column must name; leave it out")
+                refuse(f"[label] {key}", "belongs to models with a label, which column must name; leave it out")
 
     def _complain_of_size(self, spec: OkfebSpec, refuse: Refuse) -> None:
         n_max, rank, subspace = spec.reduction.n_max, rank_of(spec), spec.subspace
@@ -253,8 +257,8 @@ class SubspaceModels(Models):
         if rank > min(n_max, RANK_LIMIT):
             refuse(
                 "[learning] features",
-                f"is {rank}; it must be at most {RANK_LIMIT}, and at most [reduction] n_max, {n_max}: a subspace of so many "
-                "dimensions is spanned by as many vectors",
+                f"is {rank}; it must be at most {RANK_LIMIT}, and at most [reduction] n_max, {n_max}: spanning so many "
+                "dimensions takes as many vectors",
             )
         if subspace.update == "rls" and subspace.budget == "drop" and not spec.reduction.force:
             refuse(

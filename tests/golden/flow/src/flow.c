@@ -143,13 +143,13 @@ FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 #define FLOW_INVERSE_WIDTH 0.6877579f /* 1 / sigma */
 #define FLOW_LABEL_CLIP 5.0f /* labels are clipped to this many usual errors from the answer */
 #define FLOW_LABEL_LIMIT 1e+09f /* largest |y| that is accepted */
-#define FLOW_LABEL_UNIT 1099.5116f /* 2^40 / that limit */
+#define FLOW_LABEL_UNIT 1099.5116f /* 2^40 / label_limit */
 #define FLOW_LINEAR_ETA 0.02f /* learning rate of the linear part */
 #define FLOW_LINEAR_LIMIT 1e+09f /* largest weight of the linear part */
 #define FLOW_NOISE 0.0f /* R, if it is not estimated */
 #define FLOW_NOISE_FIRST 0.1f /* the noise before it is estimated */
 #define FLOW_NOISE_HIGH 3.0f /* largest noise */
-#define FLOW_NOISE_KNOWN 0.05f /* smallest fraction of the labels' variance that is taken as explained */
+#define FLOW_NOISE_KNOWN 0.05f /* smallest fraction of the labels' variance that is treated as explained */
 #define FLOW_NOISE_LOW 0.01f /* smallest noise */
 #define FLOW_POWER_HORIZON 2000 /* number of latest labels that their mean square describes */
 #define FLOW_REMAINDER_LIMIT 2e+09f /* largest |r| that the rule has to learn */
@@ -414,7 +414,7 @@ static bool flow_acceptable(const float x[FLOW_DIM])
     return true;
 }
 
-/* The reason to refuse the input, below 0; DONE if there is none. */
+/* Return the negative status with which the input is refused, or DONE. */
 static FLOW_INLINE int32_t flow_refusal(const float x[FLOW_DIM])
 {
     if (!flow_acceptable(x)) {
@@ -435,7 +435,7 @@ static FLOW_INLINE float flow_bounded(float x, float most)
     return -most;
 }
 
-/* Whether an input is so far away that it may be a fault.  Consecutive outlying samples are not faults. */
+/* Whether an input is so far from its mean that it may be a fault.  Consecutive outlying samples are not faults. */
 static FLOW_INLINE bool flow_outlies(const flow_t *s, const float x[FLOW_DIM], int32_t j)
 {
     if ((s->observed <= FLOW_INPUT_WARMUP) || !(s->variance[j] > 0.0f)) {
@@ -580,7 +580,7 @@ static inline float flow_sine(float turns)
     return value;
 }
 
-/* Add the sinusoids to y, without memory for them.  O(N D), and O(N) for each output. */
+/* Add the sinusoids to y, without storing them.  O(N D), and O(N) for each output. */
 static void flow_add_waves(const flow_t *m, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     FLOW_LOOP(5)
@@ -622,7 +622,7 @@ static FLOW_INLINE float flow_clipped(float x, float low, float high)
     return low;
 }
 
-/* The gain g, how far the rule has been right: 1 fully, 0 not at all. */
+/* The gain g, which says how reliable the rule has been: from 0, not at all, to 1, fully. */
 static float flow_trust(const flow_t *s, int32_t o)
 {
     if ((s->answers_judged < 20) || !(s->strength[o] > 0.0f)) {
@@ -687,7 +687,7 @@ static float flow_advise(const flow_t *s, const float x[FLOW_DIM], int32_t o)
     return total;
 }
 
-/* The mean of both answers, weighted by the -8th power of these errors. */
+/* The mean of both answers, weighted by the -8th power of their errors. */
 static inline float flow_weighed(float model, float expert, float model_error, float expert_error)
 {
     const bool better = model_error <= expert_error;
@@ -714,7 +714,7 @@ static float flow_blended(const flow_t *s, int32_t o, float model, float expert)
     return flow_weighed(model, expert, s->model_power[o], s->expert_power[o]);
 }
 
-/* y: the model's answers, replaced by the weighted mean with the expert's.  O(D) for each output. */
+/* Replace the model's answers y by their weighted mean with the expert's answers.  O(D) for each output. */
 static void flow_mix(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     FLOW_LOOP(10)
@@ -779,7 +779,7 @@ static bool flow_warms_up(const flow_t *s)
     return s->observed < FLOW_INPUT_WARMUP;
 }
 
-/* 1 / standard deviation.  A constant input stays zero. */
+/* 1 / standard deviation.  It is finite even for a constant input. */
 static inline float flow_scale_of(float variance)
 {
     return 1.0f / flow_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);
@@ -796,7 +796,7 @@ static FLOW_INLINE float flow_shaken(float shock, bool outlying)
 
 /* Add the sample to the statistics of the inputs.  O(D).
  *
- * Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979).  After the warm-up,
+ * Up to the horizon, these are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After the warm-up,
  * inputs
  * are clipped to five standard deviations from the mean.  Consecutive outlying samples are not faults but a new scale:
  * the
@@ -853,8 +853,9 @@ static bool flow_warm_up(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_
     return waits;
 }
 
-/* Count one more call while an answer waits.  After too many, it is dropped; the next one may wait longer, and the last
- * delay is reduced. */
+/* Count one more call while an answer waits.  After too many calls, the answer is dropped; the next answer may wait
+ * longer,
+ * and the last delay is reduced. */
 static void flow_wait_on(flow_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -915,8 +916,8 @@ static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
     return found;
 }
 
-/* Sum of the model's squared errors at an input as the rule would see it, in units of 2^-40 of the label's limit; y:
- * space. */
+/* Sum of the model's squared errors at an input as the rule would see it, in units of 2^-40 of the label's limit; y is
+ * working memory. */
 static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     flow_weigh(s, x, y);
@@ -931,7 +932,7 @@ static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y
     return total;
 }
 
-/* For outlying inputs, how much better the other choice would have been, from -1 to 1.  O(N D) for N frequencies. */
+/* How much better the other choice for outlying inputs would have been, from -1 to 1.  O(N D) for N frequencies. */
 static float flow_try_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
     if (flow_choose_otherwise(s, x)) {
@@ -1088,8 +1089,8 @@ static void flow_measure(flow_t *s, int32_t o, float rate)
         const float wanted = flow_sqrt(s->power[o]);
         if ((wanted > (2.0f * s->unit[o])) || ((2.0f * wanted) < s->unit[o])) {
             const float part = flow_ratio(s->unit[o], wanted);
-            /* rare large labels have little weight while they are outliers: they must not lose the unit that their
-             * weights are in */
+            /* if large labels are rare, the mean square hardly contains them: the unit that suits their weights must be
+             * kept */
             FLOW_LOOP(28)
             for (int32_t i = 0; i < FLOW_FEATURES; i++) {
                 FLOW_TURN(28)
@@ -1121,7 +1122,7 @@ static float flow_noise(const flow_t *s)
     return flow_clipped(flow_ratio(u, known), FLOW_NOISE_LOW, FLOW_NOISE_HIGH);
 }
 
-/* The derivative of f / u with respect to the angle of sinusoid i, which is at this place of a block. */
+/* The derivative of f / u with respect to the angle of sinusoid i, which is at the given place of a block. */
 static float flow_slope(const flow_t *s, int32_t o, int32_t i, int32_t block, int32_t at)
 {
     return (s->b[o][i] * s->h[block][at]) - (s->a[o][i] * s->h[block][at + 1]);
@@ -1133,7 +1134,7 @@ static int32_t flow_few(int32_t n)
     return (n < 65535) ? n : 65535;
 }
 
-/* 1 if n is odd, else 0.  Rows are processed in pairs; if their number is odd, the first one, which is the shortest, is
+/* 1 if n is odd, else 0.  Rows are processed in pairs; if their number is odd, the first row, which is the shortest, is
  * processed alone. */
 static int32_t flow_odd(int32_t n)
 {
@@ -1173,7 +1174,7 @@ static void flow_symmetric_times(const float *p, const float *z, float *out, int
     }
 }
 
-/* g = P h of a block; returns h'g.  O(B^2). */
+/* Compute g = P h of a block, and return h'g.  O(B^2). */
 static float flow_spread(flow_t *s, int32_t o, int32_t block, const float x[FLOW_DIM])
 {
     int32_t at = 0;
@@ -1236,9 +1237,10 @@ static void flow_symmetric_downdate(float *p, const float *g, float share, int32
     }
 }
 
-/* P <- lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
+/* Update P to lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
  *
- * If a diagonal element is below half of what the prior adds each time, or above the prior, the block is reset.  If no
+ * If a diagonal element is below half of what the prior adds with each label, or above the prior, the block is reset.
+ * If no
  * diagonal element of P - g g' inverse is negative, no other element has changed by more than the largest diagonal
  * element of
  * P. */
@@ -1311,7 +1313,7 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     FLOW_LOOP(41)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         FLOW_TURN(41)
-        /* with exactly the bits of weigh() */
+        /* this gives exactly the bits of weigh() */
         s->error[o] = FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * s->unit[o] * s->error[o]);
     }
     flow_hear(s);
@@ -1380,7 +1382,8 @@ static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FL
     }
 }
 
-/* Judge interval, model and expert by the label; if the label was expected, by the answers kept since then. */
+/* Judge interval, model and expert by the label.  If the label was expected, the answers that were kept for it are
+ * judged. */
 static void flow_judge_parts(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->verdict <= 1) {
@@ -1498,7 +1501,7 @@ static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Learn which choice is better for each outlying input, and keep the others, standardised.  O(D).
+/* Learn which choice is better for each outlying input, and keep the inputs that are not outlying, standardised.  O(D).
  *
  * gain: how much better the other choice would have been. */
 static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
@@ -1541,9 +1544,10 @@ static void flow_fix_units(flow_t *s)
     s->compared = 1;
 }
 
-/* Bierman's update of D and U for each block; gained = P phi before the update.  Returns lambda + phi'P phi.
+/* Update D and U of each block by Bierman's method, and write the previous P phi to s->gained.  Returns lambda + phi'P
+ * phi.
  *
- * To a block, the uncertainty of all other blocks is noise.  O(D^2), in blocks O(D). */
+ * Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D). */
 static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
 {
     FLOW_LOOP(56)
@@ -1575,7 +1579,7 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
     FLOW_LOOP(59)
     for (int32_t j = 0; j < FLOW_EXPERT; j++) {
         FLOW_TURN(59)
-        /* D f replaces f, and its part of P phi is added to the elements before */
+        /* D f replaces f, and the elements before it get their part of P phi */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
         const float before = known;
@@ -1596,13 +1600,13 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
     return known;
 }
 
-/* The part of its error that the expert should learn. */
+/* The part of the error that the expert should learn. */
 static inline float flow_to_learn(float y, float answer)
 {
     return flow_bounded(y - answer, FLOW_EXPERT_LIMIT);
 }
 
-/* The distance from the expert's own answer at which a label is clipped. */
+/* The largest distance of a clipped label from the expert's answer. */
 static float flow_farthest_error(const flow_t *s, int32_t o)
 {
     if ((s->compared > 40) && (s->expert_power[o] > 0.0f)) {
@@ -1612,7 +1616,7 @@ static float flow_farthest_error(const flow_t *s, int32_t o)
     return FLOW_EXPERT_LIMIT;
 }
 
-/* Train the expert on the labels, clipped around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
+/* Train the expert on the labels, clipped around the expert's answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
 static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS])
 {
     if (s->compared == 0) {
@@ -1696,7 +1700,7 @@ int32_t flow_freeze(flow_t *s, int32_t frozen)
     return FLOW_DONE;
 }
 
-/* Whether there is something to judge: the rule learns, and the expert has its units. */
+/* Whether there are answers to judge: the rule has begun to learn, and the expert's units are fixed. */
 static bool flow_begun(const flow_t *s)
 {
     if (s->compared == 0) {
@@ -1761,9 +1765,9 @@ int32_t flow_expect(flow_t *s, const float x[FLOW_DIM])
 
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is subnormal, too: such
- * an FPU
- * makes it zero.  One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
+ * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero makes them zero.  In one
+ * sum, a bit
+ * cancels: at least one floating-point library rounds sums of this kind wrongly. */
 static inline float flow_strained(float part)
 {
     const float subnormal = part * FLOW_SMALLEST;

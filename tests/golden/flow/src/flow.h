@@ -43,8 +43,8 @@ extern "C" {
 #define FLOW_FLASH
 #endif
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
- * answer was written.
+/* The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no
+ * answer written.
  * Exceptions, which their comments tell: flow_selftest leaves the model reset;
  * flow_restore does so in one case. */
 enum {
@@ -74,11 +74,10 @@ typedef struct {
      * input */
     float covariance[FLOW_GROUPS][FLOW_PACKED];
     float unit[FLOW_OUTPUTS]; /* u, in 2^-40 of the label's limit */
-    float power[FLOW_OUTPUTS]; /* running mean of squared labels, in the same parts */
+    float power[FLOW_OUTPUTS]; /* running mean of squared labels, in the same unit */
     int32_t counted; /* number of labels in that mean, at most its horizon */
     /* The memory of the stages. */
-    /* running mean and variance of each input: within the limit and its square, with room for rounding */
-    float mean[FLOW_DIM];
+    float mean[FLOW_DIM]; /* running mean and variance of each input; their ranges leave room for rounding */
     float variance[FLOW_DIM];
     float scale[FLOW_DIM]; /* 1 / standard deviation of each input */
     float shock; /* 0, or 1, 3, 7 ... after consecutive outlying samples: how much further away inputs are clipped */
@@ -96,7 +95,8 @@ typedef struct {
     int32_t observed; /* number of samples in these statistics, at most the horizon */
     int32_t averaged; /* number of labels in that mean, at most its horizon */
     int32_t judged; /* number of labels in these means, at most their horizon */
-    int32_t answers_judged; /* the same for answers that were judged, for the gain: fewer if labels come late */
+    /* number of answers that were judged, for the gain; it is smaller than judged if labels come late */
+    int32_t answers_judged;
     int32_t frozen; /* 1: learning is switched off */
     /* What the linear expert has learned, and how accurate expert and model have been. */
     float expert_offset[FLOW_DIM]; /* number that is subtracted from each input */
@@ -107,34 +107,34 @@ typedef struct {
     float pivots[FLOW_EXPERT]; /* D */
     float factor[((FLOW_EXPERT * (FLOW_EXPERT - 1)) / 2)]; /* U above its diagonal, column by column */
     float model_power[FLOW_OUTPUTS]; /* running mean of the model's squared errors */
-    float expert_power[FLOW_OUTPUTS]; /* the same for the expert */
+    float expert_power[FLOW_OUTPUTS]; /* running mean of the expert's squared errors */
     float expert_shock; /* 0, or 1, 3, 7 ... after consecutive labels far from the expert's answer */
-    /* 0: the units are not fixed; else 1 + the number of labels in these means, at most 1 + their horizon */
+    /* 0: the units are not fixed; else 1 + the number of labels in the running means, at most 1 + their horizon */
     int32_t compared;
     /* An answer whose label has not come yet. */
     float mark; /* of its sample */
     float given_value[FLOW_OUTPUTS]; /* what the rule answered */
-    float given_lead[FLOW_OUTPUTS]; /* what was added to it */
+    float given_lead[FLOW_OUTPUTS]; /* what the stages added to the rule's answer */
     float given_expert[FLOW_OUTPUTS]; /* what the linear expert answered */
     int32_t longest_wait; /* 0: labels come at once; else the number of calls that an answer waits for its label */
     int32_t waited; /* calls since the answer was given; 0: none waits */
     int32_t last_wait; /* how many calls the last answer waited */
-    /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
+    /* The sample that is learned.  Every call recomputes it; it may start as zeros. */
     float x[FLOW_DIM]; /* the input as the rule sees it */
-    float other[FLOW_DIM]; /* the same with the other choice for outlying inputs */
+    float other[FLOW_DIM]; /* the input with the other choice for outlying values */
     float y[FLOW_OUTPUTS]; /* what f(x) should be */
     float label[FLOW_OUTPUTS]; /* the label before the stages subtracted their parts */
     float value[FLOW_OUTPUTS]; /* f(x) before the sample was learned */
-    float most[FLOW_OUTPUTS]; /* how far from that value a label is clipped */
+    float most[FLOW_OUTPUTS]; /* largest distance of a clipped label from that value */
     float learned[FLOW_OUTPUTS]; /* the label after clipping */
     float error[FLOW_OUTPUTS]; /* f(x); after hear(), y - f(x) */
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
-    float expert_answer[FLOW_OUTPUTS]; /* what the expert answered before it learned */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
+    float expert_answer[FLOW_OUTPUTS]; /* what the expert answered before it learned the sample */
     /* P phi, where phi is the input in the expert's units, the constant 1, and these labels */
     float gained[FLOW_EXPERT];
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     int32_t verdict; /* what the label judges */
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     /* derivatives of f / u for each block: for each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
      * */
     float h[FLOW_GROUPS][FLOW_GROUP_SIZE];
@@ -171,7 +171,7 @@ int32_t flow_freeze(flow_t *s, int32_t frozen);
 /* Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(N D)
  * for N frequencies.
  *
- * One answer waits at a time; until then, other calls take O(1).
+ * Only one answer waits at a time: while it waits, further calls take O(1).
  * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
 int32_t flow_expect(flow_t *s, const float x[FLOW_DIM]);
 

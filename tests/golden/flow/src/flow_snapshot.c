@@ -310,7 +310,7 @@ static bool flow_snapshot_valid_expert(flow_stored_t *stored)
         }
     }
     for (int32_t j = 0; j < FLOW_DIM; j++) {
-        /* twice the limits, with room for rounding, as in the stages */
+        /* the limits are doubled as room for rounding, as in the stages */
         if (!((flow_snapshot_absolute(flow_stored_real(stored, FLOW_PLACE(expert_offset), j))
                 * 0.5f) <= FLOW_INPUT_MAX_ABS)) {
             return false;
@@ -323,7 +323,7 @@ static bool flow_snapshot_valid_expert(flow_stored_t *stored)
     return true;
 }
 
-/* 1 / standard deviation.  A constant input stays zero. */
+/* 1 / standard deviation.  It is finite even for a constant input. */
 static inline float flow_snapshot_scale_of(float variance)
 {
     return 1.0f / flow_snapshot_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);

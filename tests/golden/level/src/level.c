@@ -58,7 +58,7 @@ LEVEL_ASSERT(place_of_h, offsetof(level_t, h) == 784u);
 LEVEL_ASSERT(place_of_g, offsetof(level_t, g) == 816u);
 /* Parameters.  They follow from level.toml. */
 #define LEVEL_FINE 8 /* frequencies are in units of 2^-(32 + fine) turns where a converted input is 1 */
-#define LEVEL_FORGETS 9 /* lambda is 1 - 2 to minus this power, for an output's share of a sample */
+#define LEVEL_FORGETS 9 /* lambda is 1 - 2^-forgets for an output's share of a sample */
 #define LEVEL_GAIN_SHIFT 9 /* errors and values are divided by 2 to this power for the gain's means */
 #define LEVEL_GROUP 4 /* units in a block */
 #define LEVEL_LABEL_MOST 5242880 /* largest |y| that is accepted */
@@ -68,21 +68,21 @@ LEVEL_ASSERT(place_of_g, offsetof(level_t, g) == 816u);
 #define LEVEL_MEAN_FACTOR 64 /* the mean is kept in units of 1 / this */
 #define LEVEL_MEAN_MOST 335544320
 #define LEVEL_MEAN_PACE 11 /* the mean reaches back 2^mean_pace samples */
-#define LEVEL_MEAN_SHIFT 6 /* ... which is 2 to this power */
-#define LEVEL_NOISE 104858 /* R, if or as long as it is not estimated */
+#define LEVEL_MEAN_SHIFT 6 /* mean_factor is 2 to this power */
+#define LEVEL_NOISE 104858 /* R, as long as it is not estimated */
 #define LEVEL_NOISE_LEAST 10486
 #define LEVEL_NOISE_MOST 3145728
-#define LEVEL_OCTAVE 12 /* a converted input of 2 to this power is sigma */
-#define LEVEL_REST_MOST 20971520 /* largest |y| that is left for the model */
-#define LEVEL_SHRINKS 14 /* each sample reduces the weights by 2 to minus this power of them */
+#define LEVEL_OCTAVE 12 /* sigma, converted, is 2 to this power */
+#define LEVEL_REST_MOST 20971520 /* largest |residual| that the model has to learn */
+#define LEVEL_SHRINKS 14 /* each sample multiplies the weights by 1 - 2^-shrinks */
 #define LEVEL_SLOPE_ETA 41943 /* learning rate of the linear part, times 2^16 and a power of two */
 #define LEVEL_SLOPE_MOST 1073741823
-#define LEVEL_SLOPE_SHIFT 9 /* ... the places that this power and the slopes' unit take */
+#define LEVEL_SLOPE_SHIFT 9 /* 16 minus the exponent of the power of two in slope_eta */
 #define LEVEL_SLOPE_STEP 103813 /* largest change of a slope for an input of one unit */
 #define LEVEL_SLOPE_UNIT 16777216 /* the square of an input of 1, which is added to |x|^2 to normalise */
 #define LEVEL_TUNED_MOST 1073741823 /* largest frequency */
-#define LEVEL_TURNED 41722 /* a frequency of 1 / sigma, divided by a power of two; an output's share of it */
-#define LEVEL_TURNED_PLACES 26 /* ... with this exponent, less 16 */
+#define LEVEL_TURNED 41722 /* a frequency of 1 / sigma, divided by the number of outputs and by a power of two */
+#define LEVEL_TURNED_PLACES 26 /* exponent of the power of two in turned, plus 16 */
 #define LEVEL_UNIT_LEAST 12 /* log2 of the smallest unit */
 #define LEVEL_WEIGHT_MOST 134217728 /* largest |a| and |b| */
 
@@ -244,7 +244,7 @@ static bool level_converted(const int16_t x[LEVEL_DIM], int16_t z[LEVEL_DIM])
     return true;
 }
 
-/* The reason to refuse the input, below 0; DONE if there is none. */
+/* Return the negative status with which the input is refused, or DONE. */
 static int32_t level_refusal(level_t *s, const int16_t x[LEVEL_DIM])
 {
     if (!level_converted(x, s->x)) {
@@ -259,7 +259,7 @@ static int32_t level_clip(int32_t a, int32_t low, int32_t high)
     return (a < low) ? low : ((a > high) ? high : a);
 }
 
-/* The sine of an angle in units of 2^-32 turns; in units of 1 / ONE.  Error: 7e-5. */
+/* The sine, in units of 1 / ONE, of an angle in units of 2^-32 turns.  Error: 7e-5. */
 static int32_t level_sine(uint32_t angle)
 {
     uint32_t rest = angle & 1073741823u;
@@ -274,7 +274,7 @@ static int32_t level_sine(uint32_t angle)
     return ((angle >> 31) == 0u) ? value : -value;
 }
 
-/* s->c, s->s: the cosine and the sine of each wave's angle at x.  O(N D). */
+/* Write the cosine and the sine of each wave's angle at x to s->c and s->s.  O(N D). */
 static void level_turn(level_t *s, const int16_t x[LEVEL_DIM])
 {
     LEVEL_LOOP(2)
@@ -367,7 +367,7 @@ static int32_t level_lead(const level_t *s, const int16_t x[LEVEL_DIM], int32_t 
     return total;
 }
 
-/* The prediction that the model's answer leads to, before clipping. */
+/* The prediction that follows from the model's answer, before clipping. */
 static int32_t level_staged(const level_t *s, const int16_t x[LEVEL_DIM], int32_t value, int32_t o)
 {
     int32_t y = value;
@@ -377,7 +377,7 @@ static int32_t level_staged(const level_t *s, const int16_t x[LEVEL_DIM], int32_
     return y + level_lead(s, x, o);
 }
 
-/* y = f(x), after the stages of labels.  s->x is the input. */
+/* y = f(x), after the stages of labels.  The input is in s->x. */
 static void level_respond(level_t *s, int32_t y[LEVEL_OUTPUTS])
 {
     level_answer(s, s->x, s->error);
@@ -428,8 +428,9 @@ static int32_t level_judged_by(const level_t *s, int32_t mark)
     return (s->last_wait > 0) ? 1 : 3;
 }
 
-/* Count one more call while an answer waits.  After too many, it is dropped; the next one may wait longer, and the last
- * delay is reduced. */
+/* Count one more call while an answer waits.  After too many calls, the answer is dropped; the next answer may wait
+ * longer,
+ * and the last delay is reduced. */
 static void level_wait_on(level_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -460,7 +461,7 @@ static void level_settle_pending(level_t *s)
     }
 }
 
-/* Write to r what is left of the labels y for the rule to learn. */
+/* Write to r the residuals of the labels y, which the rule has to learn. */
 static void level_remain(const level_t *s, const int16_t x[LEVEL_DIM], const int32_t y[LEVEL_OUTPUTS],
         int32_t r[LEVEL_OUTPUTS])
 {
@@ -499,7 +500,7 @@ static void level_renew(level_t *s)
     }
 }
 
-/* Before the first sample, set the frequencies to those of the start, and P to the prior.  O(N B). */
+/* Set the frequencies to their initial values, and P to the prior, before the first sample.  O(N B). */
 static void level_begin(level_t *s)
 {
     LEVEL_LOOP(13)
@@ -584,7 +585,8 @@ static void level_follow_error(level_t *s, int32_t o)
     s->left[o] = level_clip(moved, 0, LEVEL_LEVEL_MOST);
 }
 
-/* a / 2^k, rounded to the nearest integer, for k from 0 to 31.  Rounding down would add up over many samples. */
+/* a / 2^k, rounded to the nearest integer, for k from 0 to 31.  The errors of rounding down would add up over many
+ * samples. */
 static int32_t level_nearest_shift(int32_t a, int32_t k)
 {
     return (k > 0) ? level_floor_shift(level_floor_shift(a, k - 1) + 1, 1) : a;
@@ -598,7 +600,7 @@ static int32_t level_slope(const level_t *s, int32_t o, int32_t i, int32_t unit)
     return level_clip(level_nearest_shift(bend, unit - 12), -32767, 32767);
 }
 
-/* s->h = s->wide / 2^k.  Returns k, for which the sum of |h_i| is below 2^16.  O(B). */
+/* Write s->wide / 2^k to s->h.  Returns k, which is such that the sum of |h_i| is below 2^16.  O(B). */
 static int32_t level_condense(level_t *s)
 {
     int32_t total = 0;
@@ -632,8 +634,8 @@ static int32_t level_condense(level_t *s)
     return coarse;
 }
 
-/* s->h: the derivatives of f / u, in units of 2^-(12 - k).  Returns k, for which the sum of |h_i| is below 2^16.  O(N
- * D). */
+/* Write the derivatives of f / u to s->h, in units of 2^-(12 - k).  Returns k, which is such that the sum of |h_i| is
+ * below 2^16.  O(N D). */
 static int32_t level_derive(level_t *s, int32_t o, int32_t unit, const int16_t x[LEVEL_DIM])
 {
     LEVEL_LOOP(20)
@@ -658,14 +660,15 @@ static int32_t level_derive(level_t *s, int32_t o, int32_t unit, const int16_t x
     return level_condense(s);
 }
 
-/* p h / 2^16, from the upper 16 bits of p alone if these are enough. */
+/* p h / 2^16, computed from only the upper 16 bits of p if these are enough. */
 static uint32_t level_product_of(int32_t p, int32_t h)
 {
     return level_word(level_floor_shift(p, 16) * h);
 }
 
-/* s->wide = P h, in units of 2^-(11 + k) times those of h.  Returns k: P's largest diagonal element, times 2^(k - 16),
- * has 14 bits.  O(N B). */
+/* Write P h to s->wide, in units of 2^-(11 + k) times those of h.  Returns k.  P's largest diagonal element, times 2^(k
+ * - 16), has
+ * 14 bits.  O(N B). */
 static int32_t level_spread(level_t *s)
 {
     int32_t most = 1;
@@ -713,7 +716,7 @@ static int32_t level_spread(level_t *s)
     return lift;
 }
 
-/* s->g = s->wide / 2^k, so that its largest element has 15 bits.  Returns k.  O(N). */
+/* Write s->wide / 2^k to s->g, where k gives the largest element 15 bits.  Returns k.  O(N). */
 static int32_t level_shorten(level_t *s)
 {
     int32_t most = 0;
@@ -742,8 +745,8 @@ static int32_t level_shorten(level_t *s)
     return coarse;
 }
 
-/* s->h = t = g / (R + h'g), for g in units of 2^-known, and h in units of 2^-fine.  Returns k: t is in units of 2^-k.
- * O(N). */
+/* Write t = g / (R + h'g) to s->h, for g in units of 2^-known, and h in units of 2^-fine.  Returns k: t is in units of
+ * 2^-k.  O(N). */
 static int32_t level_make_gain(level_t *s, int32_t known, int32_t fine, int32_t noise)
 {
     uint32_t total = level_word(0);
@@ -757,7 +760,7 @@ static int32_t level_make_gain(level_t *s, int32_t known, int32_t fine, int32_t 
         }
     }
     const int32_t more = level_clip(level_as_signed(total), 0, 2147483647);
-    /* R in the unit of h'g, or both in a coarser one, so that their sum fits in 32 bits */
+    /* R is converted to the unit of h'g, or both to a coarser unit, so that their sum fits in 32 bits */
     const int32_t finer = known + fine - 20;
     const int32_t lift = level_clip(finer, 0, level_clip(29 - level_places(level_word(noise)), 0, 31));
     const uint32_t whole = level_word(level_floor_shift(more, level_clip(finer - lift, 0, 31)))
@@ -798,7 +801,7 @@ static int32_t level_noise_of(const level_t *s, int32_t o)
     return level_clip(level_clip(part, 0, 1048576) * 32, LEVEL_NOISE_LEAST, LEVEL_NOISE_MOST);
 }
 
-/* A weight after a step and a little shrinkage. */
+/* A weight after a step, and after the shrinkage of one sample. */
 static int32_t level_move(int32_t a, int32_t t, int32_t step, int32_t shift)
 {
     const int32_t before = level_sound(a);
@@ -840,10 +843,10 @@ static void level_advance(level_t *s, int32_t o, int32_t unit, int32_t scale)
     }
 }
 
-/* P <- lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
+/* Update P to lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
  *
- * If a diagonal element is below half of the prior's share in each sample, or above 1.5 priors, the filter starts
- * again. */
+ * If a diagonal element is below half of what the prior adds with each sample, or above 1.5 times the prior, the filter
+ * starts again. */
 static void level_downdate(level_t *s, int32_t shift)
 {
     const int32_t half = (int32_t)(level_word(1) << shift >> 1);
@@ -896,7 +899,7 @@ static void level_filter_output(level_t *s, int32_t o, int32_t unit, const int16
 /* Learn that f(x) should be s->y.  Returns DONE. */
 static int32_t level_learn(level_t *s, const int16_t x[LEVEL_DIM])
 {
-    /* the first label becomes the mean that is subtracted: the size of the rest is not known yet */
+    /* the first label becomes the mean that is subtracted, so the size of the residuals is not known yet */
     const bool waits = s->count == 0;
     if ((s->counted == 0) && !waits) {
         level_begin(s);
@@ -968,7 +971,7 @@ static void level_move_weights(int32_t *w, const int16_t x[LEVEL_DIM], int32_t s
     }
 }
 
-/* Normalised LMS, whose normaliser |x|^2 + 1 is rounded down to a power of two.  O(D). */
+/* Update the linear part by normalised LMS; the normaliser |x|^2 + 1 is rounded down to a power of two.  O(D). */
 static void level_follow_line(level_t *s, const int16_t x[LEVEL_DIM], int32_t rest, int32_t o)
 {
     const int32_t power = level_places(level_square_norm(x) + level_word(LEVEL_SLOPE_UNIT))
@@ -1107,7 +1110,7 @@ int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM])
     return LEVEL_DONE;
 }
 
-/* The same in integers.  center: at most 2^29 from zero; size: from 0 to 2^30. */
+/* Like made_up(), in integers.  center: at most 2^29 from zero; size: from 0 to 2^30. */
 static int32_t level_made_up_count(int32_t center, int32_t size, int32_t halvings, int32_t seed)
 {
     const int32_t middle = ((center > -536870912) && (center < 536870912)) ? center : 0;

@@ -44,8 +44,8 @@ extern "C" {
 #define LEVEL_FLASH
 #endif
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
- * answer was written.
+/* The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no
+ * answer written.
  * Exceptions, which their comments tell: level_selftest leaves the model reset;
  * level_restore does so in one case. */
 enum {
@@ -79,8 +79,8 @@ typedef struct {
      * overwritten. */
     int32_t mean[LEVEL_OUTPUTS]; /* running mean of the label, times mean_factor */
     int32_t slope[LEVEL_OUTPUTS][LEVEL_DIM]; /* the linear part, in units of 2^-16 */
-    int32_t agreement[LEVEL_OUTPUTS]; /* running mean of (residual label) (model's answer) */
-    int32_t square[LEVEL_OUTPUTS]; /* running mean of (model's answer)^2 */
+    int32_t agreement[LEVEL_OUTPUTS]; /* running mean of residual label times model's answer */
+    int32_t square[LEVEL_OUTPUTS]; /* running mean of the square of the model's answer */
     int32_t gain[LEVEL_OUTPUTS]; /* what the model's answer is multiplied by, in units of 1 / ONE */
     int32_t count; /* number of samples learned */
     int32_t pace; /* the label's mean moves by 2^-pace of the difference */
@@ -95,11 +95,11 @@ typedef struct {
     int32_t given_lead[LEVEL_OUTPUTS];
     /* The sample that is learned.  Every call recomputes it; it may start as zeros. */
     int32_t y[LEVEL_OUTPUTS]; /* what f(x) should be */
-    int32_t label[LEVEL_OUTPUTS]; /* the label before the stages subtract their part */
+    int32_t label[LEVEL_OUTPUTS]; /* the label before the stages subtract their parts */
     int32_t value[LEVEL_OUTPUTS]; /* f(x) before the sample was learned */
     int32_t error[LEVEL_OUTPUTS]; /* f(x); after hear(), y - f(x) */
     int16_t x[LEVEL_DIM]; /* the converted input */
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     int32_t verdict; /* what the label judges */
     /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     int16_t c[LEVEL_FEATURES]; /* cosine of each angle */
@@ -140,7 +140,7 @@ int32_t level_freeze(level_t *s, int32_t frozen);
 /* Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(N D)
  * for N frequencies.
  *
- * One answer waits at a time; until then, other calls take O(1).
+ * Only one answer waits at a time: while it waits, further calls take O(1).
  * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
 int32_t level_expect(level_t *s, const int16_t x[LEVEL_DIM]);
 

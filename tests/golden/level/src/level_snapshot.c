@@ -34,7 +34,7 @@ extern uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t c
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define LEVEL_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define LEVEL_FORGETS 9 /* lambda is 1 - 2 to minus this power, for an output's share of a sample */
+#define LEVEL_FORGETS 9 /* lambda is 1 - 2^-forgets for an output's share of a sample */
 
 /* Tables of level.c. */
 extern const LEVEL_FLASH int32_t level_prior[LEVEL_GROUP_SIZE];

@@ -417,7 +417,7 @@ static bool machine_acceptable(const float x[MACHINE_DIM])
     return true;
 }
 
-/* The reason to refuse the input, below 0; DONE if there is none. */
+/* Return the negative status with which the input is refused, or DONE. */
 static MACHINE_INLINE int32_t machine_refusal(const float x[MACHINE_DIM])
 {
     if (!machine_acceptable(x)) {
@@ -562,7 +562,7 @@ static inline float machine_sine(float turns)
     return value;
 }
 
-/* Add the sinusoids to y, without memory for them.  O(N D), and O(N) for each output. */
+/* Add the sinusoids to y, without storing them.  O(N D), and O(N) for each output. */
 static void machine_add_waves(const machine_t *m, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
 {
     MACHINE_LOOP(4)
@@ -644,7 +644,8 @@ static inline float machine_logistic(float x)
     return machine_ratio(1.0f, total);
 }
 
-/* The class whose function is largest.  Two classes share one function: a positive value means the second class. */
+/* The class with the largest function value.  Two classes share one function: a positive value means the second class.
+ * */
 static int32_t machine_winner(const float y[MACHINE_OUTPUTS])
 {
     int32_t best = 0;
@@ -674,9 +675,8 @@ static void machine_multiply(float *a, float factor, int32_t n)
     }
 }
 
-/* y_c = e^y_c / sum_k e^y_k, the probability of each class; a single y becomes its logistic function, the probability
- * of
- * the second class.
+/* y_c = e^y_c / sum_k e^y_k, the probability of each class; a single y becomes 1 / (1 + e^-y), the probability of the
+ * second class.
  *
  * y must be finite.  O(classes). */
 static void machine_softmax(float y[MACHINE_OUTPUTS])
@@ -689,7 +689,7 @@ static void machine_softmax(float y[MACHINE_OUTPUTS])
         MACHINE_LOOP(9)
         for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
             MACHINE_TURN(9)
-            /* no y[o] is above the top one */
+            /* top is the largest y[o] */
             y[o] = machine_exp_negative(-machine_absolute(top - y[o]));
             total += y[o];
         }
@@ -697,7 +697,7 @@ static void machine_softmax(float y[MACHINE_OUTPUTS])
     }
 }
 
-/* Turn functions into probabilities; for two classes, that of the second.  O(classes). */
+/* Turn functions into probabilities; for two classes, into the probability of the second.  O(classes). */
 static void machine_soften(float f[MACHINE_OUTPUTS], float sharp)
 {
     MACHINE_LOOP(10)
@@ -708,7 +708,7 @@ static void machine_soften(float f[MACHINE_OUTPUTS], float sharp)
     machine_softmax(f);
 }
 
-/* The factor of functions before they become probabilities; a guess before the first label. */
+/* The factor of functions before the softmax that makes them probabilities; a guess before the first label. */
 static inline float machine_sharpness(float value)
 {
     return (value > 0.0f) ? value : MACHINE_SHARP_FIRST;
@@ -750,7 +750,7 @@ static float machine_advise(const machine_t *s, const float x[MACHINE_DIM], int3
     return total;
 }
 
-/* The mean of both answers, weighted by the -8th power of these errors. */
+/* The mean of both answers, weighted by the -8th power of their errors. */
 static inline float machine_weighed(float model, float expert, float model_error, float expert_error)
 {
     const bool better = model_error <= expert_error;
@@ -847,7 +847,7 @@ static void machine_tell(const machine_t *s, float f[MACHINE_OUTPUTS])
     }
 }
 
-/* y: the model's functions, replaced by the joint answers 2 q - 1; q is written to s->polled.  O(D) for each class. */
+/* Replace the model's functions y by the joint answers 2 q - 1, and write q to s->polled.  O(D) for each class. */
 static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
 {
     machine_soften(y, 1.0f);
@@ -870,8 +870,8 @@ static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHI
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
         MACHINE_TURN(16)
         y[o] = (2.0f * y[o]) - 1.0f;
-        /* from y: so the predicted class has the largest probability even if 2 q - 1 rounds two of them to one number
-         * */
+        /* computed from y: so the predicted class has the largest probability even if two values of 2 q - 1 are equal
+         * after rounding */
         s->polled[o] = 0.5f * (y[o] + 1.0f);
     }
 }
@@ -894,7 +894,7 @@ int32_t machine_predict(machine_t *s, const float x[MACHINE_DIM], float y[MACHIN
     return MACHINE_DONE;
 }
 
-/* The target of a function, for inputs of its class or for others. */
+/* The target of a function, for inputs of its class or for other inputs. */
 static inline float machine_taught(bool own)
 {
     return own ? 1.0f : -1.0f;
@@ -936,7 +936,7 @@ static bool machine_warms_up(const machine_t *s)
     return s->observed < MACHINE_INPUT_WARMUP;
 }
 
-/* 1 / standard deviation.  A constant input stays zero. */
+/* 1 / standard deviation.  It is finite even for a constant input. */
 static inline float machine_scale_of(float variance)
 {
     return 1.0f / machine_sqrt((variance > MACHINE_VARIANCE_LEAST) ? variance : MACHINE_VARIANCE_LEAST);
@@ -953,7 +953,7 @@ static inline float machine_shaken(float shock, bool outlying)
 
 /* Add the sample to the statistics of the inputs.  O(D).
  *
- * Up to the horizon, mean and variance are the weighted ones (D. H. D. West, Comm. ACM 22, 1979).  After the warm-up,
+ * Up to the horizon, these are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After the warm-up,
  * inputs
  * are clipped to five standard deviations from the mean.  Consecutive outlying samples are not faults but a new scale:
  * the
@@ -995,8 +995,9 @@ static bool machine_warm_up(machine_t *s, const float x[MACHINE_DIM])
     return waits;
 }
 
-/* Count one more call while an answer waits.  After too many, it is dropped; the next one may wait longer, and the last
- * delay is reduced. */
+/* Count one more call while an answer waits.  After too many calls, the answer is dropped; the next answer may wait
+ * longer,
+ * and the last delay is reduced. */
 static void machine_wait_on(machine_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -1082,7 +1083,7 @@ static void machine_keep_waves(machine_t *s, const float x[MACHINE_DIM])
     }
 }
 
-/* The sharpness after a label: a gradient step for its logarithm, down -log p_y. */
+/* The sharpness after a label: its logarithm makes a step down the gradient of -log p_y. */
 static inline float machine_sharper(float sharp, const float f[MACHINE_OUTPUTS],
         const float p[MACHINE_OUTPUTS], const float y[MACHINE_OUTPUTS], float rate)
 {
@@ -1097,7 +1098,7 @@ static inline float machine_sharper(float sharp, const float f[MACHINE_OUTPUTS],
     return machine_clipped(sharp * part, MACHINE_SHARP_LEAST, MACHINE_SHARP_MOST);
 }
 
-/* Update s and e by a label.  f: the joint functions before; p: space.  O(classes). */
+/* Update s and e by a label.  f: the joint functions before calibration; p: working memory.  O(classes). */
 static void machine_calibrate(machine_t *s, const float f[MACHINE_OUTPUTS], float p[MACHINE_OUTPUTS],
         const float y[MACHINE_OUTPUTS])
 {
@@ -1105,7 +1106,7 @@ static void machine_calibrate(machine_t *s, const float f[MACHINE_OUTPUTS], floa
     const float random = machine_random_labels(s);
     machine_copy(f, p, MACHINE_OUTPUTS);
     machine_soften(p, sharp);
-    /* the probability of the label's class; for two classes, p holds only that of the second */
+    /* the probability of the label's class; for two classes, p has only the probability of the second */
     float own = p[0];
     if (MACHINE_OUTPUTS == 1) {
         own = (y[0] > 0.0f) ? p[0] : (1.0f - p[0]);
@@ -1165,7 +1166,7 @@ static void machine_hear(machine_t *s)
     }
 }
 
-/* The derivative of f / u with respect to the angle of sinusoid i, which is at this place of a block. */
+/* The derivative of f / u with respect to the angle of sinusoid i, which is at the given place of a block. */
 static float machine_slope(const machine_t *s, int32_t o, int32_t i, int32_t block)
 {
     return (s->b[o][i] * s->h[block][0]) - (s->a[o][i] * s->h[block][1]);
@@ -1257,7 +1258,7 @@ static void machine_descend(machine_t *s, const float x[MACHINE_DIM])
     }
 }
 
-/* Learn that x is of the class whose s->y is 1.  Returns DONE. */
+/* Learn that x belongs to the class whose s->y is 1.  Returns DONE. */
 static int32_t machine_learn(machine_t *s, const float x[MACHINE_DIM])
 {
     if (s->started == 0) {
@@ -1270,8 +1271,8 @@ static int32_t machine_learn(machine_t *s, const float x[MACHINE_DIM])
     return MACHINE_DONE;
 }
 
-/* The Brier score of the probabilities, plus 1 if the most likely class is wrong.  y: 1 for the class, -1 for others.
- * */
+/* The Brier score of the probabilities, plus 1 if the most likely class is wrong.  y: 1 for the label's class, -1 for
+ * other classes. */
 static inline float machine_mistake(const float f[MACHINE_OUTPUTS], const float p[MACHINE_OUTPUTS],
         const float y[MACHINE_OUTPUTS])
 {
@@ -1325,7 +1326,8 @@ static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
     machine_calibrate(s, s->whole, s->polled, y);
 }
 
-/* Judge interval, model and expert by the label; if the label was expected, by the answers kept since then. */
+/* Judge interval, model and expert by the label.  If the label was expected, the answers that were kept for it are
+ * judged. */
 static void machine_judge_parts(machine_t *s)
 {
     if (s->verdict == 1) {
@@ -1375,7 +1377,7 @@ static void machine_fix_units(machine_t *s)
 
 /* Whether the expert has something to learn about the class.
  *
- * If not, P must not shrink: later errors would move the weights too little. */
+ * If there is nothing to learn, P must not shrink: otherwise later errors would move the weights too little. */
 static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
 {
     MACHINE_LOOP(44)
@@ -1388,9 +1390,10 @@ static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
     return false;
 }
 
-/* Bierman's update of D and U for each block; gained = P phi before the update.  Returns lambda + phi'P phi.
+/* Update D and U of each block by Bierman's method, and write the previous P phi to s->gained.  Returns lambda + phi'P
+ * phi.
  *
- * To a block, the uncertainty of all other blocks is noise.  O(D^2), in blocks O(D). */
+ * Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D). */
 static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *upper)
 {
     MACHINE_LOOP(45)
@@ -1422,7 +1425,7 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *up
     MACHINE_LOOP(48)
     for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
         MACHINE_TURN(48)
-        /* D f replaces f, and its part of P phi is added to the elements before */
+        /* D f replaces f, and the elements before it get their part of P phi */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
         const float before = known;
@@ -1443,7 +1446,7 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *up
     return known;
 }
 
-/* The part of its error that the expert should learn.  For a class, the error is 0 if y f(x) >= 1. */
+/* The part of the error that the expert should learn.  For a class, the error is 0 if y f(x) >= 1. */
 static inline float machine_to_learn(float y, float answer)
 {
     if ((y * answer) >= 1.0f) {
@@ -1452,7 +1455,7 @@ static inline float machine_to_learn(float y, float answer)
     return machine_bounded(y - answer, MACHINE_EXPERT_LIMIT);
 }
 
-/* Train the expert on the labels, clipped around its own answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
+/* Train the expert on the labels, clipped around the expert's answers: w + P phi e / (lambda + phi'P phi).  O(D^2). */
 static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const float y[MACHINE_OUTPUTS])
 {
     if (s->compared == 0) {
@@ -1529,7 +1532,7 @@ int32_t machine_update(machine_t *s, const float x[MACHINE_DIM], int32_t label)
     return machine_take_class(s, x, label);
 }
 
-/* The most likely class of x; below 0: why the input was refused. */
+/* The most likely class of x, or a negative status if the input was refused. */
 static int32_t machine_most_likely(machine_t *s, const float x[MACHINE_DIM])
 {
     const int32_t refused = machine_predict(s, x, s->y);
@@ -1549,7 +1552,7 @@ int32_t machine_classify(machine_t *s, const float x[MACHINE_DIM], int32_t *labe
     return MACHINE_DONE;
 }
 
-/* p: the probability of each class; q: the same, but for two classes only that of the second. */
+/* Write the probability of each class to p, given q, which for two classes has only the probability of the second. */
 static void machine_each_class(const float q[MACHINE_OUTPUTS], float p[MACHINE_CLASSES])
 {
     if (MACHINE_OUTPUTS == 1) {
@@ -1560,7 +1563,7 @@ static void machine_each_class(const float q[MACHINE_OUTPUTS], float p[MACHINE_C
     }
 }
 
-/* p: the probability of each class at x; with a linear expert, the joint one. */
+/* Write the probability of each class at x to p; with a linear expert, the joint probability of model and expert. */
 static void machine_whole_chances(machine_t *s, const float x[MACHINE_DIM], float p[MACHINE_CLASSES])
 {
     machine_respond(s, x, s->y);
@@ -1586,7 +1589,7 @@ int32_t machine_freeze(machine_t *s, int32_t frozen)
     return MACHINE_DONE;
 }
 
-/* Whether there is something to judge: the rule learns, and the expert has its units. */
+/* Whether there are answers to judge: the rule has begun to learn, and the expert's units are fixed. */
 static bool machine_begun(const machine_t *s)
 {
     if (s->compared == 0) {
@@ -1650,9 +1653,9 @@ int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM])
 
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is subnormal, too: such
- * an FPU
- * makes it zero.  One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
+ * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero makes them zero.  In one
+ * sum, a bit
+ * cancels: at least one floating-point library rounds sums of this kind wrongly. */
 static inline float machine_strained(float part)
 {
     const float subnormal = part * MACHINE_SMALLEST;

@@ -44,8 +44,8 @@ extern "C" {
 #define MACHINE_FLASH
 #endif
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
- * answer was written.
+/* The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no
+ * answer written.
  * Exceptions, which their comments tell: machine_selftest leaves the model reset;
  * machine_restore does so in one case. */
 enum {
@@ -71,12 +71,11 @@ typedef struct {
     float a[MACHINE_OUTPUTS][MACHINE_FEATURES]; /* a, in units of the output */
     float b[MACHINE_OUTPUTS][MACHINE_FEATURES]; /* b */
     /* The linear part of each class's function. */
-    /* weights of the inputs in parts of sigma / sqrt(D); the last one belongs to the constant 1 */
+    /* weights of the inputs sqrt(D) z; the last one belongs to the constant 1 */
     float plane[MACHINE_OUTPUTS][(MACHINE_DIM + 1)];
     int32_t started; /* 1: a sample was learned */
     /* The memory of the stages. */
-    /* running mean and variance of each input: within the limit and its square, with room for rounding */
-    float mean[MACHINE_DIM];
+    float mean[MACHINE_DIM]; /* running mean and variance of each input; their ranges leave room for rounding */
     float variance[MACHINE_DIM];
     float scale[MACHINE_DIM]; /* 1 / standard deviation of each input */
     float shock; /* 0, or 1, 3, 7 ... after consecutive outlying samples: how much further away inputs are clipped */
@@ -91,12 +90,12 @@ typedef struct {
     float factor[((MACHINE_EXPERT * (MACHINE_EXPERT - 1)) / 2)]; /* U above its diagonal, column by column */
     float expert_sharpness;
     float model_wrong; /* running mean of the model's class errors */
-    float expert_wrong; /* the same for the expert */
+    float expert_wrong; /* running mean of the expert's class errors */
     /* for classes: exponent of the joint probabilities before they are returned, and fraction of random labels; 0:
      * first guesses */
     float told_sharpness;
     float random_part;
-    /* 0: the units are not fixed; else 1 + the number of labels in these means, at most 1 + their horizon */
+    /* 0: the units are not fixed; else 1 + the number of labels in the running means, at most 1 + their horizon */
     int32_t compared;
     /* An answer whose label has not come yet. */
     float mark; /* of its sample */
@@ -105,25 +104,25 @@ typedef struct {
     int32_t longest_wait; /* 0: labels come at once; else the number of calls that an answer waits for its label */
     int32_t waited; /* calls since the answer was given; 0: none waits */
     int32_t last_wait; /* how many calls the last answer waited */
-    /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
+    /* The sample that is learned.  Every call recomputes it; it may start as zeros. */
     float x[MACHINE_DIM]; /* the input as the rule sees it */
     float y[MACHINE_OUTPUTS]; /* what f(x) should be */
     float label[MACHINE_OUTPUTS]; /* the label before the stages subtracted their parts */
     float value[MACHINE_OUTPUTS]; /* f(x) before the sample was learned */
     float error[MACHINE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
-    float expert_answer[MACHINE_OUTPUTS]; /* what the expert answered before it learned */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
+    float expert_answer[MACHINE_OUTPUTS]; /* what the expert answered before it learned the sample */
     float polled[MACHINE_OUTPUTS]; /* probabilities of classes */
-    float whole[MACHINE_OUTPUTS]; /* the same, for the model and the expert together */
+    float whole[MACHINE_OUTPUTS]; /* joint probabilities of model and expert */
     /* P phi, where phi is the input in the expert's units, the constant 1, and these labels */
     float gained[MACHINE_EXPERT];
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     int32_t verdict; /* what the label judges */
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     /* derivatives of f / u for each block: for each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
      * */
     float h[MACHINE_GROUPS][MACHINE_GROUP_SIZE];
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     float surplus[MACHINE_OUTPUTS]; /* probabilities of the classes; then their excess over the targets */
 } machine_t;
 
@@ -147,7 +146,8 @@ int32_t machine_predict(machine_t *s, const float x[MACHINE_DIM], float y[MACHIN
 
 /* Learn one sample: the input x belongs to class number label, counted from 0.
  *
- * Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.
+ * Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other
+ * inputs.
  * Two classes share one function, which should be at least 1 for the second class.
  * O(N D) for N frequencies.
  * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
@@ -169,7 +169,7 @@ int32_t machine_freeze(machine_t *s, int32_t frozen);
 /* Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(N D)
  * for N frequencies.
  *
- * One answer waits at a time; until then, other calls take O(1).
+ * Only one answer waits at a time: while it waits, further calls take O(1).
  * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */
 int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM]);
 

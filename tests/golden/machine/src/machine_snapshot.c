@@ -271,7 +271,7 @@ static bool machine_snapshot_valid_expert(machine_stored_t *stored)
         }
     }
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
-        /* twice the limits, with room for rounding, as in the stages */
+        /* the limits are doubled as room for rounding, as in the stages */
         if (!((machine_snapshot_absolute(machine_stored_real(stored, MACHINE_PLACE(expert_offset), j))
                 * 0.5f) <= MACHINE_INPUT_MAX_ABS)) {
             return false;
@@ -284,7 +284,7 @@ static bool machine_snapshot_valid_expert(machine_stored_t *stored)
     return true;
 }
 
-/* 1 / standard deviation.  A constant input stays zero. */
+/* 1 / standard deviation.  It is finite even for a constant input. */
 static inline float machine_snapshot_scale_of(float variance)
 {
     return 1.0f / machine_snapshot_sqrt((variance > MACHINE_VARIANCE_LEAST) ? variance : MACHINE_VARIANCE_LEAST);

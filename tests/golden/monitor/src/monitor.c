@@ -133,9 +133,9 @@ MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 #define MONITOR_ABSENT_AFTER 5 /* number of refused samples in a row that raises an alarm */
 #define MONITOR_ALARM_RATE 0.001f /* wanted part of the rows without faults that are in alarm */
 #define MONITOR_COMMISSIONING 1500 /* number of rows after the warm-up until the monitor is armed */
-#define MONITOR_CORRECTION 0.2f /* how many e a row in alarm raises the threshold by */
+#define MONITOR_CORRECTION 0.2f /* a row in alarm raises the threshold by this times e */
 #define MONITOR_EXCESS_FIRST 1.0f /* e before the first row */
-#define MONITOR_EXCESS_LEAST 0.05f /* e is at least this: anything less is rounding */
+#define MONITOR_EXCESS_LEAST 0.05f /* e is at least this: a smaller value is treated as rounding error */
 #define MONITOR_EXCESS_LIMIT 3.0f /* once armed, e is at most this */
 #define MONITOR_FRESH 8 /* number of rows after which a Gaussian can judge */
 #define MONITOR_HORIZON 2000 /* number of latest rows that means and roots describe */
@@ -145,21 +145,21 @@ MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 #define MONITOR_LOUD_FIRST 12 /* number of rows before the usual surprises are learned */
 #define MONITOR_OUTLYING 24.529009f /* squared distance above which a row is strange to a Gaussian */
 #define MONITOR_PAIRS_A_ROW 1 /* pairs that are compared with each of the candidate's rows */
-#define MONITOR_PATIENCE 20 /* rows that make a new regime in the warm-up */
-#define MONITOR_RELEARN_AFTER 80 /* rows that make a new regime, or a lasting alarm, normal */
-#define MONITOR_RELEARN_SOON 13 /* the same, if several sensors agree on it */
+#define MONITOR_PATIENCE 20 /* number of rows that make a new regime in the warm-up */
+#define MONITOR_RELEARN_AFTER 80 /* number of rows after which a new regime, or a lasting alarm, becomes normal */
+#define MONITOR_RELEARN_SOON 13 /* the same number of rows for changes that several sensors show */
 #define MONITOR_SETTLES_FOR 80 /* rows after a new regime in which alarms do not stop learning */
 #define MONITOR_SHIFT_LIMIT 2.4597914f /* once armed, s is at most this */
 #define MONITOR_SMOOTHING 0.7f /* weight of a new score in the level; 1: the level is the score */
-#define MONITOR_TAIL 4.919583f /* c: how many e above q the part ``alarm_rate`` begins */
+#define MONITOR_TAIL 4.919583f /* c: the part ``alarm_rate`` of the rows should exceed q + c e */
 #define MONITOR_TAIL_OF_ROWS 10.0f /* nu: degrees of freedom of the bank's t-distributions */
 #define MONITOR_THRESHOLD_HORIZON 1000 /* number of latest rows that q and e describe */
-#define MONITOR_TOKEN_RATE 0.0015f /* increase of that number with each row */
+#define MONITOR_TOKEN_RATE 0.0015f /* increase of the number of tokens with each row */
 #define MONITOR_TOKENS_MOST 21.0f /* once armed, largest number of rows in alarm that are learned in succession */
-#define MONITOR_UNMET_MOST 6001 /* counting of rows without the candidate stops here */
+#define MONITOR_UNMET_MOST 6001 /* rows without the candidate are counted up to this number */
 #define MONITOR_UPPER 0.1f /* p: part of the rows that exceeds q, larger than alarm_rate */
 #define MONITOR_WARMUP 500 /* number of first rows without alarms */
-#define MONITOR_WATCHED_MOST 501 /* counting of rows stops here */
+#define MONITOR_WATCHED_MOST 501 /* rows are counted up to this number */
 
 /* Constants of the algorithms. */
 #define MONITOR_LEAST_QUOTIENT 2.3509887e-38f
@@ -444,7 +444,7 @@ static bool monitor_acceptable(const float x[MONITOR_DIM])
     return true;
 }
 
-/* The reason to refuse the input, below 0; DONE if there is none. */
+/* Return the negative status with which the input is refused, or DONE. */
 static int32_t monitor_refusal(const monitor_t *s, const float x[MONITOR_DIM])
 {
     if (!monitor_intact(s)) {
@@ -456,7 +456,7 @@ static int32_t monitor_refusal(const monitor_t *s, const float x[MONITOR_DIM])
     return MONITOR_DONE;
 }
 
-/* Count a refused sample.  Many in a row are an alarm. */
+/* Count a refused sample.  Many consecutive refusals raise an alarm. */
 static int32_t monitor_miss_sample(monitor_t *s, int32_t refused)
 {
     if (refused != MONITOR_REFUSED_STATE) {
@@ -468,7 +468,7 @@ static int32_t monitor_miss_sample(monitor_t *s, int32_t refused)
     return refused;
 }
 
-/* Whether there are no alarms yet.  Levels mean nothing before the usual surprises are known. */
+/* Whether it is too early for alarms.  Levels mean nothing before the usual surprises are known. */
 static bool monitor_warming(const monitor_t *s)
 {
     return (s->watched < MONITOR_WARMUP) || ((int32_t)s->surprised < 20);
@@ -510,7 +510,7 @@ static void monitor_whiten(const float *r, float *z, int32_t first, int32_t n, f
     }
 }
 
-/* z: the deviation of x from a Gaussian's mean, whitened.  O(D^2 / 2). */
+/* Write the whitened deviation of x from a Gaussian's mean to z.  O(D^2 / 2). */
 static void monitor_deviations(const monitor_t *s, int32_t k, const float x[MONITOR_DIM], float *z)
 {
     MONITOR_LOOP(4)
@@ -577,7 +577,7 @@ static MONITOR_INLINE float monitor_log2_of(float x)
     return -monitor_log2_one_plus(monitor_ratio(1.0f, x) - 1.0f);
 }
 
-/* log2 of the product of a triangle's diagonal.  first: only from this row on.  O(n). */
+/* log2 of the product of a triangle's diagonal.  first: the first row of the product.  O(n). */
 static inline float monitor_log_volume(const float *r, int32_t first, int32_t n)
 {
     int32_t whole = 0;
@@ -613,7 +613,7 @@ static void monitor_copy(const float *a, float *out, int32_t n)
     }
 }
 
-/* Whether the row is too far even from the nearest Gaussian, and that has enough rows to judge it. */
+/* Whether the row is too far even from the nearest Gaussian, and this Gaussian has enough rows to judge the row. */
 static bool monitor_is_strange(const monitor_t *s)
 {
     return (s->distance > MONITOR_OUTLYING) && ((int32_t)s->counts[s->nearest] > MONITOR_FRESH);
@@ -661,8 +661,8 @@ static void monitor_look_around(monitor_t *s, const float x[MONITOR_DIM])
     }
 }
 
-/* Write the row before and the row, whitened, to s->pair, and the square of the innovation to s->innovation.  O(2 D^2).
- * */
+/* Write the row before and this row, whitened, to s->pair, and the square of the innovation to s->innovation.  O(2
+ * D^2). */
 static void monitor_innovate(monitor_t *s, const float x[MONITOR_DIM])
 {
     const int32_t n = MONITOR_DIM;
@@ -682,7 +682,8 @@ static void monitor_innovate(monitor_t *s, const float x[MONITOR_DIM])
     s->innovation = square;
 }
 
-/* s->surprise[0], by the course: that of the innovation, or that of the bank if it explains the row better. */
+/* Write the surprise by the course to s->surprise[0]: that of the innovation, or that of the bank if the bank explains
+ * the row better. */
 static void monitor_surprise_by_course(monitor_t *s)
 {
     const float own = monitor_lengthened(s->innovation)
@@ -690,7 +691,7 @@ static void monitor_surprise_by_course(monitor_t *s)
     s->surprise[0] = (own < s->surprise[1]) ? own : s->surprise[1];
 }
 
-/* How surprising the longest run of one value is, in nats; s->repeater is its sensor.  O(D). */
+/* How surprising the most surprising run of one value is, in nats; s->repeater is the sensor with this run.  O(D). */
 static float monitor_surprise_of_repeats(monitor_t *s, const float x[MONITOR_DIM])
 {
     float most = 0.0f;
@@ -746,7 +747,8 @@ static void monitor_raise_level(monitor_t *s, float score, bool first)
 static MONITOR_INLINE float monitor_threshold_of(const monitor_t *s)
 {
     float beyond = s->excess * MONITOR_TAIL;
-    /* no level is above ``level_end``: at worst, levels are uniform up to there */
+    /* no level is above ``level_end``: the threshold is at most that of levels with a uniform distribution from q to
+     * ``level_end`` */
     const float room = MONITOR_INSIDE * (MONITOR_LEVEL_END - s->quantile);
     if (beyond > room) {
         beyond = room;
@@ -778,9 +780,9 @@ static void monitor_zero(float *a, int32_t n)
     }
 }
 
-/* parts: by how much each sensor alone would reduce z'z, for whitened deviations z by a triangle of n rows.  Sensors
- * begin at
- * row ``first``.  O(D^3 / 6). */
+/* Write to parts by how much each sensor alone would reduce z'z, for deviations z whitened by a triangle of n rows.
+ * Sensors begin
+ * at row ``first``.  O(D^3 / 6). */
 static void monitor_explain(monitor_t *s, const float *r, const float *z, float parts[MONITOR_DIM],
         int32_t first, int32_t n)
 {
@@ -822,7 +824,7 @@ static inline float monitor_left_of(float square, float part)
     return monitor_clipped(square - part, 0.0f, MONITOR_WHITE_MOST * MONITOR_WHITE_MOST);
 }
 
-/* Reset what is known of the culprit. */
+/* Reset what is known about the culprit. */
 static void monitor_begin_story(monitor_t *s)
 {
     s->told = (uint16_t)(0);
@@ -867,7 +869,7 @@ static void monitor_tell_on(monitor_t *s, const float x[MONITOR_DIM], int32_t j)
     s->others = s->others + (rate * (monitor_left_of(s->distance, s->parts[j]) - s->others));
 }
 
-/* Find the sensors that a row in alarm is about.  O(D^3 / 3). */
+/* Find the sensors that explain a row in alarm.  O(D^3 / 3). */
 static void monitor_accuse(monitor_t *s, const float x[MONITOR_DIM])
 {
     const int32_t n = MONITOR_DIM;
@@ -890,7 +892,7 @@ static void monitor_accuse(monitor_t *s, const float x[MONITOR_DIM])
                 + monitor_left_of(s->innovation, s->turned[j]));
         const float by_bank = monitor_ratio(s->parts[j], MONITOR_TAIL_OF_ROWS
                 + monitor_left_of(s->distance, s->parts[j]));
-        /* what has just become normal is known to the bank, but not yet to the course */
+        /* the bank knows already what has just become normal, but the course does not */
         if (((int32_t)s->settling > 0) || (by_course < by_bank)) {
             by_course = by_bank;
         }
@@ -928,7 +930,7 @@ static bool monitor_notice(monitor_t *s, const float x[MONITOR_DIM], bool warm)
     s->missed = 0;
     monitor_raise_level(s, score, (int32_t)s->surprised < 20);
     bool alarmed = s->forbidden != 0;
-    /* a regime of few rows cannot judge yet */
+    /* a regime with few rows cannot judge yet */
     if (!warm && (s->level > monitor_threshold_of(s)) && ((int32_t)s->counts[s->nearest] > MONITOR_FRESH)) {
         alarmed = true;
     }
@@ -977,7 +979,7 @@ static int32_t monitor_stay_awake(monitor_t *s, const float x[MONITOR_DIM])
     return alarmed ? MONITOR_NOVEL : MONITOR_FROZEN;
 }
 
-/* Keep every deviation in a triangle above rounding errors, and above those of a converter.  O(n). */
+/* Keep every standard deviation in a triangle above that of rounding errors and of the sensor's converter.  O(n). */
 static void monitor_keep_wide(const monitor_t *s, float *r, const float middle[MONITOR_DIM], int32_t n)
 {
     int32_t row = 0;
@@ -996,7 +998,7 @@ static void monitor_keep_wide(const monitor_t *s, float *r, const float middle[M
     }
 }
 
-/* Replace zeros by the root after one row, in which sensors are uncorrelated.  O(n). */
+/* Replace a root of zeros by the root after one row, with uncorrelated sensors.  O(n). */
 static void monitor_begin_root(const monitor_t *s, float *r, const float x[MONITOR_DIM], int32_t n)
 {
     int32_t row = 0;
@@ -1069,8 +1071,9 @@ static void monitor_drop_candidate(monitor_t *s)
     monitor_begin_search(s);
 }
 
-/* Let q and e learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns as fast as
- * after the rows so far, or as slowly as after many.  O(1). */
+/* Let q and e learn the level.  corrects: whether the row could have been in alarm.  fast: whether e learns at the
+ * usual rate,
+ * or at the low rate of a monitor that has run for ``threshold_horizon`` rows.  O(1). */
 static void monitor_learn_level(monitor_t *s, bool corrects, bool fast, bool armed)
 {
     if (((int32_t)s->taught == 0) || (((int32_t)s->below == 60) && !corrects)) {
@@ -1101,11 +1104,11 @@ static void monitor_learn_level(monitor_t *s, bool corrects, bool fast, bool arm
     if (s->level > s->quantile) {
         float more = s->level - s->quantile;
         if (armed) {
-            /* e follows the median, so that a fault moves it no further than any row: half of exponential excesses are
+            /* e follows the median, so that a fault moves e no further than any row: half of exponential excesses are
              * above e ln 2 */
             more = (more > (MONITOR_LN_2 * s->excess)) ? (2.0f * s->excess) : 0.0f;
         } else if (corrects) {
-            /* clipped to the intended distance of the threshold from q, plus e */
+            /* the excess is clipped to the intended distance of the threshold from q, plus e */
             const float most = s->excess * (MONITOR_TAIL + 1.0f);
             if (more > most) {
                 more = most;
@@ -1122,7 +1125,7 @@ static void monitor_learn_level(monitor_t *s, bool corrects, bool fast, bool arm
     }
 }
 
-/* Raise s for a row in alarm, lower it for any other. */
+/* Raise s for a row in alarm, lower it for any other row. */
 static void monitor_correct(monitor_t *s, bool alarm, bool armed)
 {
     const float change = alarm ? (MONITOR_CORRECTION * (1.0f - MONITOR_ALARM_RATE)) : (MONITOR_CORRECTION
@@ -1133,7 +1136,7 @@ static void monitor_correct(monitor_t *s, bool alarm, bool armed)
 
 /* Let the threshold learn the level.  From an episode it learns only the first rows, in alarm or quiet.  O(1).
  *
- * fast: e learns from all rows of an episode as fast as from any row, not only from the first. */
+ * fast: whether all rows of an episode change e at the usual rate, not only the first row. */
 static void monitor_teach(monitor_t *s, bool alarm, bool corrects, bool fast)
 {
     int32_t taught = 10;
@@ -1168,8 +1171,8 @@ static void monitor_teach(monitor_t *s, bool alarm, bool corrects, bool fast)
     }
 }
 
-/* Replace R'R by keep^2 R'R + z z' by Givens rotations; z is lost.  O(n^2).
- * norms: space for the squared lengths of the columns above the diagonal. */
+/* Replace R'R by keep^2 R'R + z z' by Givens rotations; z is overwritten.  O(n^2).
+ * norms: working memory for the squared lengths of the columns above the diagonal. */
 static void monitor_blend(float *r, float *z, float *norms, float keep, int32_t n)
 {
     MONITOR_LOOP(23)
@@ -1267,7 +1270,7 @@ static void monitor_renew(monitor_t *s, const float x[MONITOR_DIM])
     }
 }
 
-/* Whether the alarm is about more than one sensor. */
+/* Whether more than one sensor is needed to explain the alarm. */
 static bool monitor_shared(const monitor_t *s)
 {
     return s->others > (MONITOR_SHARED * (float)MONITOR_DIM);
@@ -1301,13 +1304,13 @@ static bool monitor_compares_early(void)
             * (MONITOR_COMPONENTS - 1), 1);
 }
 
-/* A regime's weight, at least one row. */
+/* A regime's weight, but at least the weight of one row. */
 static MONITOR_INLINE float monitor_heavy(const monitor_t *s, int32_t k)
 {
     return (s->weights[k] > 1.0f) ? s->weights[k] : 1.0f;
 }
 
-/* The first regime's share of the weight of two. */
+/* Regime i's share of the weight of regimes i and j. */
 static float monitor_part_of_both(const monitor_t *s, int32_t i, int32_t j)
 {
     return monitor_ratio(monitor_heavy(s, i), monitor_heavy(s, i) + monitor_heavy(s, j));
@@ -1340,7 +1343,7 @@ static void monitor_take_up(float *r, float *z, int32_t first, int32_t n, int32_
     }
 }
 
-/* Write to s->merged the root of the Gaussian with the joint moments of two.  O(D^3 / 3). */
+/* Write to s->merged the root of the Gaussian with the joint moments of two Gaussians.  O(D^3 / 3). */
 static void monitor_merge_roots(monitor_t *s, int32_t i, int32_t j)
 {
     const float part = monitor_part_of_both(s, i, j);
@@ -1383,7 +1386,7 @@ static float monitor_loss_of_merging(monitor_t *s, int32_t i, int32_t j)
             + (monitor_heavy(s, j) * (both - monitor_volume(s, j)));
 }
 
-/* Compare the next pair of regimes, if any is left.  O(D^3 / 3). */
+/* Compare the next pair of regimes, if there is one.  O(D^3 / 3). */
 static void monitor_compare_next(monitor_t *s)
 {
     int32_t i = 1;
@@ -1433,7 +1436,7 @@ static void monitor_fade(monitor_t *s)
     }
 }
 
-/* Merge the two regimes that were found.  Returns the place that becomes free.  O(D^3 / 3). */
+/* Merge the two regimes that the search has found.  Returns the place that becomes free.  O(D^3 / 3). */
 static int32_t monitor_merge_nearest(monitor_t *s)
 {
     const int32_t first = (int32_t)s->merge_first;
@@ -1505,7 +1508,7 @@ static void monitor_learn_course(monitor_t *s, const float x[MONITOR_DIM])
     monitor_learn_root(s, s->joint, s->partner, s->middle, rate, (MONITOR_DIM * 2));
 }
 
-/* Learn which surprises are usual, beginning with that of the first row and spreads of 1.  O(1). */
+/* Learn which surprises are usual, starting from the surprise of the first row and from spreads of 1.  O(1). */
 static void monitor_learn_usual(monitor_t *s)
 {
     if ((int32_t)s->surprised < MONITOR_HORIZON) {
@@ -1587,9 +1590,9 @@ static int32_t monitor_watch_row(monitor_t *s, const float x[MONITOR_DIM])
             enough = (monitor_shared(s)
                     && (!armed || ((int32_t)s->settling > 0))) ? MONITOR_RELEARN_SOON : MONITOR_RELEARN_AFTER;
         }
-        /* when an alarm has just begun, most of the candidate's rows are older: false alarms */
+        /* when an alarm has just begun, most of the candidate's rows are older and come from false alarms */
         const bool begun = (s->episode > 0) && (s->episode < MONITOR_RELEARN_SOON);
-        /* if this is more than a candidate counts, the alarm's rows are counted */
+        /* if a candidate cannot count this many rows, the rows of the alarm are counted instead */
         const int32_t gathered = (enough > MONITOR_HORIZON) ? s->episode : (int32_t)s->counts[MONITOR_COMPONENTS];
         if ((status == MONITOR_STRANGE) && !begun && (gathered >= enough) && monitor_has_room(s)) {
             if (!monitor_compares_early()) {
@@ -1614,7 +1617,8 @@ static int32_t monitor_watch_row(monitor_t *s, const float x[MONITOR_DIM])
             monitor_learn_course(s, x);
         }
         rate = 1.0f / (float)((int32_t)s->followed);
-        /* surprises of strange rows are not usual: otherwise, many regimes would make the monitor blind */
+        /* surprises of strange rows do not change what is usual: otherwise, many regimes would make the monitor blind
+         * */
         if ((s->watched > MONITOR_LOUD_FIRST) && (lasting || !strange)) {
             monitor_learn_usual(s);
         }
@@ -1679,7 +1683,7 @@ int32_t monitor_freeze(monitor_t *s, int32_t frozen)
     return MONITOR_DONE;
 }
 
-/* Number of rows since the alarm of the latest row began; 0 if that row is in none. */
+/* Number of rows since the alarm of the latest row began; 0 if the latest row is not in alarm. */
 static float monitor_since_alarm(const monitor_t *s)
 {
     return ((int32_t)s->quiet == 0) ? (float)s->episode : 0.0f;
@@ -1831,7 +1835,7 @@ int32_t monitor_reject(monitor_t *s)
     return monitor_settle(s, 1);
 }
 
-/* Forget the newest regime; the last one takes its place.  O(D^2). */
+/* Forget the newest regime; the last regime of the bank takes its place.  O(D^2). */
 static void monitor_drop_newest(monitor_t *s)
 {
     const int32_t k = (int32_t)s->newest - 1;
@@ -1862,7 +1866,7 @@ int32_t monitor_unlearn(monitor_t *s)
     return MONITOR_DONE;
 }
 
-/* Forget what the latest alarm was about. */
+/* Forget what explained the latest alarm. */
 static void monitor_forget_blame(monitor_t *s)
 {
     monitor_zero(s->shares, MONITOR_DIM);
@@ -1934,9 +1938,9 @@ int32_t monitor_restart(monitor_t *s)
 
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is subnormal, too: such
- * an FPU
- * makes it zero.  One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
+ * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero makes them zero.  In one
+ * sum, a bit
+ * cancels: at least one floating-point library rounds sums of this kind wrongly. */
 static inline float monitor_strained(float part)
 {
     const float subnormal = part * MONITOR_SMALLEST;

@@ -37,8 +37,8 @@ extern "C" {
 #define MONITOR_FLASH
 #endif
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
- * answer was written.
+/* The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no
+ * answer written.
  * Exceptions, which their comments tell: monitor_selftest leaves the model reset;
  * monitor_restore does so in one case. */
 enum {
@@ -51,7 +51,7 @@ enum {
     MONITOR_WARMING = 3, /* the row was learned.  There are no alarms yet */
     MONITOR_NOVEL = 4, /* alarm: the level is above its threshold */
     MONITOR_HELD = 5, /* alarm: the level is above its threshold, and no known regime learned the row */
-    MONITOR_UNKNOWN = 8, /* none of the others, or too few rows to tell */
+    MONITOR_UNKNOWN = 8, /* the fault is of no other kind, or has too few rows to tell */
     MONITOR_JUMP = 9, /* a sensor's offset or gain has changed suddenly */
     MONITOR_DRIFT = 10, /* a sensor changes slowly */
     MONITOR_STUCK = 11, /* a sensor repeats itself */
@@ -75,7 +75,7 @@ enum {
 typedef struct {
     /* The state of the alarms. */
     float level; /* the smoothed novelty */
-    float quantile; /* q: what the part ``upper`` of the usual rows exceeds */
+    float quantile; /* q: the level that the part ``upper`` of the usual rows exceeds */
     float excess; /* e: mean excess over q */
     float shift; /* s: the correction that keeps the rate */
     float tokens; /* number of rows in alarm from which the threshold may still learn */
@@ -86,9 +86,11 @@ typedef struct {
     uint8_t quiet; /* number of latest rows of the episode that were quiet */
     /* What the present alarm, or the last one, is about. */
     float shares[MONITOR_DIM]; /* mean share of each sensor in the alarm */
-    float leaps[MONITOR_DIM]; /* squared deviation of the first row that each explains, if it is most */
-    float calm; /* part of these rows in which the culprit hardly moved */
-    float rough; /* mean square of the culprit's steps after that, relative to the usual one */
+    /* the part of the squared deviation of the alarm's first row that a sensor explains, if this is more than half of
+     * it */
+    float leaps[MONITOR_DIM];
+    float calm; /* part of the rows with this culprit in which it hardly moved */
+    float rough; /* mean square of the culprit's steps after the alarm's first row, relative to the usual mean square */
     float others; /* mean of the squared distance without the culprit's part */
     uint16_t culprit; /* the sensor with the largest share */
     uint16_t told; /* number of rows of the alarm with this culprit */
@@ -109,39 +111,39 @@ typedef struct {
     uint16_t settling; /* number of coming rows in which alarms do not stop learning */
     /* Gaussians of the regimes.  The last place is the candidate: rows that may become a regime. */
     float merge_loss; /* loss of merging the best pair so far */
-    float weights[MONITOR_COMPONENTS]; /* number of rows of each, where earlier rows fade */
+    float weights[MONITOR_COMPONENTS]; /* number of rows of each regime, where earlier rows fade */
     float means[(MONITOR_COMPONENTS + 1)][MONITOR_DIM];
-    /* R of each, where R'R is its covariance: an upper triangle, row by row from the diagonal on */
+    /* R of each Gaussian, where R'R is its covariance: an upper triangle, row by row from the diagonal on */
     float roots[(MONITOR_COMPONENTS + 1)][((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)];
-    uint16_t counts[(MONITOR_COMPONENTS + 1)]; /* number of rows that each has learned, at most the horizon */
+    uint16_t counts[(MONITOR_COMPONENTS + 1)]; /* number of rows that a Gaussian has learned, up to horizon */
     uint16_t unmet; /* rows of known regimes since the candidate began */
     uint16_t sought; /* number of pairs that were compared */
-    uint8_t rejected[MONITOR_COMPONENTS]; /* 1: a regime that never may be normal */
+    uint8_t rejected[MONITOR_COMPONENTS]; /* 1: the regime is rejected: its rows are in alarm */
     uint8_t known; /* number of regimes */
     uint8_t merge_first; /* the best pair so far */
     uint8_t merge_second;
-    uint8_t newest; /* place of the latest regime since the warm-up, from 1; 0: there is none, or it was unlearned */
+    /* place of the newest regime since the warm-up, counted from 1; 0: there is none, or it was unlearned */
+    uint8_t newest;
     uint8_t reserved_bank[2]; /* always zero: keeps the size a multiple of the largest member */
     /* The memory of the stages. */
     int32_t frozen; /* 1: learning is switched off */
     /* What a row looks like.  Every call recomputes it; it may start as zeros. */
-    float distance; /* squared distance from the nearest, in its standard deviations */
+    float distance; /* squared distance from the nearest regime, in standard deviations of this regime */
     float innovation; /* square of what the row before does not predict */
     float surprise[2]; /* by the course and by the bank */
-    float loud[3]; /* both in usual spreads, and the surprise of repeats */
+    float loud[3]; /* the surprises by course and bank in usual spreads, and the surprise of repeats */
     float own[MONITOR_DIM]; /* deviations from the nearest regime, whitened */
     float turned[MONITOR_DIM];
     float pair[(MONITOR_DIM * 2)]; /* deviations of the row before and of this row from the mean, whitened */
     float partner[(MONITOR_DIM * 2)];
     float norms[(MONITOR_DIM * 2)];
     float parts[MONITOR_DIM]; /* each sensor's part of the squared distance */
-    float merged[((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)]; /* root of the Gaussian that two are merged to */
+    float merged[((MONITOR_DIM * (MONITOR_DIM + 1)) / 2)]; /* root of the Gaussian to which two Gaussians are merged */
     int32_t nearest; /* the regime that explains the row best */
-    /* 1: within the reach of a rejected regime, and no normal one explains the row better or at all */
-    int32_t forbidden;
-    int32_t barring; /* that rejected regime */
+    int32_t forbidden; /* 1: a rejected regime explains the row, and no normal regime explains it better */
+    int32_t barring; /* the rejected regime that explains the row best */
     int32_t repeater; /* the sensor whose repeats surprise most */
-    /* Whether rows come.  The model does not depend on it. */
+    /* Whether rows arrive.  The model does not depend on this. */
     int32_t missed; /* number of latest samples that were refused */
 } monitor_t;
 
@@ -172,24 +174,27 @@ int32_t monitor_novelty(monitor_t *s, const float x[MONITOR_DIM], float *score);
 /* Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing. */
 int32_t monitor_freeze(monitor_t *s, int32_t frozen);
 
-/* Write to state the level, its threshold, and the number of rows since the alarm of the latest row began; 0 if that
- * row is in none.
+/* Write to state the level, its threshold, and the number of rows since the alarm of the latest row began; 0 if the
+ * latest row is not in alarm.
  *
  * Returns DONE, or REFUSED_STATE with state unchanged. */
 int32_t monitor_alarm(const monitor_t *s, float state[3]);
 
-/* Write to parts each sensor's share in the present alarm, or in the last one.
+/* Write to parts each sensor's share in the present alarm, or in the last alarm.
  *
- * Returns the alarm's kind, UNKNOWN to REGIME; DONE if there is none now; REFUSED_STATE with parts unchanged. */
+ * Returns the alarm's kind, from UNKNOWN to REGIME; DONE if there is no alarm now; or REFUSED_STATE with parts
+ * unchanged. */
 int32_t monitor_blame(const monitor_t *s, float parts[MONITOR_DIM]);
 
-/* Write to shares the part of the latest rows that each known regime has; -1 for a rejected one, 0 for none.
+/* Write to shares the part of the latest rows that each known regime has; -1 for a rejected regime, 0 for an unused
+ * place.
  *
  * Returns DONE, or REFUSED_STATE with shares unchanged. */
 int32_t monitor_regimes(const monitor_t *s, float shares[MONITOR_COMPONENTS]);
 
-/* Accept the alarm as normal: its rows, which were gathered as a candidate, become a regime at once.  If there are
- * none, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2 D^3).
+/* Accept the alarm as normal: its rows, which were gathered as a candidate, become a regime at once.  If there is no
+ * candidate, and the latest row is in alarm because its regime was rejected, that regime becomes normal again.  O(K^2
+ * D^3).
  *
  * Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected, or REFUSED_STATE. */
 int32_t monitor_acknowledge(monitor_t *s);
@@ -199,7 +204,7 @@ int32_t monitor_acknowledge(monitor_t *s);
  * Returns DONE, NOTHING_NEW, NO_ROOM if all but one of the regimes are rejected already, or REFUSED_STATE. */
 int32_t monitor_reject(monitor_t *s);
 
-/* Remove the newest regime, if it came after the warm-up: it was learned in an alarm, acknowledged or rejected.
+/* Remove the newest regime, if it is from after the warm-up: it was learned in an alarm, acknowledged or rejected.
  * If two regimes were merged to make room for it, they stay merged.  O(D^2).
  *
  * Returns DONE, NOTHING_NEW, NO_ROOM if no normal regime would be left, or REFUSED_STATE. */

@@ -328,7 +328,7 @@ static bool pressure_acceptable(const double x[PRESSURE_DIM])
     return true;
 }
 
-/* The reason to refuse the input, below 0; DONE if there is none. */
+/* Return the negative status with which the input is refused, or DONE. */
 static PRESSURE_INLINE int32_t pressure_refusal(const pressure_t *s, const double x[PRESSURE_DIM])
 {
     if (!pressure_intact(s)) {
@@ -432,7 +432,7 @@ static int32_t pressure_few(int32_t n)
     return (n < 65535) ? n : 65535;
 }
 
-/* 1 if n is odd, else 0.  Rows are processed in pairs; if their number is odd, the first one, which is the shortest, is
+/* 1 if n is odd, else 0.  Rows are processed in pairs; if their number is odd, the first row, which is the shortest, is
  * processed alone. */
 static int32_t pressure_odd(int32_t n)
 {
@@ -498,7 +498,7 @@ static void pressure_lower_transposed_times(const double *l, const double *z, do
         out[0] = l[0] * z[0];
         start = 1;
     }
-    /* this never happens; it spares GCC the loop counters */
+    /* never true, but this test saves GCC the loop counters */
     if ((n > 65535) || (start > 65535)) {
         return;
     }
@@ -757,7 +757,8 @@ static bool pressure_belongs(const pressure_t *s)
             && ((PRESSURE_RIDGE_DIAGONAL * known) >= (alone - PRESSURE_LOOSE));
 }
 
-/* Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1, so only a wrong T reaches them.  O(N). */
+/* Keep u within its limits.  u' (K + ridge I) u = k'P k, which is at most 1, so only a wrong T can lead to values
+ * beyond the limits.  O(N). */
 static void pressure_limit_combination(pressure_t *s, int32_t n)
 {
     PRESSURE_LOOP(20)
@@ -815,9 +816,9 @@ static double pressure_alike_stored(const pressure_t *s, int32_t i, int32_t j)
 
 /* Remove vector r from T; later rows move up.  The result is a triangle again.  O(n^2 - r^2).
  *
- * keep, drop, weight: c, d, w of row i, from i = r + 1 on, and w of row r.  gathered: afterwards T'w, column r of T'T;
- * it may
- * be ``weight``, which is then lost.
+ * keep, drop, weight: c_i, d_i and w_i of the rows after r, and w_r.  gathered: afterwards T'w, column r of T'T; it may
+ * be
+ * ``weight``, which is then overwritten.
  *
  * Rows are processed in pairs, so that ``gathered`` is read and written half as often. */
 static void pressure_release_vector(double *t, double *gathered, double *keep, double *drop, double *weight,
@@ -855,7 +856,7 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
     }
     gathered[r] = square;
     row = row + r + 1;
-    /* this never happens; it spares GCC the loop counters */
+    /* never true, but this test saves GCC the loop counters */
     if ((r < 0) || (r > 65535) || (n > 65535)) {
         return;
     }
@@ -1055,11 +1056,11 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
     }
 }
 
-/* Whether an error, after hear(), is too large for a model that has learned.  O(1) for each output.
+/* Whether an error, after hear(), is too large to result from learning.  O(1) for each output.
  *
  * With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would need
  * WILD^2
- * samples, all learned in vain. */
+ * samples without any effect. */
 static bool pressure_strays(const pressure_t *s)
 {
     const double most = PRESSURE_WILD * PRESSURE_LABEL_LIMIT * 1.0;
@@ -1309,9 +1310,9 @@ int32_t pressure_refresh(pressure_t *s)
 
 /* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
  *
- * One product is subnormal: an FPU that flushes small numbers to zero loses it.  One quotient is subnormal, too: such
- * an FPU
- * makes it zero.  One sum cancels a bit: at least one floating-point library rounds such sums wrongly. */
+ * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero makes them zero.  In one
+ * sum, a bit
+ * cancels: at least one floating-point library rounds sums of this kind wrongly. */
 static inline double pressure_strained(double part)
 {
     const double subnormal = part * PRESSURE_SMALLEST;

@@ -37,8 +37,8 @@ extern "C" {
 #define PRESSURE_FLASH
 #endif
 
-/* What a call returns.  0: done.  Above 0: done, with a remark.  Below 0: not done; the model did not change, and no
- * answer was written.
+/* The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no
+ * answer written.
  * Exceptions, which their comments tell: pressure_selftest leaves the model reset;
  * pressure_restore does so in one case. */
 enum {
@@ -78,10 +78,10 @@ typedef struct {
     /* The memory of the stages. */
     int32_t frozen; /* 1: learning is switched off */
     int32_t reserved_stages; /* always zero: keeps the size a multiple of the largest member */
-    /* The sample that is learned.  Every call computes it anew; zeros are always valid. */
+    /* The sample that is learned.  Every call recomputes it; it may start as zeros. */
     double y[PRESSURE_OUTPUTS]; /* what f(x) should be */
     double error[PRESSURE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
-    /* Intermediate results.  Every call computes them anew; zeros are always valid. */
+    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     double k[PRESSURE_N_MAX]; /* kernel values between the sample and the expansion vectors */
     double l[PRESSURE_N_MAX]; /* T k: the sample in coordinates in which the Gram matrix is I */
     double u[(PRESSURE_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors; then -1 */
