@@ -238,7 +238,9 @@ def test_for_people_and_of_many_the_worst(logs, run, monkeypatch):
         text[9] = "n/a," + text[9].partition(",")[2]
         (logs / f"{name}.csv").write_text("\n".join([*text, ""]))
     out = run("simulate", "spec.toml", "logs")[1]
-    assert "n1: 1 of 450 cells of a is no number, such as 'n/a' (line 10)" in out and "of 1 more devices" in out
+    assert (
+        "n1: 1 of 450 cells of a is no number, such as 'n/a' (line 10)" in out and "about 1 of the other devices" in out
+    )
     monkeypatch.setattr("pykernel.telling.SHOWN_DEVICES", 2)
     out = run("simulate", "spec.toml", "logs")[1]
     ranked = sorted(pykernel.simulate(SPEC, "logs").report["devices"], key=lambda row: -row["ratio"])

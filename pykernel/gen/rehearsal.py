@@ -48,7 +48,7 @@ stays within float32."""
 class Kind(IntEnum):
     """The kind of sample n of the sequence, by n modulo 16.
 
-    Samples 8 to 11 form a narrow cluster.  All numbers that are not listed are usual samples.
+    The samples 8 to 11 form a narrow cluster.  All numbers that are not listed are usual samples.
     """
 
     GATHERED = 1  # this and the next sample are taken without labels; their labels come later

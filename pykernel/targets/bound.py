@@ -2,7 +2,7 @@
 
 The numbers of times that the edges of the control flow graph are taken form a flow: a block is entered as often as it is
 left.  Marks in the code limit loops: the number of iterations, summed over all copies of a loop that the compiler has made,
-is at most a known factor times the number of entries.  Linear programming finds the most expensive flow that satisfies
+is at most a known factor times the number of entries.  A linear program finds the most expensive flow that satisfies
 these limits.
 
 Y.-T. S. Li, S. Malik, Performance analysis of embedded software using implicit path enumeration, DAC 1995.

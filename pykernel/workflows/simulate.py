@@ -192,7 +192,7 @@ def _each(
     report |= {"output": None, "report": str(page) if page else None, "save": str(save) if save else None}
     noticed = [f"{device.name}: {line}" for device, told in found for line in data_sentences(told["data"])[:1]]
     if noticed:
-        more = f" (and more about {len(noticed) - 1:,} other devices, see the JSON)" if len(noticed) > 1 else ""
+        more = f" (and more about {len(noticed) - 1:,} of the other devices, see the JSON)" if len(noticed) > 1 else ""
         watch.note(f"data     {noticed[0]}{more}")
     warned = [f"{device.name}: {told['warnings'][0]}" for device, told in found if told["warnings"]]
     more = f"; {len(warned):,} devices have such warnings" if len(warned) > 1 else ""
