@@ -204,7 +204,7 @@ def short(rows: Rows) -> str:
             if row["model"] == f"network, {HIDDEN[0]} hidden units"
         }
         forests = [row for row in of_set if row["model"].startswith(FOREST) and row["error"]]
-        best = min(forests, key=lambda row: (float(row["error"]), int(row["flash"])))
+        best = min(forests, key=lambda row: (float(f"{float(row['error']):.3g}"), int(row["flash"])))
         for title, row in {
             "the default": of_set[0],
             of_set[1]["model"]: of_set[1],
@@ -212,8 +212,9 @@ def short(rows: Rows) -> str:
             f"{FOREST}, the best code": best,
         }.items():
             error, flash, _, instructions = line(row)[3:7]
-            if row["code"] == "pykernel" and (name, row["model"]) in spread:
-                error += " ({} to {})".format(*map(shown, spread[name, row["model"]]))
+            least, most = map(shown, spread.get((name, row["model"]), (0.0, 0.0)))
+            if row["code"] == "pykernel" and least != most:
+                error += f" ({least} to {most})"
             lines.setdefault(title, []).append("; ".join([error, flash, instructions]))
     return markdown(["model", *names], [[title, *cells] for title, cells in lines.items()])
 

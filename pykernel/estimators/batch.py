@@ -182,8 +182,8 @@ class KernelFisherClassifier(_Classifier):
 class LSSVMClassifier(_TrainsOnSamples, _Classifier):
     """Least-squares support vector machine: a kernel expansion over all samples with a free bias.
 
-    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, with w the function
-    without its bias in the kernel's space: ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Two classes share
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, where w is f without its
+    bias, as an element of the kernel's space. They solve ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Two classes share
     one function, which is positive for ``classes_[1]``. With more classes, each class has a function, and the class with
     the largest value is predicted.
 
@@ -273,8 +273,8 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
 class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     """Least-squares support vector machine for regression: kernel ridge regression with a free bias.
 
-    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, with w the function
-    without its bias in the kernel's space: ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Several labels share
+    The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |w|^2``, where w is f without its
+    bias, as an element of the kernel's space. They solve ``(K + ridge I) alpha + 1 bias = y``, ``1' alpha = 0``. Several labels share
     the kernel and the ridge, so scale them alike.
 
     Parameters

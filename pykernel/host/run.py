@@ -195,7 +195,7 @@ class Run:
                 self.visited += int((self.model.visit(visit, x[known], y[known]) >= 0).sum())
 
     def went_on(self) -> None:
-        """Note that the model has learned before this run.  There will be no advice."""
+        """Record that the model had already learned before this run.  There will be no advice."""
         self.goes_on = True
 
     @property

@@ -93,7 +93,7 @@ class Dual:
         """Return the duals for classes.  Two classes have one function, positive for class 1; more classes have one
         function each, against the others.
 
-        positions: (l,), 0 to count - 1; most: C, or (l,) C times a weight.  Raises UserError.
+        positions: (l,), 0 to count - 1; most: C, or an array (l,) with C times each sample's weight.  Raises UserError.
         """
         places = np.asarray(positions)
         owners = [1] if count == 2 else list(range(count))
@@ -111,7 +111,7 @@ class Dual:
 
     @classmethod
     def of_values(cls, y: Any, epsilon: float, most: Any) -> Self:
-        """Return the dual for regression.  y: (l,); epsilon: half the tube's width; most: C, or (l,) C times a weight.
+        """Return the dual for regression.  y: (l,); epsilon: half the tube's width; most: C, or an array (l,) with C times each sample's weight.
 
         Raises UserError.
         """

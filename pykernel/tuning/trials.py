@@ -548,7 +548,7 @@ def _repetitions(
 ) -> Iterator[tuple[np.ndarray, list[Fault], int]]:
     """Yield a monitor's answers to each repetition of a device's rows, the faults in the repetition, and the device's index.
 
-    Each device gets a new monitor for each manner of faults, because a machine fails in one manner.
+    Each device gets a new monitor for each way in which faults can occur, because a real machine fails in only one of them.
     """
     watched, (seed, count) = watched_rows(spec, table, promise), PROMISE if promise else CHOICE
     for number, (before, rows) in enumerate(watched):

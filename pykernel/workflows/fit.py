@@ -58,7 +58,7 @@ class FittedTable(Result):
 
     @property
     def left_out(self) -> list[float]:
-        """The fraction of tr K that 0, 1, ... vectors of the basis leave out."""
+        """For n = 0, 1, ...: the fraction of tr K that the first n vectors of the basis do not capture."""
         return self.report["left_out"]
 
 
