@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmarks.device.header_names import header_names
+import pykernel
 from pykernel.algorithms.kernel_choice import KERNEL_RULES
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.techniques import TECHNIQUES
@@ -33,9 +33,9 @@ from pykernel.spec.keys import is_prefix
 from pykernel.spec.model import DIM_LIMIT, declared, keys_of, load_spec, make_spec, rules, sections
 from pykernel.spec.renamed import LEFT, RENAMED
 from pykernel.spec.sections import CPUS
-from tests.support import ROOT
 from tests.support.custom_kernels import products, rational_quadratic
 from tests.support.every_model import MODELS, content_of
+from tests.support.header_names import header_names
 
 BASE: dict[str, Any] = {
     "name": "flow",
@@ -127,7 +127,7 @@ def test_a_name_that_hides_what_generated_code_includes_is_refused() -> None:
     texts = [
         path.read_text(encoding="utf-8")
         for folder in ("gen/templates", "runtime_c", "targets")
-        for path in (ROOT / "pykernel" / folder).iterdir()
+        for path in (Path(pykernel.__file__).parent / folder).iterdir()
         if path.is_file()
     ]
     found = {name.lower() for text in texts for name in re.findall(r'#\s*include [<"](\w+)\.h[>"]', text)}

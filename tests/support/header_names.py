@@ -6,7 +6,7 @@ apart.  The names in ``pykernel/dialect/reserved.py`` came, in November 2026, fr
 the folder ``newlib`` of newlib 9dc06b7e; from Zephyr's folders ``kernel``, ``arch``, ``lib/libc`` and ``include/zephyr/posix`` over its history; and from Debian 12's packages
 libc6-dev, libgcc-12-dev, avr-libc and picolibc-arm-none-eabi, and from ``lib/include`` of ziglang:
 
-    python -m benchmarks.device.header_names LIST … >names
+    python -m tests.support.header_names LIST … >names
 """
 
 from __future__ import annotations
