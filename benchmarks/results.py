@@ -283,11 +283,6 @@ RESULTS: dict[str, Result] = {
         ("rare-classes.csv",),
         ("default", "class_waves"),
     ),
-    "rare-classes-trained": Result(
-        "-m benchmarks.host.rare_classes --trained",
-        ("rare-classes-trained.csv",),
-        ("training",),
-    ),
     "import-errors": Result("-m benchmarks.host.import_errors", ("import-errors.csv",), ("kernels",), (IMPORTERS,)),
     "imported-instructions": Result(
         "-m benchmarks.device.imported_instructions", ("imported-instructions.csv",), ("kernels",), cost=True

@@ -1,8 +1,7 @@
 """What ``[label] weights = "balanced"`` does where a class is rare.
 
     python -m benchmarks.host.rare_classes          # docs/data/rare-classes.csv, and the table of docs/spectrum.md
-    python -m benchmarks.host.rare_classes --trained    # rare-classes-trained.csv, and its table: machines that are trained on a table
-    python -m benchmarks.host.rare_classes --show   # the tables of the files
+    python -m benchmarks.host.rare_classes --show   # the table of the file
 
 Streams: the sets of KEEL with at least 1,000 rows and at most 12 classes, the rarest of which has less than a fifth of the rows;
 at most 12,000 rows each, shuffled.  The package lies beside those of ``held_streams``, and only its files are read:
@@ -11,9 +10,6 @@ at most 12,000 rows each, shuffled.  The package lies beside those of ``held_str
 
 Each row is named, then learned, by a spec without a rule; F1, recall and errors are of the last two thirds.  Streams at odd places
 (counted from 0) chose the square root of the share; those at even places were looked at once.
-
-Machines are trained on the first 800 rows of the sets with at most FEW_CLASSES classes, all of which are among these rows, and judged by
-up to 3,000 later ones.
 """
 
 from __future__ import annotations
@@ -23,23 +19,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
 
 from benchmarks.host.first_results import minimal
 from benchmarks.host.held_streams import FOLDER
 from benchmarks.tables import DATA, Rows, load, markdown, publish, save
-from pykernel.estimators.batch import LSSVMClassifier
-from pykernel.estimators.svm import SupportVectorClassifier
-from pykernel.estimators.trained import TrainedKernelClassifier
 from pykernel.host.model import HostModel
 from pykernel.spec.model import Spec, make_spec
 
-MACHINES = {
-    "ls-svm": lambda: LSSVMClassifier("gaussian", basis=64),
-    "svm": lambda: SupportVectorClassifier("gaussian", basis=64),
-    "trained": lambda: TrainedKernelClassifier(16),
-}
-TRAIN, JUDGE, FEW_CLASSES = 800, 3000, 5
 LEAST_ROWS, MOST_ROWS, MOST_INPUTS, MOST_CLASSES, RARE = 1000, 12_000, 40, 12, 0.2
 
 
@@ -91,30 +77,11 @@ def measured() -> list[dict[str, Any]]:
     return found
 
 
-def trained() -> list[dict[str, Any]]:
-    found = []
-    for place, (name, x, y) in enumerate(streams()):
-        parts = slice(TRAIN), slice(TRAIN, TRAIN + JUDGE)
-        counts = np.bincount(y[parts[0]], minlength=y.max() + 1)
-        if len(counts) > FEW_CLASSES or not counts.all():
-            continue
-        x = StandardScaler().fit(x[parts[0]]).transform(x)
-        for machine, make in MACHINES.items():
-            row = {"stream": name, "machine": machine, "half": "odd" if place % 2 else "even"}
-            for how, each in (("plain", np.ones(len(counts))), ("balanced", 1 / np.sqrt(counts))):
-                weights = each[y[parts[0]]]
-                made = make().fit(x[parts[0]], y[parts[0]], sample_weight=weights / weights.mean())
-                row |= scores(how, made.predict(x[parts[1]]), y[parts[1]], int(counts.argmin()))
-            found.append(row)
-    return found
-
-
-def table(rows: Rows, of: str = "half") -> str:
-    """Means of both halves, or of the even half for each machine."""
-    kept = rows if of == "half" else [row for row in rows if row["half"] == "even"]
+def table(rows: Rows) -> str:
+    """Means of both halves."""
     made = []
-    for value in dict.fromkeys(("odd", "even") if of == "half" else (row[of] for row in kept)):
-        chosen = [row for row in kept if row[of] == value]
+    for half in ("odd", "even"):
+        chosen = [row for row in rows if row["half"] == half]
         cells = [
             f"{np.mean([float(row[f'{what}_{how}']) for row in chosen]):.3f}"
             for what in ("f1", "recall", "errors")
@@ -124,25 +91,18 @@ def table(rows: Rows, of: str = "half") -> str:
             sum(sign * (float(row["f1_balanced"]) - float(row["f1_plain"])) > 0.005 for row in chosen)
             for sign in (1, -1)
         )
-        made.append([value, str(len(chosen)), *cells, f"{better} / {worse}"])
+        made.append([half, str(len(chosen)), *cells, f"{better} / {worse}"])
     titles = [f"{what}{how}" for what in ("F1", "recall", "errors") for how in ("", ", balanced")]
-    return markdown(["streams" if of == "half" else of, "count", *titles, "F1 better / worse on"], made)
+    return markdown(["streams", "count", *titles, "F1 better / worse on"], made)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--show", action="store_true")
-    parser.add_argument("--trained", action="store_true")
-    asked = parser.parse_args()
-    files = {"rare-classes": (measured, "half"), "rare-classes-trained": (trained, "machine")}
-    tables = {}
-    for name, (measure, of) in files.items():
-        path = DATA / f"{name}.csv"
-        anew = not asked.show and asked.trained == (name == "rare-classes-trained")
-        if anew or path.exists():
-            tables[name] = table(save(path, measure()) if anew else load(path), of)
-    publish(tables)
-    print(*tables.values(), sep="\n\n")
+    path = DATA / "rare-classes.csv"
+    made = table(load(path) if parser.parse_args().show else save(path, measured()))
+    publish({"rare-classes": made})
+    print(made)
 
 
 if __name__ == "__main__":

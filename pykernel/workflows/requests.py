@@ -180,7 +180,7 @@ class Check:
 
     Columns: equal says whether the bytes are equal. Code and constants are in flash (first compiler). For a target,
     flash is the whole program, RAM the model, and stack the largest use. The second table counts instructions: worst is
-    the most that a search found, bound the proved limit (docs/guide/bounds.md). Instead is the memory of simple predictors.
+    the most that a search found, bound the proved limit (docs/guide/bounds.md). Column instead: memory of simple predictors.
 
     If a spec's [target] limits more than RAM, the model runs on that CPU, too.
 

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shutil
+import threading
 
 import pytest
 
@@ -75,6 +76,35 @@ def test_long_tables_have_files_of_their_own(tmp_path, monkeypatch):
         tables.publish({"x, y": long})
     tables.publish({"x, y": short})
     assert tables.read(page) == text.replace(long, short) == page.read_text()
+
+
+def test_a_tables_place_is_on_one_page_only():
+    pages = [tables.ROOT / "README.md", *tables.DOCS.rglob("*.md")]
+    names = [
+        name
+        for page in pages
+        for name in re.findall(r"^<!-- (?!end|table:|keys)(.+?) -->$", page.read_text(), re.MULTILINE)
+    ]
+    assert len(names) == len(set(names)) > 40
+
+
+def test_who_measures_alone_waits_for_the_others():
+    def waits(beside_others):
+        def enter():
+            with tables.alone("test", beside_others):
+                entered.set()
+
+        entered = threading.Event()
+        thread = threading.Thread(target=enter)
+        thread.start()
+        early = entered.wait(0.2)
+        return thread, early
+
+    with tables.alone("test", beside_others=True):
+        beside, at_once = waits(True)
+        alone, too_early = waits(False)
+    beside.join(10), alone.join(10)
+    assert at_once and not too_early and not alone.is_alive()
 
 
 def test_each_long_table_is_shown_once():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.device import default_cost, peers
-from benchmarks.host import advice_figures, first_faults, first_results, held_back
+from benchmarks.host import advice_figures, blas_kernels, first_faults, first_results, held_back
 from benchmarks.provenance import ROOT
 from benchmarks.tables import load
 from pykernel.spec.model import make_spec
@@ -27,6 +27,8 @@ def test_costs_in_the_readme_are_the_measured_ones() -> None:
     made = {"default costs": default_cost.table(costs), "readme costs": default_cost.table(costs, default_cost.README)}
     assert stand(made)
     rows = load(peers.DATA / "peers.csv")
+    # the README's ranges are found by these names
+    assert blas_kernels.spreads(load(blas_kernels.FILE)).keys() <= {(row["data"], row["model"]) for row in rows}
     assert {row["compiler"].split()[0] for row in rows} == {"gcc"} and stand({"readme peers": peers.short(rows)})
 
 
