@@ -122,8 +122,8 @@ def alarms() -> list[Spec]:
     return specs([{"novelty": {}}])
 
 
-def whole() -> list[Spec]:
-    """Models of whole numbers."""
+def int16() -> list[Spec]:
+    """Models in int16."""
     frozen = {"precision": "int16", "learning": {"rule": "frozen"}, "expansion": WEIGHTED}
     found: list[dict[str, Any]] = [frozen | {"kernel": {"function": "linear"}}]
     for distance in ("differences", "products"):
@@ -137,8 +137,8 @@ def whole() -> list[Spec]:
     )
 
 
-def whole_waves() -> list[Spec]:
-    """Waves in whole numbers, vectors in whole numbers, and the same waves in float32."""
+def int16_waves() -> list[Spec]:
+    """Waves and vectors in int16, and the same waves in float32."""
     staged = {"label": {"max_abs": 4.0, "center": True, "gain": True}, "linear": {}}
     rule, precision = WIDTH | {"learning": {"rule": "spectrum-nlms"}}, {"precision": "int16"}
     real = rule | staged | {"input": {"dim": 3, "standardise": True, "clip": 3.0}}
@@ -195,8 +195,8 @@ MODELS = {
         subspaces,
         default,
         alarms,
-        whole,
-        whole_waves,
+        int16,
+        int16_waves,
         signals,
         demo,
         monitor,
@@ -250,7 +250,7 @@ RESULTS: dict[str, Result] = {
         ("pykernel.tuning.arms", "pykernel.tuning.combinations", "pykernel.tuning.plan", "pykernel.tuning.trials"),
         cost=True,
     ),
-    "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv", "marks.csv"), FITTED, cost=True),
+    "bounds": Result("-m benchmarks.device.bounds", ("bounds.csv",), FITTED, cost=True),
     "avr-bounds": Result("-m benchmarks.device.avr_bounds", ("avr-bounds.csv",), FITTED, cost=True),
     "proof": Result("-m benchmarks.device.proof", ("proof.csv",), ("proved",), cost=True),
     "finite": Result("-m benchmarks.device.proof --finite", ("finite.csv",), ("finite",), cost=True),
@@ -317,7 +317,7 @@ RESULTS: dict[str, Result] = {
     "peers": Result(
         "-m benchmarks.device.peers",
         ("peers.csv",),
-        ("default", "kernels", "whole"),
+        ("default", "kernels", "int16"),
         ("pykernel.tuning.trials", "pykernel.training.vectors", "pykernel.estimators.trained"),
         reads=("blas-kernels.csv",),
         cost=True,
@@ -358,10 +358,10 @@ RESULTS: dict[str, Result] = {
     "streaming-cost": Result("-m benchmarks.device.streaming_cost", ("streaming-cost.csv",), ("streaming",), cost=True),
     "training-cost": Result("-m benchmarks.device.training_cost", ("training-cost.csv",), ("training",), cost=True),
     "training-limits": Result("-m benchmarks.device.training_limits", ("training-limits.csv",), ("training",)),
-    "whole-numbers": Result(
-        "-m benchmarks.device.whole_numbers",
-        ("whole-numbers.csv",),
-        ("whole", "whole_waves"),
+    "int16": Result(
+        "-m benchmarks.device.int16",
+        ("int16.csv",),
+        ("int16", "int16_waves"),
         (
             "pykernel.spec.families.int16",
             "pykernel.spec.families.int16_scales",

@@ -3,9 +3,8 @@
     python -m benchmarks.device.bounds [--only NAME …] [-o docs/data] [--show]
 
 GCC.  The stream is the check's, 400 samples with difficult ones among them; the search takes TRIES tries from it, with
-states that are restored, reset, refreshed and forged.  The rows of a preset are written when they are measured.  What the marks of
-loops cost is measured beside it: bytes of code, and the instructions of the stream's median calls, with the marks and without.
-Writes bounds.csv and marks.csv, and the tables into docs/guide/bounds.md.
+states that are restored, reset, refreshed and forged.  The rows of a preset are written when they are measured.  Writes bounds.csv, and
+the tables of the pages.
 """
 
 from __future__ import annotations
@@ -15,25 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.device.presets import LINEAR, PRESETS, spec_of
 from benchmarks.tables import DATA, Rows, load, markdown, merged, progress_bar, publish, save
 from pykernel.errors import UserError
-from pykernel.gen.project import build
-from pykernel.gen.streams import mixed_stream
 from pykernel.spec.model import Spec, make_spec
-from pykernel.targets.build import model_image
 from pykernel.targets.check import check_targets
-from pykernel.targets.target import find_target
-from pykernel.targets.unicorn_runner import UnicornModel
 
 N, DIM, SAMPLES, TRIES = 32, 8, 400, 1000
 BUILDS = (("cortex-m4f", "-O2"), ("cortex-m4f", "-Os"), ("cortex-m0plus", "-O2"), ("rv32imac", "-O2"))
 WHOLE = ("nt", "fklms", "qklms, nt")
 """Presets that are measured with precision int16, too."""
-MARKED = ("nt", "fklms", "klms", "krls-t, sup")
-"""Presets of which the marks' cost is measured."""
 COLUMNS = ("preset", "precision", "target", "level", "call", "bound", "worst", "cycles")
 
 
@@ -68,26 +58,6 @@ def measure(preset: str, precision: str) -> list[dict[str, Any]]:
     return rows
 
 
-def cost_of_marks(preset: str, target: str, level: str) -> dict[str, Any]:
-    """Of a model's code with marks, as a part of the same without."""
-    spec = model_of(preset, "float32")
-    project, (x, y), figures = build(spec), mixed_stream(spec, SAMPLES), []
-    for text in ("", f"#define {spec.name.upper()}_MARKS 0\n"):
-        image = model_image(project, find_target(target), "gcc", patch=lambda c, text=text: text + c, level=level)
-        model = UnicornModel(project, image)
-        model.prequential(x, y)
-        figures.append([image.sizes["text_bytes"], *(float(np.median(model.costs[c])) for c in ("predict", "update"))])
-    ratios = [f"{with_marks / without:.3f}" for with_marks, without in zip(*figures, strict=True)]
-    return dict(
-        zip(("preset", "target", "level", "code", "predict", "update"), (preset, target, level, *ratios), strict=True)
-    )
-
-
-def table_of_marks(rows: Rows) -> dict[str, str]:
-    lines = [[r["preset"], f"{r['target']} {r['level']}", r["code"], r["predict"], r["update"]] for r in rows]
-    return {"cost of marks": markdown(["preset", "target", "bytes of code", "predict", "update"], lines)}
-
-
 def tables(rows: Rows) -> dict[str, str]:
     found = {}
     for call in ("predict", "update"):
@@ -111,12 +81,10 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=(*PRESETS, *LINEAR), metavar="NAME", help="keep the others' rows")
     parser.add_argument("--show", action="store_true", help="measure nothing: the tables from the CSV file")
     chosen = parser.parse_args(words)
-    path, beside = chosen.out / "bounds.csv", chosen.out / "marks.csv"
-    if chosen.show:
-        rows, marks = load(path), load(beside)
-    else:
+    path = chosen.out / "bounds.csv"
+    rows = load(path) if chosen.show or path.is_file() else []
+    if not chosen.show:
         names, order = chosen.only or (*PRESETS, *LINEAR), (*PRESETS, *LINEAR)
-        rows = load(path) if path.is_file() else []
         with progress_bar() as bar:
             for preset in bar.track(names, description="counting"):
                 made: list[dict[str, Any]] = []
@@ -126,10 +94,9 @@ def main(words: Sequence[str] | None = None) -> None:
                     except UserError as refused:
                         print(f"{preset}, {precision}: {refused}")
                 rows = save(path, merged(path, made, "preset", [preset], order))
-        marks = save(beside, [cost_of_marks(p, *b) for p in MARKED for b in BUILDS])
     if chosen.out == DATA:
-        publish(tables(rows) | table_of_marks(marks))
-    print("\n".join((*tables(rows).values(), *table_of_marks(marks).values())))
+        publish(tables(rows))
+    print("\n".join(tables(rows).values()))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How much the order of the columns decides: the default with its even start, and with one that a seed draws.
 
-    python -m benchmarks.host.column_order          # two files in docs/data, and the tables of docs/spectrum.md
-    python -m benchmarks.host.column_order --show   # the same of the files
+    python -m benchmarks.host.column_order          # column-order.csv and chosen-seed.csv in docs/data
+    python -m benchmarks.host.column_order --show   # the tables of these files
 
 Streams: those of ``late_streams`` with two inputs or more, which chose nothing here; labels come at once.  Each stream is learned with
 its columns in twelve orders.  error: geometric mean over the orders of the root mean square error of the second half, in standard

@@ -16,7 +16,7 @@ from pykernel.errors import UserError
 
 
 def checked_count(value: Any, name: str, least: int, most: int | None = None) -> int:
-    range_ = f"from {least} up" if most is None else f"from {least} to {most:,}"
+    range_ = f"of {least} or more" if most is None else f"from {least} to {most:,}"
     try:
         count = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
     except TypeError:
@@ -32,7 +32,7 @@ def checked_fraction(value: Any, name: str, least: float, told: str) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not least <= number < 1:
-        raise UserError(f"{name} is {value!r}; it must be a number from {told} to less than 1")
+        raise UserError(f"{name} is {value!r}; it must be a number {told} and less than 1")
     return number
 
 
@@ -86,7 +86,9 @@ def checked_gram(given: Any, tolerance: float = 1e-6) -> np.ndarray:
         raise UserError(f"the shape of the Gram matrix is {gram.shape}; it must be (samples, samples), square")
     skew = float(np.abs(gram - gram.T).max())
     if skew > tolerance * float(np.abs(gram).max()):
-        raise UserError(f"the Gram matrix is not symmetric: values differ by {skew:.3g} from those across the diagonal")
+        raise UserError(
+            f"the Gram matrix is not symmetric: values on the two sides of the diagonal differ by {skew:.3g}"
+        )
     return gram
 
 

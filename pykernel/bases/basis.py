@@ -197,7 +197,9 @@ class Basis:
             wrong = np.abs(np.tril(self.factor) @ np.tril(self.factor).T - gram).max()
             sound = bool((self.factor.diagonal() > 0).all() and wrong <= 1e-9 * np.abs(gram.diagonal()).max())
         if not sound:
-            raise UserError(f"{path} holds no basis: its arrays do not fit together; write it again with Basis.save")
+            raise UserError(
+                f"{path} does not hold a basis: its arrays do not fit together; write it again with Basis.save"
+            )
 
     def _projected(self, block: np.ndarray) -> np.ndarray:
         return project(self.factor, self.kernel.gram(block, self.vectors))
@@ -205,7 +207,7 @@ class Basis:
     def _rows(self, x: Any) -> Rows:
         rows = as_rows(x)
         if rows.dim != self.vectors.shape[1]:
-            raise UserError(f"rows of x have {rows.dim} numbers and those of the basis {self.vectors.shape[1]}")
+            raise UserError(f"rows of x have {rows.dim} numbers, but vectors of the basis have {self.vectors.shape[1]}")
         return rows
 
 
@@ -261,7 +263,8 @@ class Growing:
     def __init__(self, kernel: MercerKernel, dim: int, capacity: int) -> None:
         if capacity > MOST:
             raise UserError(
-                f"n_max is {capacity:,}; L alone would take {8 * capacity**2 / 1e9:,.0f} GB: {MOST:,} vectors are the most"
+                f"n_max is {capacity:,}; it must be at most {MOST:,}, because L alone would take "
+                f"{8 * capacity**2 / 1e9:,.0f} GB"
             )
         self.kernel, self.n, self.evaluations = kernel, 0, 0
         self.vectors = np.zeros((capacity, dim))
@@ -315,7 +318,7 @@ def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any)
     """Return the kernel of a file from the result of ``MercerKernel.described``, or the given kernel if it is the same."""
     if given is not None:
         if given.described() != stored:
-            raise UserError(f"{path} was made with another kernel than the one given; give that one")
+            raise UserError(f"{path} was made with another kernel than the given kernel; give the kernel of the file")
         return given
     if "custom" in stored:
         raise UserError(f"{path} was made with a custom kernel, {stored['custom']['name']!r}; give it as kernel=")

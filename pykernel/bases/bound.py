@@ -86,7 +86,7 @@ class Watch:
         need_memory(
             8 * m * (self.capacity + rows.dim),
             MEMORY,
-            f"the {m:,} rows that must prove a tau of {self.tau:g}",
+            f"keeping the {m:,} rows that must prove a tau of {self.tau:g}",
             "take a larger tau, or fewer vectors",
         )
         generator = np.random.default_rng([self.seed, 3])

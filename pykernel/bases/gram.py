@@ -69,9 +69,7 @@ class MercerKernel:
         if self.normalise and "normalise" not in keys:
             raise UserError(f"normalise does not go with a {function} kernel; leave it out")
         if (function == "custom") != (self.custom is not None):
-            raise UserError(
-                'custom, a dialect kernel, must go with function "custom", and function "custom" with custom'
-            )
+            raise UserError('custom must be a dialect kernel if function is "custom", and None for any other function')
         if function == "custom" and (self.max_value is None or not 0 < self.max_value < np.inf):
             raise UserError(f"max_value is {self.max_value}; it must be a bound of k(x, x) for a custom kernel")
         for name in ("gamma", "alpha"):
@@ -123,7 +121,9 @@ class MercerKernel:
     def _plain(self, a: Any, b: Any) -> np.ndarray:
         a, b = checked_table(a, "a"), checked_table(b, "b")
         if a.shape[1] != b.shape[1]:
-            raise UserError(f"rows of a have {a.shape[1]} numbers and those of b {b.shape[1]}; they must have as many")
+            raise UserError(
+                f"rows of a have {a.shape[1]} numbers, and rows of b have {b.shape[1]}; the two must be equal"
+            )
         if self.custom is not None:
             return self._bounded(self._of_custom(a, b)[0])
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -174,7 +174,7 @@ class MercerKernel:
         assert self.custom is not None and self.max_value is not None
         if np.isnan(values).any():
             raise UserError(
-                f"the kernel {self.custom.name} is not a number for some of these inputs; it must be one for all"
+                f"the kernel {self.custom.name} is NaN for some of these inputs; it must be a number for all inputs"
             )
         largest = float(np.max(np.abs(values), initial=0.0))
         if largest > self.max_value * (1 + 1e-6):
@@ -219,7 +219,7 @@ class MercerKernel:
         """Return the kernel of a spec."""
         kernel = spec.kernel
         if kernel is None:
-            raise UserError(f"{spec.name} has no [kernel]; {spec.learning.rule} is linear")
+            raise UserError(f"{spec.name} has no [kernel], because the rule {spec.learning.rule} is linear")
         gamma = 0.5 / kernel.sigma / kernel.sigma if kernel.sigma is not None else kernel.gamma
         return cls(
             kernel.function,

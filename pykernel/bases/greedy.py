@@ -234,7 +234,7 @@ class Fvs(Efvs):
     ) -> None:
         rows = as_rows(rows)
         size = 8 * len(rows) * (len(rows) + min(n_max, len(rows)) + 4)
-        need_memory(size, memory, "K and C of all rows, which fvs keeps,", "take efvs")
+        need_memory(size, memory, "keeping K and C of all rows, as fvs does,", "take efvs")
         common |= {"candidates": None, "points": None, "lazy": False, "memory": memory}
         super().__init__(rows, kernel, n_max, **common)
 

@@ -127,7 +127,7 @@ class RandomlyPivotedCholesky(_Sweep):
         Number of rows that are proposed at once, all drawn with the R at the beginning of the round.  Each is accepted
         with probability (present R_rr) / (R_rr at the beginning), which gives the same distribution as single draws.
         One pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated RPCholesky).
-        With 1, each pass has one draw.  At most 65,536.
+        If block is 1, each pass makes one draw.  The maximum is 65,536.
     memory : int
         Maximum size of C in bytes.  If C is larger, it is computed again in each pass.
     """

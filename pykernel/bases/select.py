@@ -124,9 +124,9 @@ def select_basis(
         "seed": checked_count(seed, "seed", 0),
         "candidates": None if candidates is None else checked_count(candidates, "candidates", 1),
         "points": None if points is None else checked_count(points, "points", 1),
-        "tau": checked_fraction(tau, "tau", 0.0, "0, to never stop for it,"),
+        "tau": checked_fraction(tau, "tau", 0.0, "of at least 0 (0: never stop early)"),
         "epsilon": checked_fraction(
-            epsilon, "epsilon", LEAST_EPSILON, f"{LEAST_EPSILON:g}, below which rounding decides,"
+            epsilon, "epsilon", LEAST_EPSILON, f"of at least {LEAST_EPSILON:g} (below that, rounding errors decide)"
         ),
     }
     swaps = checked_count(swaps, "swaps", 0)
@@ -162,10 +162,13 @@ def select_basis(
 
 def _checked_confidence(confidence: Any, tau: float, swaps: int) -> float:
     if not tau:
-        raise UserError("confidence is for tau, and tau is 0; give the part that may be left out, such as tau=0.01")
+        raise UserError("confidence has no effect while tau is 0; give the part that may be left out, such as tau=0.01")
     if swaps:
-        raise UserError("swaps does not go with confidence: what was measured would be exchanged; give one of them")
-    return checked_fraction(confidence, "confidence", LEAST_EPSILON, "just above 0, such as 0.95,")
+        raise UserError(
+            "swaps does not go with confidence, because swaps would change the basis that was measured; "
+            "leave one of them out"
+        )
+    return checked_fraction(confidence, "confidence", LEAST_EPSILON, "above 0, such as 0.95,")
 
 
 def make_selector(

@@ -57,14 +57,14 @@ class Sgma(Selector):
     rule 4.1: the largest decrease of the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), with e_r the residual column.
     rule 4.2: the largest decrease of the trace, |R_:r|^2 / R_rr (eq. 31).
     rule 4.3: the largest residual column, |R_:r|^2 in the function view, |e_r|^2 in the column view (eq. 32).
-    In the Kronecker view all gains are 1, so the first drawn row is chosen, but 4.3 chooses the largest column of K.
+    In the Kronecker view all gains are 1, so the first drawn row is chosen, but rule 4.3 chooses the largest column of K.
 
     A vector costs kappa l kernel values and O(kappa l n).  If keeping the whole K takes fewer kernel values and fits
     into ``memory``, K is kept.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  Memory: 8 l (n + 2 kappa)
     bytes, and twice as much in the column view.
 
-    pool: number of the best candidates not chosen that stay candidates for the next vector, with their columns, so that only
-    kappa - pool new columns are computed.
+    pool: how many of the candidates that were not chosen, the best first, stay candidates for the next vector.  Their columns
+    are kept, so that only kappa - pool new columns are computed.
     tau: compared with tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, with rule 4.1.
 
     Raises UserError for a rule that the view does not have, or arrays beyond ``memory`` bytes.
@@ -95,7 +95,7 @@ class Sgma(Selector):
         kappa = min(l, candidates or l)
         if not 0 <= pool < kappa or (pool and view != "function"):
             raise UserError(
-                f"pool is {pool}; it must be from 0 to {kappa - 1}, below the candidates, and 0 in other views"
+                f"pool is {pool}; it must be from 0 to {kappa - 1}, less than candidates, and 0 unless view is function"
             )
         self.view, self.rule, self.candidates, self.pool = view, rule, candidates, pool
         size = 8 * l * (2 if view == "column" else 1) * (n + 2 * kappa)
@@ -199,7 +199,8 @@ class SgmaInPasses(Selector):
         self.candidates = min(candidates or len(self.rows), len(self.rows))
         if self.candidates > COLUMNS:
             raise UserError(
-                f"candidates is {self.candidates:,}; their columns do not fit in memory: at most {COLUMNS:,} do"
+                f"candidates is {self.candidates:,}; it must be at most {COLUMNS:,}, because their columns "
+                "must fit in memory"
             )
         self.live = Live(len(self.rows))
         self.total = -1.0
@@ -254,9 +255,10 @@ class Exhaustive(Selector):
     """Chooses the best of all rows for each vector, with scores of all rows at once in O(l^2 + l n) per vector.
 
     The score of row i is f_i / g_i, with f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii.  Both are updated for all rows after
-    each vector: with c the new column of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c. view: "function"
-    is rule 4.2 of paper 002, with G = K, and chooses the same rows as FVS if the diagonal is 1.  "column" is rule 4.1,
-    with G = K^2.
+    each vector: with c the new column of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c.
+
+    view: "function" is rule 4.2 of paper 002, with G = K, and chooses the same rows as FVS if the diagonal is 1.
+    "column" is rule 4.1, with G = K^2.
 
     If K fits into ``memory`` (8 l^2 bytes, in addition to C), its l^2 kernel values are kept.  Otherwise l^2 kernel
     values are computed for each vector (3 l^2 in the column view), 8 MB at once.  The column view needs O(l^3) once.
@@ -287,8 +289,8 @@ class Exhaustive(Selector):
         l, n = len(self.rows), self.capacity
         if l > MOST_ROWS:
             raise UserError(
-                f"exhaustive compares all of {l:,} rows with each other for each vector; {MOST_ROWS:,} rows must be the most: "
-                "take efvs, whose cost does not grow with them"
+                f"exhaustive compares all of {l:,} rows with each other for each vector; the maximum is {MOST_ROWS:,} rows: "
+                "take efvs, whose cost does not grow with the number of rows"
             )
         self.view = view
         size = 8 * l * n * (2 if view == "column" else 1)

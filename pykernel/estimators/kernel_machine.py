@@ -48,8 +48,8 @@ OPEN = Must(
     "a number above 0, several to choose from, or None to derive them",
     lambda v: v is None or _candidates(v) is not None,
 )
-HOW = Must('"deleted", "kept", or a number of folds from 2', (one_of("deleted", "kept") | whole(2)).holds)
-PROCESSES = Must("a number of processes from 1", lambda v: v is None or whole(1).holds(v))
+HOW = Must('"deleted", "kept", or a number of folds, at least 2', (one_of("deleted", "kept") | whole(2)).holds)
+PROCESSES = Must("a number of processes, at least 1", lambda v: v is None or whole(1).holds(v))
 
 PARAMETERS = {
     "kernel": Parameter(
@@ -92,8 +92,8 @@ PARAMETERS = {
         must=OPEN,
         text="""float or sequence of floats
         Weight of the penalty, in the unit of {ridge}.
-        None: chosen by cross-validation, in half decades below an upper bound of these. A sequence: chosen from its
-        values.""",
+        None: chosen by cross-validation from values in steps of half a decade, below an upper bound of {ridge}.
+        A sequence: chosen from its values.""",
     ),
     "coding": Parameter(
         default="signs",
@@ -128,9 +128,9 @@ PARAMETERS = {
         kind=str,
         must=one_of("error", "press"),
         text="""{"error", "press"}
-        What is minimised. "error": the error rate, and the squared error among equals. "press": the mean squared
-        difference between predictions and targets. Among the candidates within 1 % of the least, the largest ridge
-        is chosen, then the smoothest kernel.""",
+        What is minimised. "error": the error rate; if error rates are equal, the squared error. "press": the mean
+        squared difference between predictions and targets. Among the candidates within 1 % of the minimum, the one
+        with the largest ridge is chosen, then the one with the smoothest kernel.""",
     ),
     "jobs": Parameter(
         kind=int | None,
@@ -190,8 +190,8 @@ ATTRIBUTES = {
     "loo_press_": """float
         Mean squared difference between ``loo_predictions_`` and the functions' targets.""",
     "calibration_": """ndarray of shape (n_functions, 2)
-        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. If these say nothing about
-        the class, a is 0 and p is the class's share of the samples.""",
+        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. If these are unrelated
+        to the class, a is 0 and p is the class's share of the samples.""",
     "n_features_in_": """int
         Number of inputs.""",
     "feature_names_in_": """ndarray of shape (n_features_in_,)
@@ -337,21 +337,21 @@ class KernelMachine(Expansion):
         chosen, options = type(number) is int and number > 0, self.basis_params
         where.need(
             options is None or ((type(number) is int or (self._grows and basis is None)) and isinstance(options, dict)),
-            f"basis_params is {short(options)}; it must be a dict, with a basis that is a number of vectors",
+            f"basis_params is {short(options)}; it must be a dict, and basis must be a number of vectors",
         )
-        where.need("seed" not in (options or ()), "basis_params holds seed; give random_state")
+        where.need("seed" not in (options or ()), "basis_params contains seed; give random_state instead")
         if basis is None or chosen:
             return number
         given = basis.vectors if isinstance(basis, Basis) else _array(basis)
         if given.size and given.ndim == 1 and given.dtype.kind in "iu":
             for wrong in given[(given < 0) | (given >= len(X))]:
                 raise where.error(f"basis holds {wrong}; positions of the {len(X)} samples are 0 to {len(X) - 1}")
-            where.need(len(np.unique(given)) == len(given), "basis holds a position twice; each vector counts once")
+            where.need(len(np.unique(given)) == len(given), "basis holds a position twice; leave out the repeated one")
             return given.astype(np.int64)
         if not (given.size and given.ndim == 2 and given.dtype.kind in "iuf" and np.isfinite(given).all()):
             raise where.error(
-                f"basis is {short(basis)}; it must be positions of training samples, finite vectors of {X.shape[1]} inputs, or "
-                "None for all samples; or a Basis, or how many vectors to choose"
+                f"basis is {short(basis)}; it must be positions of training samples, finite vectors of "
+                f"{X.shape[1]} inputs, a Basis, the number of vectors to choose, or None for all samples"
             )
         where.need(
             given.shape[1] == X.shape[1],
@@ -382,7 +382,7 @@ class KernelMachine(Expansion):
             self._alone(*SHAPE)
             where.need(
                 not isinstance(basis, Basis) or basis.kernel == kernel,
-                "kernel differs from the one that basis was chosen with; leave kernel out",
+                "kernel differs from the kernel with which basis was chosen; leave kernel out",
             )
         elif isinstance(basis, Basis):
             kernel, name = self._kernel_of_basis(basis.kernel)

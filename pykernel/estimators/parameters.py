@@ -47,12 +47,12 @@ def one_of(*names: str) -> Must:
 
 
 def whole(least: int, most: float = math.inf) -> Must:
-    words = f"whole number from {least}" + (f" to {most}" if most < math.inf else "")
+    words = f"whole number from {least} to {most}" if most < math.inf else f"whole number of {least} or more"
     return Must(f"a {words}", lambda v: isinstance(v, int) and not isinstance(v, bool) and least <= v <= most)
 
 
 POSITIVE = number("number above 0", lambda v: 0 < v < math.inf)
-NOT_NEGATIVE = number("number from 0", lambda v: 0 <= v < math.inf)
+NOT_NEGATIVE = number("number of 0 or more", lambda v: 0 <= v < math.inf)
 FINITE = number("finite number", math.isfinite)
 LEFT_OUT = Must("", lambda v: v is None)
 """A requirement that only None meets.  It has no words, because messages need not mention a missing parameter."""

@@ -68,8 +68,8 @@ PARAMETERS = {
         kind=bool | None,
         must=Must("True, False or None", lambda v: v in (True, False, None)),
         text="""bool
-        Whether distances are of standardised inputs, or of inputs as they are. None: whichever is better on samples left
-        out. Either way ``predict`` and the device take inputs as they are.""",
+        Whether distances are computed from standardised inputs; if not, from the inputs as they are. None: whichever is
+        better on samples left out. In both cases ``predict`` and the device take inputs as they are.""",
     ),
     "widths": Parameter(
         kind=str | None,
@@ -78,24 +78,27 @@ PARAMETERS = {
         One width, or a width for each input (automatic relevance determination). None: whichever is better on samples left out.""",
     ),
     "ridge": Parameter(
-        must=Must("a number from 0, several to choose from, or None", lambda v: v is None or _ridges(v) is not None),
+        must=Must(
+            "a number of 0 or more, several to choose from, or None", lambda v: v is None or _ridges(v) is not None
+        ),
         text="""float or sequence of floats
-        Weight of the penalty ``ridge / 2 |alpha|^2``, for labels in their standard deviations. None or a sequence:
-        chosen on samples left out, from 1e-6 to 1e-2 or from the given ones.""",
+        Weight of the penalty ``ridge / 2 |alpha|^2``, for labels divided by their standard deviations. None:
+        chosen on samples left out, from 1e-6 to 1e-2. A sequence: chosen from its values in the same way.""",
     ),
     "cv": Parameter(
         default=5,
         kind=int,
         must=whole(2),
         text="""int
-        Number of folds, of classes stratified. Of more than 2,000 samples so many are compared, drawn at random.""",
+        Number of folds; for classes, they are stratified. If there are more than 2,000 samples, models are compared on
+        2,000 of them, drawn at random.""",
     ),
     "max_iter": Parameter(
         default=vectors.STEPS,
         kind=int,
         must=whole(5),
         text="""int
-        Most steps of L-BFGS. It ends earlier where samples left out say so.""",
+        Maximum number of L-BFGS steps. Training ends earlier if fewer steps are better on samples left out.""",
     ),
     "init": Parameter(
         default="k-means",
@@ -103,29 +106,30 @@ PARAMETERS = {
             '"k-means", "rows" or an array of vectors', lambda v: v in STARTS if isinstance(v, str) else _is_table(v)
         ),
         text="""{"k-means", "rows"} or array of shape (n_vectors, n_features)
-        Where the vectors begin: centres of k-means, samples drawn at random, or these, such as a basis.""",
+        Initial vectors: centres of k-means, samples drawn at random, or the given array, such as a basis's vectors.""",
     ),
     "n_init": Parameter(
         default=3,
         kind=int,
         must=whole(1),
         text="""int
-        Number of last searches, from different starts; the one with the least risk is taken, where samples are many on some
-        that were set aside.""",
+        Number of final searches, from different starts. The result with the smallest risk is taken; if there are many
+        samples, the risk is measured on samples that were set aside.""",
     ),
     "progress": Parameter(
         default=False,
         kind=bool,
         text="""bool or callable
-        Whether to show on a terminal that it works; or what is called with the part that is done, from 0 to 1.""",
+        Whether to show on a terminal that training is running; or a function to call with the completed fraction, from 0
+        to 1.""",
     ),
     "precision": Parameter(
         default="float32",
         kind=str,
         must=one_of("float32", "float64", "int16"),
         text="""{"float32", "float64", "int16"}
-        Number format of the spec that ``to_spec`` gives. Training is in float64. With "int16" all that is judged on samples
-        left out is judged as the device computes it.""",
+        Number format of the spec that ``to_spec`` returns. Training is in float64. With "int16", predictions for samples
+        left out are computed as on the device.""",
     ),
     "random_state": Parameter(
         default=0,
@@ -136,30 +140,34 @@ PARAMETERS = {
 
 ATTRIBUTES = {
     "classes_": """ndarray of shape (n_classes,)
-        The classes, sorted. What the device calls class i is ``classes_[i]``.""",
+        The classes, sorted. Class i on the device is ``classes_[i]``.""",
     "vectors_": """ndarray of shape (n_vectors, n_features)
         The trained vectors, in the inputs' unit.""",
     "scale_": """ndarray of shape (n_features,)
         Reciprocal width of each input.""",
     "alpha_": """ndarray of shape (n_vectors, n_functions)
-        Weights of the vectors in each function: one for each label; of two classes one, of more one for each.""",
+        Weights of the vectors in each function. Each label has a function. Two classes share one; more classes have one
+        each.""",
     "bias_": """ndarray of shape (n_functions,)
-        What is added.""",
+        The constant added to each function.""",
     "standardised_, widths_, ridge_, n_iter_": """bool, str, float, int
-        What was chosen: the inputs' units, the widths, the ridge, and how many steps were best.""",
+        The chosen settings: whether inputs are standardised, the widths, the ridge and the best number of steps.""",
     "candidates_": """list of dict
-        Those that were compared to the end, the best first: inputs, widths, ridge, steps, risk (mean loss on samples left
-        out).""",
+        The candidates that were compared to the end, the best first: inputs, widths, ridge, steps, risk (mean loss on
+        samples left out).""",
     "cv_indices_, cv_predictions_": """ndarray of shape (n_compared,), and (n_compared,) or (n_compared, n_functions)
-        Samples that were compared, and the functions there, of models trained without them.""",
+        Indices of the samples on which models were compared, and the functions' values there, from models trained
+        without these samples.""",
     "cv_error_": """float
-        {error} there.""",
+        {error} of ``cv_predictions_``.""",
     "optimism_": """float
-        How much too small ``cv_error_`` is expected to be for having been chosen; of the absolute loss 0.""",
+        How much ``cv_error_`` is expected to be too small because the best candidate was chosen; 0 for the absolute
+        loss.""",
     "linear_error_": """float
-        The same of a linear model, on the same folds.""",
+        {error} of a linear model on the same samples and folds.""",
     "linear_is_enough_": """bool
-        Whether the linear model is as good there, by the loss; of classes by the error rate. A warning says so.""",
+        Whether the linear model's loss on these samples is not larger; for classes, its error rate. If so, there is a
+        warning.""",
     "calibration_": """ndarray of shape (n_functions, 2)
         (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``cv_predictions_``.""",
     "interrupted_": """bool
@@ -167,7 +175,7 @@ ATTRIBUTES = {
     "n_features_in_": """int
         Number of inputs.""",
     "feature_names_in_": """ndarray of shape (n_features_in_,)
-        Their names, if the data had any; they become the spec's columns.""",
+        Names of the inputs, if the data had any; they become the spec's columns.""",
 }
 
 
@@ -230,7 +238,7 @@ class _TrainedVectors(Expansion):
             )
         self._where.need(
             all(np.isfinite(part).all() for part in vars(found.found).values()),
-            "the search left all bounds; scale the inputs to magnitudes near 1",
+            "the search diverged; scale the inputs to magnitudes near 1",
         )
         self.vectors_, self.scale_ = found.found.vectors, np.exp(found.found.log_scale)
         self.standardised_ = found.taken.units == "standardised"
@@ -268,7 +276,7 @@ class _TrainedVectors(Expansion):
         shape = (m, X.shape[1])
         self._where.need(
             given.shape == shape and np.isfinite(given).all(),
-            f'init must be "k-means", "rows" or finite numbers of shape {shape}, n_vectors and inputs',
+            f'init must be "k-means", "rows" or an array of finite numbers, of shape {shape} (n_vectors, inputs)',
         )
         return given
 

@@ -183,8 +183,9 @@ class _Adviser:
             return
         if exact is None or exact > WORTH * self.now:
             return
-        far = f", and an input's mean is {away:.3g} of its standard deviations from 0" if away > FAR_INPUTS else ""
-        why = f"in float64 the same model errs {self._shown(exact)}, in float32 {self._shown(self.now)}{far}"
+        far = f", and an input's mean is {away:.3g} standard deviations from 0" if away > FAR_INPUTS else ""
+        shown = self._shown(exact), self._shown(self.now)
+        why = f"the same model has an error of {shown[0]} in float64, and of {shown[1]} in float32{far}"
         value, told = self.now / max(exact, 1e-300), len(self.told)
         # standardised inputs keep enough digits in float32, which takes half the memory of float64
         self._propose("too few digits", value, why, self._standardised())
@@ -206,7 +207,7 @@ class _Adviser:
     def _units(self) -> None:
         away_inputs, away = self._away()
         if away > FAR_LABELS and not getattr(self.spec.label, "center", True):
-            why = f"the labels' mean is {away:.3g} standard deviations from 0, where a kernel model begins"
+            why = f"the labels' mean is {away:.3g} standard deviations from 0, but a kernel model starts with answers of 0"
             self._propose("labels far from 0", away, why, [self._with("[label] center = true", label={"center": True})])
         if not (changes := self._standardised()):
             return
@@ -214,8 +215,8 @@ class _Adviser:
         moving = deviation[: self.spec.dim][deviation[: self.spec.dim] > 0]
         unlike = float(np.divide(moving.max(), moving.min())) if len(moving) else 1.0
         if unlike > UNLIKE or away_inputs > FAR_INPUTS:
-            why = f"standard deviations of the inputs differ {unlike:.3g} times" if unlike > UNLIKE else (
-                f"an input's mean is {away_inputs:.3g} of its standard deviations from 0")  # fmt: skip
+            why = f"the inputs' standard deviations differ by a factor of up to {unlike:.3g}" if unlike > UNLIKE else (
+                f"an input's mean is {away_inputs:.3g} standard deviations from 0")  # fmt: skip
             self._propose("inputs of unlike size", max(unlike, away_inputs), why, changes)
 
     def _away(self) -> tuple[float, float]:
@@ -240,11 +241,11 @@ class _Adviser:
         others = math.sqrt(max(e2 - outlying, 0) / (self.scored - count))
         limited = getattr(self.spec.label, "clip", 0.0) is not None
         why = (
-            f"{_rows(count)} of {self.scored:,} {'makes' if count == 1 else 'make'} {100 * outlying / e2:.3g} % of the"
-            f" squared error (row {int(row) + 1:,}: label {label:.6g}, answer {answer:.6g}); the error of the others is"
+            f"{_rows(count)} of {self.scored:,} {'causes' if count == 1 else 'cause'} {100 * outlying / e2:.3g} % of the"
+            f" squared error (row {int(row) + 1:,}: label {label:.6g}, answer {answer:.6g}); the error of the other rows is"
             f" {others:.4g}"
         )
-        change = "look at these rows: if the labels are faults, [label] max_abs can refuse them"
+        change = "look at these rows: if these labels are wrong, [label] max_abs can refuse them"
         if not limited:
             change += "; [label] clip = 5 keeps the model from following them"
         self._tell("outlying labels", count, why, change)
@@ -267,7 +268,10 @@ class _Adviser:
         # if digits are lost, the errors are correlated because of rounding
         rounding = any(each["test"] == "too few digits" for each in self.told)
         if correlation > MOST_CORRELATION and not rounding:
-            why = f"an error and the latest known one correlate by {correlation:.2f}: the past says something that no input does"
+            why = (
+                f"an error and the latest known error have a correlation of {correlation:.2f}: the past contains "
+                "information that no input has"
+            )
             self._propose("errors that follow each other", correlation, why, [*self._last_label(), *self._recipes()])
 
     def _simple(self) -> None:
@@ -286,7 +290,7 @@ class _Adviser:
             return
         name = max(apart, key=lambda each: apart[each])
         model = "model" if self.now == self.errors["model"] else "model with the changes above"
-        errs = f"the {name} errs {self._shown(self.errors[name])}, the {model} {self._shown(self.now)}"
+        errs = f"the {name} has an error of {self._shown(self.errors[name])}, the {model} of {self._shown(self.now)}"
         why = f"{errs}, over the second half"
         last = self._last_label() if name == "last label" else []
         remedies = [*last, *self._recipes(), *self._expert(), *self._linear(name)]
@@ -301,8 +305,14 @@ class _Adviser:
         if missed.any():
             worst = int(np.where(missed, right / np.maximum(labels, 1), 1).argmin())
             name, recall = self.simulation.classes[worst], right[worst] / labels[worst]
-            why = f"of {labels[worst]:,} rows of class {name!r} the model names {100 * recall:.3g} %: the class is rare"
-            change = '[label] weights = "balanced": rare classes count more; probabilities stay, and errors may rise'
+            why = (
+                f"the model classifies {100 * recall:.3g} % of the {labels[worst]:,} rows of class {name!r} correctly: "
+                "the class is rare"
+            )
+            change = (
+                '[label] weights = "balanced": rare classes count more; probabilities do not change, and the error rate '
+                "may rise"
+            )
             self._tell("a class is missed", recall, why, change)
 
     def _missing(self) -> None:
@@ -319,7 +329,10 @@ class _Adviser:
             if error is not None:
                 found[error] = told
         if found and min(found) <= WORTH * standing:
-            why = f"of {gaps:,} inputs there is no value: such rows are refused, and with the answer before them standing the error is {self._shown(standing)}"
+            why = (
+                f"{gaps:,} values of inputs are missing: their rows are refused, and if the answer before them is kept, "
+                f"the error is {self._shown(standing)}"
+            )
             self._tell(
                 "missing inputs",
                 float(gaps),
@@ -341,7 +354,7 @@ class _Adviser:
         if self.simulation.classes or self.content.get("mixture", {}).get("last"):
             return []
         last = {"last": self.simulation.delay + 1}
-        words = f"[mixture] last = {last['last']}: the label that was known last is an input"
+        words = f"[mixture] last = {last['last']}: the latest known label is an input"
         defaults = [(f"{words}, and {told}", content | {"mixture": last}) for told, content in self._recipes()]
         return self._possible([self._with(words, mixture=last), *defaults])
 
@@ -446,7 +459,7 @@ class _Adviser:
             self.now = error
         elif always:
             tried = f"; tried without success: {'; '.join(told for told, _ in changes)}" if changes else ""
-            self._tell(test, value, why, f"take the simple one{tried}")
+            self._tell(test, value, why, f"take the simple predictor{tried}")
 
     def _tell(self, test: str, value: float, why: str, change: str) -> None:
         self.told.append({"test": test, "value": float(value), "why": why, "change": change})

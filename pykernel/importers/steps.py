@@ -72,7 +72,7 @@ class Affine:
 
     def selected(self, kept: np.ndarray, where: Place) -> Affine:
         """Return the map followed by z -> z[kept]."""
-        where.need(len(kept), "keeps no input; fit it so that it keeps one")
+        where.need(len(kept), "keeps no input; fit it so that at least one input is kept")
         if self.matrix is None:
             return replace(self, taken=self.taken[kept], center=self.center[kept], scale=self.scale[kept])
         offset = np.broadcast_to(self.offset, (self.width,))
@@ -116,14 +116,14 @@ def kernel_types() -> tuple[type, ...]:
 
 
 NEAR = {
-    "AdditiveChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
-    "SkewedChi2Sampler": "an RBFSampler or a Nystroem before a linear model has C",
-    "PolynomialCountSketch": "a Nystroem before a linear model has C",
-    "PolynomialFeatures": "a KernelRidge or an SVM with a polynomial kernel has C",
-    "PowerTransformer": "StandardScaler has C",
-    "QuantileTransformer": "RobustScaler has C",
-    "Normalizer": "a kernel with normalise = true compares directions",
-    "OneHotEncoder": "encode the classes before, and give the columns as numbers",
+    "AdditiveChi2Sampler": "use an RBFSampler or a Nystroem before a linear model instead",
+    "SkewedChi2Sampler": "use an RBFSampler or a Nystroem before a linear model instead",
+    "PolynomialCountSketch": "use a Nystroem before a linear model instead",
+    "PolynomialFeatures": "use a KernelRidge or an SVM with a polynomial kernel instead",
+    "PowerTransformer": "use a StandardScaler instead",
+    "QuantileTransformer": "use a RobustScaler instead",
+    "Normalizer": "use a kernel with normalise = true instead, which compares directions",
+    "OneHotEncoder": "encode the categories before the pipeline, and pass the columns as numbers",
 }
 """Step that is no affine map -> what can be used instead."""
 
@@ -137,17 +137,17 @@ def after(affine: Affine | None, step: Any, where: Place) -> Affine:
     append = affine_types().get(kind, _selector if theirs and isinstance(step, SelectorMixin) else None)
     where.need(
         not hasattr(kind, SIGNAL),
-        f"a {kind.__name__} must be the first step of a pipeline, before a model that stays as it is; for one that goes on "
-        "learning, write [signal] into its spec",
+        f"a {kind.__name__} must be the first step of a pipeline that ends in a frozen model; for a model that learns on the "
+        "device, write [signal] into its spec",
     )
     where.need(
         append is not None or theirs,
-        f"a {kind.__name__} is a class of your own, which has no C; take scalers, selections and projections of scikit-learn, "
-        "or train on what it computes and give the device that as inputs",
+        f"a {kind.__name__} is a class of your own, which cannot be translated to C; use scalers, selections and projections of "
+        "scikit-learn, or train on its output and pass that output to the device as inputs",
     )
     if append is None:
-        near = NEAR.get(kind.__name__, "scalers, selections and projections have C")
-        raise where.error(f"a {kind.__name__} is no affine map of the inputs; {near}")
+        near = NEAR.get(kind.__name__, "scalers, selections and projections can be translated to C")
+        raise where.error(f"a {kind.__name__} is not an affine map of the inputs; {near}")
     require_fitted(step, where)
     width = int(getattr(step, "n_features_in_", 0))
     if affine is None:
@@ -180,7 +180,7 @@ def require_fitted(part: Any, where: Place) -> None:
 def _scaler(affine: Affine, step: Any, where: Place) -> Affine:
     """Append z -> (z - center) * scale."""
     clips, dim = getattr(step, "clip", False), affine.width
-    where.need(not clips, "clip=True bends the inputs at the range's ends; fit with clip=False")
+    where.need(not clips, "clip=True is not an affine map; fit with clip=False")
     kind, center, spread = type(step).__name__, None, None
     if kind == "MinMaxScaler":
         scale = array_of(step.scale_, (dim,), where, "scale_")
@@ -217,15 +217,17 @@ def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
     missing = step.missing_values
     where.need(
         isinstance(missing, float) and math.isnan(missing),
-        f"missing_values is {shown_value(missing)}; where it is NaN, the step can be left out",
+        f"missing_values is {shown_value(missing)}; only NaN is supported, for the device refuses a sample that has one",
     )
-    where.need(not step.add_indicator, "add_indicator=True makes inputs of missing ones; fit with add_indicator=False")
+    where.need(
+        not step.add_indicator, "add_indicator=True adds inputs that mark missing values; fit with add_indicator=False"
+    )
     statistics = np.asarray(step.statistics_)
     where.need(
         statistics.shape == (affine.width,) and statistics.dtype.kind == "f",
-        "statistics_ is not a number for each input; fit it on numbers",
+        "statistics_ must hold a number for each input; fit the imputer on numbers",
     )
-    note = f"{where}: is left out, for the device refuses a sample with a missing (NaN) input"
+    note = f"{where}: this step is left out, because the device refuses a sample with a missing (NaN) input"
     affine = replace(affine, notes=(*affine.notes, note))
     if np.isnan(statistics).any() and not step.keep_empty_features:
         return affine.selected(np.flatnonzero(~np.isnan(statistics)), where)
@@ -242,17 +244,20 @@ def _columns(affine: Affine, step: Any, where: Place) -> Affine:
         own, inside = affine.selected(columns, where), where.step(name)
         for _, each in () if is_passthrough(part) else steps_of(part):
             kind = type(each)
-            inside.need(kind not in kernel_types(), f"a {kind.__name__} must be the step before a linear model, alone")
+            inside.need(
+                kind not in kernel_types(),
+                f"a {kind.__name__} must stand directly before a linear model, outside of a ColumnTransformer",
+            )
             own = after(own, each, inside)
         factor = number_of((step.transformer_weights or {}).get(name, 1.0), inside, "transformer_weights")
         found.append(own.scaled(np.zeros(own.width), np.full(own.width, factor)))
-    where.need(found, "keeps no input; fit it so that it keeps one")
+    where.need(found, "keeps no input; fit it so that at least one input is kept")
     taken, center, scale = (
         np.concatenate([getattr(part, key) for part in found]) for key in ("taken", "center", "scale")
     )
     where.need(
         len(np.unique(taken)) == len(taken) and all(part.matrix is None for part in found),
-        "mixes inputs, or takes one twice; let each column go through scalers or a selection once, and put a PCA behind",
+        "mixes inputs, or uses a column twice; pass each column through scalers or a selection once, and put a PCA after the ColumnTransformer",
     )
     notes = tuple(dict.fromkeys(note for part in found for note in part.notes))
     return replace(found[0], taken=taken, center=center, scale=scale, notes=notes)
@@ -356,8 +361,8 @@ def taking_all(machine: Machine, where: Place) -> Machine:
     vectors[:, taken] = machine.vectors
     where.need(
         len(taken) == machine.taking or machine.function not in UNIT,
-        f"uses {len(taken)} of {machine.taking} features, and a {machine.function} kernel cannot pass over the others; leave them "
-        "out of the first step",
+        f"uses {len(taken)} of {machine.taking} features, and a {machine.function} kernel cannot ignore the others; remove them "
+        "in the first step",
     )
     ends = [None if (array == usual).all() else array for array, usual in ((center, 0), (scale, 1))]
     return replace(machine, taken=None, vectors=vectors, center=ends[0], scale=ends[1], seen=None)
@@ -378,14 +383,14 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
         return replace(machine, vectors=machine.vectors @ m, offsets=shifted(machine, machine.vectors @ t)), plain
     by.need(
         machine.function not in (*UNIT, "custom") and not machine.normalise,
-        "mixes inputs before a kernel that is no function of a product; put a linear model behind it",
+        "mixes inputs before a kernel that is not a function of a dot product; use a linear model after it",
     )
     # for kernels of products, the inputs' center must be able to express an added offset
     moved = np.linalg.lstsq(m, t, rcond=None)[0]
     by.need(
         (np.abs(m @ moved - t) <= EXACT * (1 + np.abs(t))).all(),
-        f"adds constants that are no inputs, which a {machine.function} kernel has no C for; leave out the scaler behind it, or "
-        "put a linear model behind it",
+        f"adds constants that cannot be moved into the inputs of a {machine.function} kernel; leave out the scaler after "
+        "it, or use a linear model after it",
     )
     return replace(machine, vectors=machine.vectors @ m), replace(plain, center=plain.center - moved / plain.scale)
 
@@ -394,11 +399,11 @@ def composed(machine: Machine, features: Machine, where: Place) -> Machine:
     """Compose a linear machine with features, which are themselves a machine's functions.  O(n W F)."""
     where.need(
         machine.linear,
-        f"has a {machine.function} kernel behind a {features.source}, which has no C; put a linear model behind it",
+        f"has a {machine.function} kernel after a {features.source}, which cannot be translated to C; use a linear model after it",
     )
     where.need(
         machine.support_class is None,
-        f"has a function for each pair of classes behind a {features.source}; take LinearSVC",
+        f"has a function for each pair of classes after a {features.source}; use LinearSVC, which has a function for each class",
     )
     slope, offset = (1.0, 0.0) if machine.function == "linear" else (machine.gamma, machine.coef0)
     columns, (center, scale) = machine.columns_of_weights(), _scaling(machine)
@@ -441,12 +446,12 @@ def features_of(step: Any, width: int | None, where: Place) -> tuple[int, Callab
 def kernel_keys(where: Place, model: Any, gamma: Any) -> dict[str, Any]:
     """Return arguments of Machine for a kernel that scikit-learn knows by its name."""
     kernel = model.kernel
-    known = f"those {'with C' if callable(kernel) else 'that have'} are {', '.join(sorted(KERNELS))}"
+    known = f"the kernels that can be translated to C are {', '.join(sorted(KERNELS))}"
     if callable(kernel):
         own = getattr(kernel, "__name__", type(kernel).__name__)
         raise where.error(f"kernel is a function of your own, {shown_value(own)}; {known}")
     if not isinstance(kernel, str) or kernel not in KERNELS:
-        why = " has no vectors to compare with" if kernel == "precomputed" else " has no C"
+        why = " keeps no vectors, which the device needs" if kernel == "precomputed" else " cannot be translated"
         raise where.error(f"kernel {shown_value(kernel)}{why}; {known}")
     return kernel_of(where, KERNELS[kernel], {"gamma": gamma, "coef0": model.coef0, "degree": model.degree})
 
@@ -469,7 +474,7 @@ def kernel_of(where: Place, function: str, numbers: Mapping[str, Any]) -> dict[s
 def table(values: Any, where: Place) -> np.ndarray:
     """Return a table (n, DIM) in float64.  A sparse table is converted to a dense table after a check of its size."""
     shape: tuple[int, ...] = getattr(values, "shape", ())
-    where.need(len(shape) == 2, "its vectors are not a table of numbers")
+    where.need(len(shape) == 2, "its vectors must be a table of numbers")
     require_inputs(shape[1], where)
     return array_of(values, shape, where, "vectors")
 

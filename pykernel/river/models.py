@@ -117,7 +117,7 @@ class Model(Streaming):
     def _require(self, x: Sample, names: tuple[Any, ...]) -> None:
         """Raise UserError, with one sentence, if something is wrong with a sample.  names: the features that it must have."""
         where = self._where
-        where.need(names, "the first sample has no features; it must have all that there will be")
+        where.need(names, "the first sample has no features; it must have all features that later samples will have")
         fixed = "; the first sample fixed the features, which are the inputs of the C"
         for name in names:
             where.need(name in x, f"a sample has no feature {name!r}{fixed}")
@@ -385,7 +385,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
     def _device_label(self, y: Any) -> Any:
         position = self._positions.get(y)
         if position is None:
-            raise self._where.error(f"the class {plain(y)!r} is none of classes, {short([*self._positions])}")
+            raise self._where.error(f"the class {plain(y)!r} is not in classes, {short([*self._positions])}")
         return position
 
 

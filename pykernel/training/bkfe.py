@@ -103,7 +103,8 @@ def bkfe(
         "alternating": Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 in turn, each of which is the exact
         minimiser, from a random start; O(N^2 r) per iteration.  In each iteration the error of A falls by the factor
         max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the error of the objective by the square of this
-        factor. Convergence is slow if eigenvalues are close together, or if lambda is small. iterations, tolerance
+        factor. Convergence is slow if eigenvalues are close together, or if lambda is small.
+    iterations, tolerance
         For "alternating".  iterations: their maximum number.  tolerance: iterations end if the objective decreases by a
         smaller fraction.
     seed : int
@@ -125,7 +126,7 @@ def bkfe(
         return _closed(gram, rank, shrinkage, total, seed)
     iterations = checked_count(iterations, "iterations", 1)
     if not 0 <= tolerance < 1:
-        raise UserError(f"tolerance is {tolerance:g}; it must be a number from 0 to less than 1")
+        raise UserError(f"tolerance is {tolerance:g}; it must be at least 0 and less than 1")
     n = gram.shape[0]
     a = np.random.default_rng(seed).standard_normal((n, rank)) / math.sqrt(n)
     return _alternating(gram, a, shrinkage, total, iterations, tolerance)
@@ -245,7 +246,8 @@ def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np
     kept = sigma > shrinkage
     if not kept.any():
         raise UserError(
-            f"shrinkage is {shrinkage:g}, and the largest singular value of the rows is {sigma[0]:.3g}; it must be lower"
+            f"shrinkage is {shrinkage:g}, and the largest singular value of the rows is {sigma[0]:.3g}; "
+            "take a shrinkage below this value"
         )
     sigma, turned = sigma[kept], turned[kept]
     signs = np.sign(turned[np.arange(len(turned)), np.abs(turned).argmax(axis=1)])

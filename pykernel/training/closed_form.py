@@ -243,8 +243,8 @@ class FisherProblem(_Problem):
         if columns is None:
             if self.vectors != self.samples:
                 raise UserError(
-                    f"the Gram matrix is {self.samples} by {self.vectors}; columns must then say for each basis vector "
-                    "which sample it is, -1 if none"
+                    f"the Gram matrix is {self.samples} by {self.vectors}; give columns, which has for each basis "
+                    "vector the sample that it is, or -1 if it is not a sample"
                 )
             return np.arange(self.samples)
         given = np.asarray(columns)
@@ -381,7 +381,7 @@ def problem(model: Model, gram: Any, targets: Targets, columns: Any = None) -> F
     if model == "kfd":
         return FisherProblem(gram, targets, columns)
     if columns is not None:
-        raise UserError(f"columns are given for {model}; only kfd takes a basis")
+        raise UserError(f"columns is given, but {model} has no basis vectors to choose; leave columns out")
     return RidgeProblem(gram, targets, bias=model == "ls-svm")
 
 
@@ -389,7 +389,7 @@ def fold_numbers(folds: Any, samples: int) -> np.ndarray:
     """Return the fold of each sample as numbers from 0 without gaps, (l,).  Raises UserError."""
     given = np.asarray(folds)
     if given.shape != (samples,) or given.dtype.kind not in "iu" or given.min() < 0:
-        raise UserError(f"folds must be whole numbers from 0, one for each of the {samples} samples")
+        raise UserError(f"folds must be whole numbers of 0 or more, one for each of the {samples} samples")
     names, parts = np.unique(given, return_inverse=True)
     if len(names) < 2:
         raise UserError("all samples are in one fold; there must be two folds or more")

@@ -34,7 +34,7 @@ class LowRankSystem:
         if sigma.shape not in ((), (len(self.c),)):
             raise UserError(f"sigma must be a number, or one for each of the {len(self.c):,} rows")
         if not (sigma > 0).all():
-            raise UserError(f"sigma holds {sigma.min():g}; all of it must be above 0")
+            raise UserError(f"sigma holds {sigma.min():g}; every number in sigma must be above 0")
         self.sigma = np.broadcast_to(sigma, (len(self.c),))
         self.root = np.eye(self.c.width)
         for start, rows in self.c:

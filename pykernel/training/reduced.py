@@ -77,7 +77,8 @@ class FeatureRows:
         self.basis, self.rows, self.columns = basis, as_rows(x), columns
         if self.rows.dim != basis.vectors.shape[1]:
             raise UserError(
-                f"rows have {self.rows.dim} inputs and the basis vectors {basis.vectors.shape[1]}; they must have as many"
+                f"rows have {self.rows.dim} inputs, and basis vectors have {basis.vectors.shape[1]}; "
+                "the two must be equal"
             )
         self.width = len(basis.vectors)
         self.size = max(self.width + 1, BLOCK // (self.width + self.rows.dim))
@@ -467,7 +468,7 @@ def select_reduced(
         elif np.ndim(basis) != 1 or np.asarray(basis).dtype.kind not in "iu":
             basis = checked_table(basis, "the basis")
     if not isinstance(basis, int) and options:
-        raise UserError(f"{next(iter(options))} is for choosing vectors, which are given; leave it out")
+        raise UserError(f"{next(iter(options))} is for choosing vectors, but the vectors are given; leave it out")
     folds, groups = selection.folds_and_groups(targets, cv, seed)
     grid = _Reduced(model, kernel, targets, folds, groups, rows, basis, {"seed": seed, **options}, keep)
     return selection.searched(grid, cv, by, every_width, every_ridge, checked_jobs(jobs) or 1, progress)
@@ -574,7 +575,7 @@ def need_distinct(basis: Basis, precision: str) -> None:
     worst = int(delta.argmin())
     if delta[worst] <= least:
         raise UserError(
-            f"only {delta[worst]:.2g} of basis vector {worst} is new beside the vectors before it, and {precision} needs more "
-            f"than {least:g}; choose with epsilon={1.01 * least:g}, or fewer vectors"
+            f"only {delta[worst]:.2g} of basis vector {worst} is outside the span of the vectors before it, "
+            f"and {precision} needs more than {least:g}; choose the basis with epsilon={1.01 * least:g}, or fewer vectors"
             + (", or take precision='float64'" if precision == "float32" else "")
         )

@@ -56,7 +56,7 @@ class HostSubspace:
 
     def __post_init__(self) -> None:
         need_kernel(self.kernel)
-        vectors = checked_table(self.vectors, "vectors", "(m, inputs), m from 1", least=1)
+        vectors = checked_table(self.vectors, "vectors", "(m, inputs) with m of 1 or more", least=1)
         a = checked_table(self.a, "a", f"({len(vectors)}, r), a row for each vector", (len(vectors), None), least=1)
         object.__setattr__(self, "vectors", vectors)
         object.__setattr__(self, "a", a)
@@ -92,7 +92,7 @@ class HostSubspace:
             int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options`` (its
             method is given as ``selector``).  Basis: L stays in the span of this basis.  The result is the optimum
             within the span, from the singular values of the features; only for "closed".  It takes one pass over the
-            rows, O(N n (D + n)), and keeps only n vectors, which suits large N and devices.
+            rows, O(N n (D + n)), and keeps only n vectors, so it is suitable for large N and for devices.
         """
         rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
         shrinkage = checked_positive(shrinkage, "shrinkage")
@@ -102,9 +102,12 @@ class HostSubspace:
             raise UserError("x has no rows; a subspace needs at least one")
         if basis is None:
             if options:
-                raise UserError(f"{', '.join(options)}: options for a basis, but there is none; leave them out")
+                raise UserError(
+                    f"{', '.join(options)} can be used only to choose a basis, but basis is None; "
+                    "leave these options out"
+                )
             if len(rows) > WHOLE:
-                raise UserError(f"x has {len(rows):,} rows; of more than {WHOLE:,} give a basis")
+                raise UserError(f"x has {len(rows):,} rows; for more than {WHOLE:,} rows, give a basis")
             every = rows.take(np.arange(len(rows)))
             gram = kernel.gram(every, every)
             found = bkfe(gram, rank, shrinkage, method=method, seed=seed, iterations=iterations, tolerance=tolerance)
@@ -115,9 +118,12 @@ class HostSubspace:
             selector = options.pop("selector", "auto")
             basis = select_basis(rows, kernel, checked_count(basis, "basis", 1), selector, seed=seed, **options)
         elif options:
-            raise UserError(f"{', '.join(options)}: options for choosing a basis, but one is given; leave them out")
+            raise UserError(
+                f"{', '.join(options)} can be used only to choose a basis, but a basis is given; "
+                "leave these options out"
+            )
         elif basis.kernel != kernel:
-            raise UserError("the basis was chosen with another kernel; give that one, or another basis")
+            raise UserError("the basis was chosen with another kernel; give that kernel, or another basis")
         sigma, turned = directions(basis, rows, rank)
         inner = turned.T * np.sqrt(np.maximum(sigma - shrinkage, 0.0))
         a = np.zeros((len(basis), rank))
@@ -205,7 +211,9 @@ class HostSubspace:
     def _rows(self, x: Any) -> Rows:
         rows = as_rows(x)
         if rows.dim != self.vectors.shape[1]:
-            raise UserError(f"rows of x have {rows.dim} numbers and those of the subspace {self.vectors.shape[1]}")
+            raise UserError(
+                f"rows of x have {rows.dim} numbers, but vectors of the subspace have {self.vectors.shape[1]}"
+            )
         return rows
 
     # ---- to a kernel expansion
@@ -245,7 +253,9 @@ class HostSubspace:
         weights are so large, because of little shrinkage, that float32 is too coarse for their sum.
         """
         if not self.kept:
-            raise UserError(f"{name}: no direction of the subspace is left, all features are zero; lower the shrinkage")
+            raise UserError(
+                f"{name}: no direction of the subspace is left, so all features are zero; lower the shrinkage"
+            )
         w = self.expansion(triangular)
         return spec_of_features(
             name, self.kernel, self.vectors, w, model, precision=precision, max_abs=max_abs, inputs=inputs, classes=classes,
@@ -323,7 +333,7 @@ def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
         try:
             found = np.asarray(call(at), np.float64)
         except (TypeError, ValueError) as error:
-            raise UserError(f"{kind} does not take {rank} features as numbers to numbers ({error})") from None
+            raise UserError(f"{kind} does not compute numbers from {rank} numeric features ({error})") from None
         return found.reshape(len(at), -1)
 
     bias = values(np.zeros((1, rank)))[0]
@@ -332,7 +342,7 @@ def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
     probes = np.random.default_rng(0).standard_normal((8, rank)) * 2.0 ** np.arange(-4, 4)[:, None]
     size = np.abs(probes) @ np.abs(theta) + np.abs(bias)
     if not (np.abs(values(probes) - probes @ theta - bias) <= 1e-9 * size + 1e-300).all():
-        raise UserError(f"{kind} is no affine function of the features; it must be a linear model")
+        raise UserError(f"{kind} is not an affine function of the features; it must be a linear model")
     return theta, bias
 
 

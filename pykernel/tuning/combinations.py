@@ -255,7 +255,7 @@ class Combination:
         if self.spec is not None:
             make_spec(self.with_values(size, values))
         elif self.budget is not None and (size is None or not 1 <= size <= N_MAX_LIMIT):
-            raise UserError(f"a basis of {size} vectors cannot be")
+            raise UserError(f"a basis has {size} vectors; it must have 1 to {N_MAX_LIMIT:,}")
 
 
 @dataclass(frozen=True)
@@ -453,7 +453,7 @@ def _from_data(content: Content, rule: str, method: str) -> Combination:
     refuse(
         (
             function != "gaussian",
-            f"{rule} is tried with Gaussian kernels alone, and [kernel] function is {function}; see pykernel fit",
+            f"[kernel] function is {function}, and {rule} is tried only with Gaussian kernels; see pykernel fit",
         ),
         (
             rule in ("kfd", "expansion-softmax") and not content["label"].get("classes"),
@@ -461,7 +461,7 @@ def _from_data(content: Content, rule: str, method: str) -> Combination:
         ),
         (
             rule == "expansion-rls" and bool(content["label"].get("classes")),
-            "[label] classes is given, and expansion-softmax is the rule for these",
+            "[label] classes is given; the rule for classes is expansion-softmax",
         ),
     )
     input = {key: content["input"][key] for key in ("columns", "dim", "max_abs") if key in content["input"]}

@@ -547,8 +547,11 @@ def nearest_miss(search: Search) -> str:
     enough = {key: _round_up(uses[key] * given[key]) for key in ("instructions", "cycles") if key in uses}
     over = [f"--{key} {(amounts | enough)[key]}" for key, part in uses.items() if part > 1]
     untried = [arm.name for arm in search.arms if not (search.complete or arm.trials)]
-    late = f"; of {len(search.arms)} kinds {len(untried)} were not tried, such as {', '.join(untried[:1])}: give more {option('time')}"
-    near = f"the nearest is {model_name(trial)}, which takes {takes}: give {' and '.join(over)} or more"
+    late = (
+        f"; {len(untried)} of {len(search.arms)} kinds of models were not tried, such as {', '.join(untried[:1])}: "
+        f"give more {option('time')}"
+    )
+    near = f"the nearest model is {model_name(trial)}, which takes {takes}: give {' and '.join(over)} or more"
     return f"{head}; {near}{late if untried else ''}"
 
 

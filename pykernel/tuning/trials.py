@@ -131,7 +131,7 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
     taught = slice(0, 0 if continues(spec) else split - late)
     statuses = [model.update(table.x[taught], y[taught])]
     if trains and model.train() < 0:
-        raise UserError("the rows do not suffice to train it")
+        raise UserError("there are too few rows to train the model")
     frozen, _ = model.ask(question, judged)
     learning = []
     for begins, first, end in table.runs:
@@ -143,7 +143,7 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
             answers, more = model.prequential(table.x[rows], y[rows], first=late, delay=late, question=question)
             statuses.append(more)
         elif table.devices is not None and model.train() < 0:
-            raise UserError("the rows of a device do not suffice to train it")
+            raise UserError("a device has too few rows to train the model")
         else:
             answers = _retrained(model, table, first, end, question)
         _stand_in(answers, gone[first:end], y[:split], bool(spec.label.classes))
@@ -268,7 +268,7 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
         return given
     base = task["base"]
     if base.get("precision") == "int16" and (task["rule"] == "kfd" or table.stage is not None):
-        raise UserError("trained models of whole numbers are made by pykernel fit")
+        raise UserError("trained models in int16 are made by pykernel fit")
     settings = {} if training is None else training
     if task["method"] == TRAINED:
         return _trained(base, int(task["size"]), *_first_rows(table, MOVED_ROWS), task.get("training"), settings)
@@ -372,7 +372,7 @@ def _trained(
             path = job.search(rows, candidate, start, None, steps, lambda step: None)
         found = job.unscaled(path.best, candidate.units)
     if not all(np.isfinite(part).all() for part in vars(found).values()):
-        raise UserError("the training left all bounds")
+        raise UserError("the training diverged")
     if middle is not None and deviation is not None:
         found = found.answering(middle, deviation)
     return _frozen(base, found.machine("a plan", classes=tuple(classes) if classes else None), x)
@@ -501,7 +501,9 @@ class Watched:
         each kind and each manner, the number of missed faults, and the number of all faults.
         """
         if not self.faults:
-            raise UserError("no fault can be put into these rows: no input moves, or too few rows have all of them")
+            raise UserError(
+                "no fault can be put into these rows: no input changes, or too few rows have values of all inputs"
+            )
         faults, device, missed = zip(*self.faults, strict=True)
         devices, gone = 1 + max(device), np.array(missed, float)
         blocks = BLOCKS if devices == 1 else min(BLOCKS, devices)

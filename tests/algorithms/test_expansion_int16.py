@@ -255,9 +255,9 @@ REFUSED = (
         {"expansion": {"decision": "ovo"}},
         'decision is "ovo", whose functions belong to pairs of classes; expansion-nlms',
     ),
-    ({"kernel": {"function": "linear"}}, "is linear, with which int16 does not learn; it must be gaussian"),
-    ({"kernel": {"function": "polynomial", "gamma": 1.0}}, "is polynomial, with which int16 does not learn"),
-    ({"kernel": {"function": "sigmoid"}}, "is sigmoid, which int16 does not compute"),
+    ({"kernel": {"function": "linear"}}, "is linear, which int16 cannot learn with; it must be gaussian"),
+    ({"kernel": {"function": "polynomial", "gamma": 1.0}}, "is polynomial, which int16 cannot learn with"),
+    ({"kernel": {"function": "sigmoid"}}, "is sigmoid, which int16 does not have"),
     ({"label": {}}, r"\[label\] max_abs is missing"),
     ({"learning": {"rule": "expansion-nlms", "eta": 1e-6}}, "eta is 1e-06; it must be at least"),
     (

@@ -434,7 +434,7 @@ def test_a_label_offset_is_of_numbers_alone() -> None:
         with pytest.raises(UserError, match=message):
             make_spec({**made, "label": label})
     channel = {"channels": ["a"], "max_abs": [10.0], "window": 8, "features": ["mean"]}
-    with pytest.raises(UserError, match=r"no channels of a \[signal\]; leave it out"):
+    with pytest.raises(UserError, match=r"not channels of a \[signal\]; leave it out"):
         make_spec({"name": "flow", "precision": "int16", "signal": channel, "label": {"column": "a", "offset": 3.0}})
     spec = make_spec(
         {
@@ -466,12 +466,12 @@ def test_counts_whose_zero_is_elsewhere_are_another_model() -> None:
     [
         (
             {"resolution": 2e-4, "offset": None},
-            r"resolution is 0.0002 for x\[2\].*counts; it must be at least .*, or \[input\] offset nearer to center",
+            r"resolution is 0.0002 for x\[2\].*counts; it must be at least .*, or bring \[input\] offset nearer to center",
         ),
         ({"resolution": 9.0, "offset": 0.0}, r"is 9 for x\[0\], more than its max_abs of .*; it must be lower$"),
         (
             {"resolution": None, "offset": [0, 0, 3e9]},
-            r"131072 for x\[2\], more than .* must be lower, or \[input\] offset nearer to center: x\[2\] - offset is counted",
+            r"131072 for x\[2\], more than .* must be lower, or bring \[input\] offset nearer to center, because the device counts x\[2\] - offset",
         ),
         ({"offset": [1.0, 2.0]}, r"\[input\] offset holds 2 numbers; it must hold 3, one for each input"),
         ({"offset": 1e300}, r"\[input\] offset is 1e\+300"),
@@ -548,7 +548,7 @@ def test_what_is_beyond_a_limit_has_its_status() -> None:
 # --------------------------------------------------------------------------------------------------- specs
 
 REFUSED = {
-    "[input] max_abs is missing; whole numbers need the range of each input": {"input": {"dim": 2}},
+    "[input] max_abs is missing; int16 needs the range of each input": {"input": {"dim": 2}},
     "[input] max_abs holds 0; a number from 1e-20 to 1e20": {"input": {"dim": 2, "max_abs": 0}},
     "[input] max_abs holds 3 numbers; it must hold 2": {"input": {"dim": 2, "max_abs": [1.0, 2.0, 3.0]}},
     "[input] resolution is 1e-06 for x[0], which then has up to 1,000,000 counts; it must be at least 3.05e-05": {
@@ -558,11 +558,11 @@ REFUSED = {
         "input": {"dim": 2, "max_abs": 1.0, "resolution": 5.0}
     },
     "[input] max_abs lets inputs be too far apart for 16 bits": {"kernel": {"sigma": 1e-3}},
-    "[label] max_abs is missing; whole numbers need the range of the labels": {"label": {}},
-    "[kernel] function is sigmoid, which int16 does not compute; it must be gaussian, laplacian, matern12": {
+    "[label] max_abs is missing; int16 needs the range of the labels": {"label": {}},
+    "[kernel] function is sigmoid, which int16 does not have; it must be gaussian, laplacian, matern12": {
         "kernel": {"function": "sigmoid", "gamma": 1.0}
     },
-    "[kernel] function is linear, with which int16 does not learn": {"kernel": {"function": "linear"}},
+    "[kernel] function is linear, which int16 cannot learn with": {"kernel": {"function": "linear"}},
     'precision is "int16", which only klms, qklms, nlms, rls, expansion-nlms, expansion-rls, expansion-softmax, spectrum-nlms, spectrum-ekf, frozen can have; krls-t needs': {
         "learning": {"rule": "krls-t"}
     },

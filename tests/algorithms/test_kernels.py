@@ -337,8 +337,8 @@ def test_what_is_divided_by_cannot_overflow_beside_tiny_vectors() -> None:
     [
         ({"function": "cosine"}, "there is no kernel 'cosine'"),
         ({"function": "gaussian", "normalise": True}, "normalise does not go with a gaussian kernel"),
-        ({"function": "custom"}, 'custom, a dialect kernel, must go with function "custom"'),
-        ({"function": "linear", "custom": custom_kernels.products}, "custom, a dialect kernel"),
+        ({"function": "custom"}, 'custom must be a dialect kernel if function is "custom"'),
+        ({"function": "linear", "custom": custom_kernels.products}, "custom must be a dialect kernel"),
         ({"function": "custom", "custom": custom_kernels.products}, "max_value is None; it must be a bound"),
         ({"function": "matern32", "gamma": -1.0}, "gamma is -1.0"),
     ],

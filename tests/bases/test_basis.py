@@ -237,7 +237,9 @@ def test_a_basis_of_a_kernel_of_ones_own_wants_that_kernel(tmp_path):
     with pytest.raises(UserError, match=sentence):
         Basis.load(path)
     for wrong in (other, replace(own, gamma=0.51), GAUSSIAN):
-        with pytest.raises(UserError, match="was made with another kernel than the one given; give that one"):
+        with pytest.raises(
+            UserError, match="was made with another kernel than the given kernel; give the kernel of the file"
+        ):
             Basis.load(path, kernel=wrong)
     assert same(Basis.load(path, kernel=own), found)
 
@@ -262,9 +264,9 @@ def test_a_file_is_not_trusted(tmp_path):
         {"trace": found.trace[1:]}, {"vectors": found.vectors * 1.001}, {"vectors": found.vectors.astype(np.float32)},
         {"indices": found.indices.astype(np.float64)},
     ):  # fmt: skip
-        refused("holds no basis: its arrays do not fit together", **changes)
+        refused("does not hold a basis: its arrays do not fit together", **changes)
     told = json.loads(arrays["about"].tobytes())
-    refused("holds no basis", about=np.frombuffer(json.dumps({**told, "stopped": "tired"}).encode(), np.uint8))
+    refused("does not hold a basis", about=np.frombuffer(json.dumps({**told, "stopped": "tired"}).encode(), np.uint8))
     refused("not what Basis.save writes: it is a pykernel basis 9",
             about=np.frombuffer(json.dumps({**told, "format": "pykernel basis 9"}).encode(), np.uint8))  # fmt: skip
     refused("not a whole basis", about=np.frombuffer(json.dumps({"format": told["format"]}).encode(), np.uint8))
@@ -315,25 +317,25 @@ def test_progress_is_told_or_drawn(capsys):
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ({"n_max": 0}, "n_max is 0; it must be a whole number from 1 up"),
-        ({"n_max": 2.0}, "n_max is 2.0; it must be a whole number from 1 up"),
-        ({"n_max": True}, "n_max is True; it must be a whole number from 1 up"),
-        ({"seed": -1}, "seed is -1; it must be a whole number from 0 up"),
-        ({"candidates": 0}, "candidates is 0; it must be a whole number from 1 up"),
-        ({"points": "all"}, "points is 'all'; it must be a whole number from 1 up"),
-        ({"tau": 1.0}, "tau is 1.0; it must be a number from 0, to never stop for it, to less than 1"),
-        ({"tau": float("nan")}, "tau is nan; it must be a number from 0"),
+        ({"n_max": 0}, "n_max is 0; it must be a whole number of 1 or more"),
+        ({"n_max": 2.0}, "n_max is 2.0; it must be a whole number of 1 or more"),
+        ({"n_max": True}, "n_max is True; it must be a whole number of 1 or more"),
+        ({"seed": -1}, "seed is -1; it must be a whole number of 0 or more"),
+        ({"candidates": 0}, "candidates is 0; it must be a whole number of 1 or more"),
+        ({"points": "all"}, "points is 'all'; it must be a whole number of 1 or more"),
+        ({"tau": 1.0}, "tau is 1.0; it must be a number of at least 0 (0: never stop early) and less than 1"),
+        ({"tau": float("nan")}, "tau is nan; it must be a number of at least 0"),
         (
             {"epsilon": 0.0},
-            "epsilon is 0.0; it must be a number from 1e-14, below which rounding decides, to less than 1",
+            "epsilon is 0.0; it must be a number of at least 1e-14 (below that, rounding errors decide) and less than 1",
         ),
         ({"epsilon": None}, "epsilon is None; it must be a number"),
         ({"method": "nystrom"}, "there is no method 'nystrom'; it must be one of auto, fvs, efvs"),
         ({"method": "pivoted-cholesky", "blocks": 3}, "has no option 'blocks'; its options are memory"),
         ({"method": "rpcholesky", "block": 0}, "block is 0; it must be a whole number from 1 to 65,536"),
         ({"method": "rpcholesky", "block": 10**9}, "block is 1000000000; it must be a whole number from 1 to 65,536"),
-        ({"method": "rpcholesky", "memory": -1}, "memory, in bytes, is -1; it must be a whole number from 0 up"),
-        ({"method": "auto", "memory": 0.5}, "memory, in bytes, is 0.5; it must be a whole number from 1 up"),
+        ({"method": "rpcholesky", "memory": -1}, "memory, in bytes, is -1; it must be a whole number of 0 or more"),
+        ({"method": "auto", "memory": 0.5}, "memory, in bytes, is 0.5; it must be a whole number of 1 or more"),
         ({"x": np.zeros((0, 3))}, "x has no rows; a basis needs at least one"),
         ({"x": np.full((4, 3), np.nan)}, "row 0 (from 0): column 0 is nan"),
         ({"x": np.zeros(4)}, "has 1 dimensions; it must have two, "),
@@ -355,7 +357,7 @@ def test_bad_input_gets_a_sentence(arguments, sentence):
 def test_too_many_vectors_are_refused_before_memory_is_taken():
     rows = np.lib.stride_tricks.as_strided(np.zeros(1), (10**6, 1), (0, 0))
     for method in ("rpcholesky", "efvs"):
-        sentence = r"n_max is 1,000,000; L alone would take 8,000 GB: 32,768 vectors are the most"
+        sentence = r"n_max is 1,000,000; it must be at most 32,768, because L alone would take 8,000 GB"
         with pytest.raises(UserError, match=sentence):
             select_basis(rows, GAUSSIAN, 10**6, method)
 
@@ -365,8 +367,8 @@ def test_bad_use_of_a_basis_gets_a_sentence():
     for call, sentence in (
         (lambda: found.head(0), "n is 0; it must be a whole number from 1 to 3"),
         (lambda: found.head(4), "n is 4; it must be a whole number from 1 to 3"),
-        (lambda: found.features(samples(4, dim=2)), "rows of x have 2 numbers and those of the basis 3"),
-        (lambda: found.residual(samples(4, dim=5)), "rows of x have 5 numbers and those of the basis 3"),
+        (lambda: found.features(samples(4, dim=2)), "rows of x have 2 numbers, but vectors of the basis have 3"),
+        (lambda: found.residual(samples(4, dim=5)), "rows of x have 5 numbers, but vectors of the basis have 3"),
         (lambda: make_selector("rpcholesky", as_rows(samples(4)), GAUSSIAN, 2, exact=True), "has no option 'exact'"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=re.escape(sentence)):

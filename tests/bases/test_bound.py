@@ -140,8 +140,8 @@ def test_where_the_trace_is_known_it_is_compared():
 @pytest.mark.parametrize(
     "options, sentence",
     [
-        ({"confidence": 0.9}, "confidence is for tau, and tau is 0"),
-        ({"confidence": 1, "tau": 0.1}, "confidence is 1; it must be a number from just above 0"),
+        ({"confidence": 0.9}, "confidence has no effect while tau is 0"),
+        ({"confidence": 1, "tau": 0.1}, "confidence is 1; it must be a number above 0"),
         ({"confidence": "high", "tau": 0.1}, "confidence is 'high'"),
         ({"confidence": 0.9, "tau": 0.1, "swaps": 1}, "swaps does not go with confidence"),
         (

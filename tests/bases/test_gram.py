@@ -112,7 +112,7 @@ def test_what_overflows_is_zero_or_refused() -> None:
     [
         (("cosine", [[1.0]], [[1.0]]), {}, "no kernel 'cosine'; it must be one of gaussian, laplacian"),
         (("linear", [1.0], [[1.0]]), {}, r"the shape of a is \(1,\)"),
-        (("linear", [[1.0]], [[1.0, 2.0]]), {}, "rows of a have 1 numbers and those of b 2"),
+        (("linear", [[1.0]], [[1.0, 2.0]]), {}, "rows of a have 1 numbers, and rows of b have 2"),
         (("linear", [[1.0]], [[np.nan]]), {}, "b must be finite numbers; there is a NaN"),
         (("gaussian", [[1.0]], [[1.0]]), {"gamma": 0.0}, "gamma is 0.0"),
         (("sigmoid", [[1.0]], [[1.0]]), {"coef0": math.inf}, "coef0 is inf"),

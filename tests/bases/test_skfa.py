@@ -153,7 +153,7 @@ def test_bad_input_gets_a_sentence() -> None:
         ({"criterion": "variance"}, "^criterion is 'variance'; it must be one of columns, kurtosis$"),
         ({"rule": "4.2"}, "^skfa has no option 'rule'; its options are criterion, memory$"),
         ({"memory": 100}, "take efvs, which does not keep it$"),
-        ({"candidates": 0}, "^candidates is 0; it must be a whole number from 1 up$"),
+        ({"candidates": 0}, "^candidates is 0; it must be a whole number of 1 or more$"),
     ):
         with pytest.raises(UserError, match=sentence):
             select_basis(x, KERNELS[0], 3, "skfa", **options)

@@ -116,5 +116,5 @@ def test_where_a_gram_matrix_does_not_fit_drawn_rows_judge_and_others_measure(mo
 
 
 def test_bad_input_gets_a_sentence():
-    with pytest.raises(UserError, match=r"swaps is -1; it must be a whole number from 0 up"):
+    with pytest.raises(UserError, match=r"swaps is -1; it must be a whole number of 0 or more"):
         select_basis(samples(9), KERNELS["gaussian"], 3, swaps=-1)

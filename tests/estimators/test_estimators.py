@@ -389,7 +389,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
         ({"ald_threshold": 1e-4}, "[reduction] ald_threshold is 0.0001; "),
         ({"force": "yes"}, "[reduction] force is 'yes'; "),
         ({"precision": "float16"}, "precision is 'float16'; "),
-        ({"n_epochs": 0}, "n_epochs is 0; it must be a whole number from 1"),
+        ({"n_epochs": 0}, "n_epochs is 0; it must be a whole number of 1 or more"),
         ({"input_max_abs": 0}, "[input] max_abs is 0; "),
         ({"label_max_abs": float("inf")}, "[label] max_abs is inf; "),
         # what means nothing here

@@ -529,7 +529,9 @@ def test_a_mercer_kernel_says_all_itself(parameters, sentence):
 def test_a_mercer_kernel_beside_a_basis_and_a_limit():
     x, y = samples("number")
     basis = select_basis(x, GIVEN["polynomial cosine"], 4, "rpcholesky")
-    with pytest.raises(UserError, match=r"^LSSVMRegressor: kernel differs from the one that basis was chosen with; le"):
+    with pytest.raises(
+        UserError, match=r"^LSSVMRegressor: kernel differs from the kernel with which basis was chosen; le"
+    ):
         LSSVMRegressor(GIVEN["custom"], basis=basis).fit(x, y)
     model = KernelRidgeRegressor(GIVEN["custom"], ridge=1.0).fit(x, y)
     with pytest.raises(
@@ -568,10 +570,10 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
         ({"kernel": "polynomial", "degree": 2.5}, "degree is 2.5; it must be a whole number from 1 to 9"),
         ({"kernel": "polynomial", "degree": 10}, "degree is 10; it must be a whole number from 1 to 9"),
         ({"kernel": "polynomial", "coef0": "1"}, "coef0 is '1'; it must be a finite number"),
-        ({"cv": "loo"}, "cv is 'loo'; it must be \"deleted\", \"kept\", or a number of folds from 2"),
+        ({"cv": "loo"}, "cv is 'loo'; it must be \"deleted\", \"kept\", or a number of folds, at least 2"),
         ({"cv": 1}, "cv is 1; it must be"),
         ({"cv": 61}, "cv is 61 folds; there must be from 2 to 60"),
-        ({"jobs": 0}, "jobs is 0; it must be a number of processes from 1"),
+        ({"jobs": 0}, "jobs is 0; it must be a number of processes, at least 1"),
         ({"precision": "float16"}, "precision is 'float16'; it must be \"float32\" or \"float64\""),
     ],
 )  # fmt: skip
@@ -591,7 +593,7 @@ def test_parameters_that_cannot_be(parameters, sentence):
         ({"basis": [-1, 2]}, "basis holds -1; positions of the 60 samples are 0 to 59"),
         ({"basis": [1, 1]}, "basis holds a position twice"),
         ({"basis": np.ones((4, 2))}, "basis holds vectors of 2 inputs; the samples have 3"),
-        ({"basis": []}, "basis is []; it must be positions of training samples, finite vectors of 3 inputs, or None"),
+        ({"basis": []}, "basis is []; it must be positions of training samples, finite vectors of 3 inputs, a Basis"),
         ({"basis": [0.5, 1.0]}, "basis is [0.5, 1.0]; it must be positions"),
         ({"basis": [[1.0, 2.0, math.inf]]}, "basis is [[1.0, 2.0, inf]]; it must be positions"),
         ({"basis": [[1.0], [2.0, 3.0]]}, "basis is [[1.0], [2.0, 3.0]]; it must be positions"),

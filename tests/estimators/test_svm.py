@@ -138,7 +138,7 @@ def test_too_few_vectors_are_told_and_bad_input_gets_a_sentence(monkeypatch: pyt
         ({"penalty": "l0"}, 'penalty is \'l0\'; it must be "l1" or "l2"'),
         ({"penalty": "l1", "kernel": "sigmoid"}, "the sigmoid kernel is not positive definite"),
         ({"tol": 0}, "tol is 0; it must be a number above 0"),
-        ({"cv": 1}, "cv is 1; it must be a whole number from 2"),
+        ({"cv": 1}, "cv is 1; it must be a whole number of 2 or more"),
         ({"kernel": "sigmoid"}, "the sigmoid kernel is not positive definite"),
         ({"gamma": 1.0}, "gamma is 1.0, which the gaussian kernel does not have"),
         ({"basis": [3, 3]}, "basis holds a position twice"),
@@ -149,7 +149,7 @@ def test_too_few_vectors_are_told_and_bad_input_gets_a_sentence(monkeypatch: pyt
         SupportVectorClassifier().fit(x, np.zeros(150))
     with pytest.raises(UserError, match="weights must be 0 or more"):
         SupportVectorClassifier().fit(x, y, -np.ones(150))
-    with pytest.raises(UserError, match="epsilon is -1; it must be a number from 0"):
+    with pytest.raises(UserError, match="epsilon is -1; it must be a number of 0 or more"):
         SupportVectorRegressor(epsilon=-1).fit(*samples())
     assert clone(SupportVectorClassifier(C=[1, 2])).get_params()["C"] == [1, 2]
 

@@ -187,7 +187,7 @@ def test_simulate_and_its_advice_tell_the_simple_predictors_error(run, tmp_path,
         beside = (
             f"({best}: {errors[best]:.4g})"
             if " in place of " in each["change"]
-            else f"the {best} errs {errors[best]:.4g}"
+            else f"the {best} has an error of {errors[best]:.4g}"
         )
         assert beside in each["change"] + each["why"]
 
@@ -208,7 +208,7 @@ def test_of_errors_that_follow_each_other_the_default_alone_is_told_where_it_is_
     assert few.startswith("leave [kernel], [learning] and [reduction] out: ")
     # where the label's past says more than the default alone, that stays the advice
     walk = told_of(np.column_stack([WALK_X, WALK_X[:, 0]]), WALK_Y - 100, lagging)["errors that follow each other"]
-    assert "[mixture] last = 1: the label that was known last is an input, and leave " in walk["change"]
+    assert "[mixture] last = 1: the latest known label is an input, and leave " in walk["change"]
 
 
 def test_where_a_linear_model_is_better_an_expert_is_among_the_changes() -> None:
@@ -274,7 +274,7 @@ def test_digits_that_float32_has_not_are_told_with_what_helps(mean: float, devia
     x = mean + deviation * DRAWN[:, :3]
     x[0] = 0
     found = told_of(x, PRODUCTS, {"learning": {"rule": "quadratic-rls"}})["too few digits"]
-    assert found["value"] > 1.3 and "in float64 the same model errs" in found["why"]
+    assert found["value"] > 1.3 and "the same model has an error of " in found["why"]
     assert "an input's mean is" in found["why"] and found["change"].startswith("[input] standardise = true: ")
     after, before = re.search(r": (\S+) in place of (\S+) ", found["change"]).groups()
     assert float(after) < 0.95 * float(before)
@@ -299,7 +299,7 @@ def test_where_nothing_else_helps_float64_is_told() -> None:
     x[0] = 0
     classes = {"label": {"column": "y", "classes": ["a", "b"]}, "learning": {"rule": "quadratic-rls"}}
     found = told_of(x, y, classes)["too few digits"]
-    assert " %, in float32 " in found["why"] and "[input] standardise = true: " in found["change"]
+    assert " % in float64, and of " in found["why"] and "[input] standardise = true: " in found["change"]
 
     standardised = {"input": {"dim": 3, "standardise": True}, "learning": {"rule": "rls"}}
     spec = make_spec({"name": "m", "label": {"outputs": 1}} | standardised)

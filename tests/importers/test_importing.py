@@ -544,10 +544,10 @@ def damaged(model=None, **attributes):
 
 REFUSED = {
     "SVC: kernel is a function of your own, 'overlap'": lambda: fit(SVC(kernel=overlap)),
-    "SVC: kernel 'precomputed' has no vectors": lambda: SVC(kernel="precomputed").fit(gram(), data()[2]["two"]),
-    "KernelRidge: kernel 'chi2' has no C": lambda: damaged_ridge(kernel="chi2"),
-    "KernelRidge: kernel 'cosine' has no C": lambda: fit(KernelRidge(kernel="cosine"), "numbers"),
-    "KernelRidge: kernel 'additive_chi2' has no C": lambda: damaged_ridge(kernel="additive_chi2"),
+    "SVC: kernel 'precomputed' keeps no vectors": lambda: SVC(kernel="precomputed").fit(gram(), data()[2]["two"]),
+    "KernelRidge: kernel 'chi2' cannot be translated": lambda: damaged_ridge(kernel="chi2"),
+    "KernelRidge: kernel 'cosine' cannot be translated": lambda: fit(KernelRidge(kernel="cosine"), "numbers"),
+    "KernelRidge: kernel 'additive_chi2' cannot be translated": lambda: damaged_ridge(kernel="additive_chi2"),
     "KernelRidge: degree is 2.5; it must be a whole": lambda: damaged_ridge(kernel="poly", degree=2.5),
     "SVR: degree is 12; it must be a whole number": lambda: fit(SVR(kernel="poly", degree=12), "numbers"),
     "SVC: degree is 0; it must be a whole number": lambda: fit(SVC(kernel="poly", degree=0)),
@@ -564,33 +564,33 @@ REFUSED = {
     "GridSearchCV is not a model that can be imported; support vector": lambda: GridSearchCV(SVC(), {"C": [1.0]}),
     "str is not a model": lambda: "gate.toml",
     "Pipeline: its StandardScaler is not a model": lambda: make_pipeline(StandardScaler()).fit(data()[0]),
-    "Pipeline, step 'pca': mixes inputs before a kernel that is no function of a product": lambda: fit(make_pipeline(PCA(2), SVC())),
-    "columntransformer.*: mixes inputs, or takes one twice": lambda: fit(
+    "Pipeline, step 'pca': mixes inputs before a kernel that is not a function of a dot product": lambda: fit(make_pipeline(PCA(2), SVC())),
+    "columntransformer.*: mixes inputs, or uses a column twice": lambda: fit(
         make_pipeline(ColumnTransformer([("a", StandardScaler(), [0, 1]), ("b", RobustScaler(), [1, 3])]), SVC())
     ),
-    "step 'normalizer': a Normalizer is no affine map of the inputs; a kernel with": lambda: fit(make_pipeline(Normalizer(), SVC())),
-    "step 'skewedchi2sampler': a SkewedChi2Sampler is no affine map of the inputs; an RBFSampler or a Nystroem": lambda: make_pipeline(
+    "step 'normalizer': a Normalizer is not an affine map of the inputs; use a kernel with": lambda: fit(make_pipeline(Normalizer(), SVC())),
+    "step 'skewedchi2sampler': a SkewedChi2Sampler is not an affine map of the inputs; use an RBFSampler or a Nystroem": lambda: make_pipeline(
         SkewedChi2Sampler(), Ridge()
     ).fit(data()[0] - data()[0].min(axis=0), data()[2]["numbers"]),
-    "step 'rbfsampler': has a gaussian kernel behind a RBFSampler": lambda: fit(make_pipeline(RBFSampler(), SVC())),
-    "Pipeline, step 'cubes': a Cubes is a class of your own, which has no C; take scalers, .* as inputs": lambda: fit(
+    "step 'rbfsampler': has a gaussian kernel after a RBFSampler": lambda: fit(make_pipeline(RBFSampler(), SVC())),
+    "Pipeline, step 'cubes': a Cubes is a class of your own, which cannot be translated to C; use scalers, .* as inputs": lambda: fit(
         Pipeline([("cubes", Cubes()), ("ridge", Ridge())]), "numbers"
     ),
-    "step 'nystroem': has a gaussian kernel behind a Nystroem": lambda: fit(make_pipeline(Nystroem(n_components=9), SVC())),
-    "step 'polynomialfeatures': a PolynomialFeatures is no affine map of the inputs; a KernelRidge": lambda: fit(make_pipeline(PolynomialFeatures(3), Ridge()), "numbers"),
+    "step 'nystroem': has a gaussian kernel after a Nystroem": lambda: fit(make_pipeline(Nystroem(n_components=9), SVC())),
+    "step 'polynomialfeatures': a PolynomialFeatures is not an affine map of the inputs; use a KernelRidge": lambda: fit(make_pipeline(PolynomialFeatures(3), Ridge()), "numbers"),
     "step 'simpleimputer': missing_values is -1": lambda: fit(make_pipeline(SimpleImputer(missing_values=-1), SVC())),
-    "step 'functiontransformer': a FunctionTransformer is no affine map": lambda: make_pipeline(FunctionTransformer(np.log1p), Ridge()).fit(np.eye(3), [1, 2, 3]),
+    "step 'functiontransformer': a FunctionTransformer is not an affine map": lambda: make_pipeline(FunctionTransformer(np.log1p), Ridge()).fit(np.eye(3), [1, 2, 3]),
     "CalibratedClassifierCV: averages 5 classifiers": lambda: fit(CalibratedClassifierCV(LinearSVC())),
     "CalibratedClassifierCV: method is 'isotonic'": lambda: fit(CalibratedClassifierCV(LinearSVC(), method="isotonic", ensemble=False)),
     "CalibratedClassifierCV: calibrates votes of pairs": lambda: fit(CalibratedClassifierCV(SVC(), ensemble=False), "three"),
-    "TransformedTargetRegressor, transformer 'FunctionTransformer': a FunctionTransformer is no affine": lambda: TransformedTargetRegressor(
+    "TransformedTargetRegressor, transformer 'FunctionTransformer': a FunctionTransformer is not an affine": lambda: TransformedTargetRegressor(
         Ridge(), func=np.log, inverse_func=np.exp
     ).fit(np.eye(3), [1, 2, 3]),
     "MultiOutputRegressor: its estimators have different kernels": lambda: unlike(),
     "BudgetedKernelRegressor goes on learning, .*give the fitted Pipeline to pykernel.generate": lambda: fit(
         make_pipeline(StandardScaler(), BudgetedKernelRegressor()), "numbers"
     ),
-    "Pipeline, step 'minmaxscaler': clip=True bends": lambda: fit(make_pipeline(MinMaxScaler(clip=True), SVC())),
+    "Pipeline, step 'minmaxscaler': clip=True is not": lambda: fit(make_pipeline(MinMaxScaler(clip=True), SVC())),
     "kernel_ holds a Matern with nu 0.7; nu must be 0.5, 1.5 or 2.5": lambda: fit(
         GaussianProcessRegressor(Matern(nu=0.7)), "numbers"
     ),

@@ -258,7 +258,7 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         (spec, tmp_path / "new.bin", 4, "flow: stores no vectors yet; let it learn more"),
         (zeros[0], zeros[1], 4, "flow: answers the same for all that it stores; let it learn more"),
         (spec, state, None, "flow.toml: goes on learning, so its state is not a spec; add vectors"),
-        (spec, state, 0, "vectors is 0; it must be a whole number from 1"),
+        (spec, state, 0, "vectors is 0; it must be a whole number of 1 or more"),
         (spec, state, 10**9, "vectors, and 1000000000 were asked for; ask for fewer"),
         (spec, None, 4, "flow.toml: is a spec, which does not hold what a device has learned; add state"),
         (model, state, 4, "gate.onnx: is not a spec, but a state belongs to one"),

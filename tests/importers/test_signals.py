@@ -163,13 +163,13 @@ def test_what_has_no_c_is_refused_in_a_sentence(tmp_path):
         (make_pipeline(stage, windows, SVR()), "'signalfeatures-2': a SignalFeatures must be the first step"),
         (make_pipeline(StandardScaler(), nested), "takes raw samples, so no step can stand before it"),
         (make_pipeline(stage, nested), "takes raw samples, so no step can stand before it"),
-        (make_pipeline(stage, SelectKBest(k=1), SVR()), "uses 1 of 2 features, and a gaussian kernel cannot pass over"),
+        (make_pipeline(stage, SelectKBest(k=1), SVR()), "uses 1 of 2 features, and a gaussian kernel cannot ignore"),
         (make_pipeline(stage), "its SignalFeatures is not a model that can be imported"),
     ):
         with pytest.raises(UserError, match=says) as refused:
             from_sklearn(pipeline.fit(x, state), "m")
         assert "\n" not in str(refused.value) and len(str(refused.value)) < 300
-    with pytest.raises(UserError, match=f"{first}.* goes on learning, write .signal. into its spec"):
+    with pytest.raises(UserError, match=f"{first}.* that learns on the device, write .signal. into its spec"):
         pykernel.generate(make_pipeline(stage, BudgetedKernelRegressor()).fit(x, state), tmp_path)
     model = make_pipeline(stage, SVR()).fit(x, state)
     for precision in ("int16", "float64"):

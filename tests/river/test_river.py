@@ -238,7 +238,7 @@ def test_samples_that_do_not_fit_are_refused_in_a_sentence(kind):
 
 
 def test_labels_and_parameters_that_do_not_fit_are_refused_in_a_sentence():
-    x, wet = {"a": 1.0}, r"the class 'wet' is none of classes, \[False, True\]"
+    x, wet = {"a": 1.0}, r"the class 'wet' is not in classes, \[False, True\]"
     numbers = [(Regressor(), each, f"the label is {each!r}; it must be a finite n") for each in ("1", None, math.nan)]
     for model, label, sentence in [*numbers, (Classifier(), "wet", wet)]:
         model.learn_one(x, True)

@@ -152,8 +152,8 @@ def test_its_spec_is_read_written_and_computed(tmp_path):
 
 
 REFUSED = [
-    ({"label": {}}, "[label] max_abs is missing; whole numbers need the range of the labels"),
-    ({"learning": {"rule": "level", "part": 1e-6}}, "[learning] part is 1e-06; it must be at least 1.5e-05, for int16 has"),
+    ({"label": {}}, "[label] max_abs is missing; int16 needs the range of the labels"),
+    ({"learning": {"rule": "level", "part": 1e-6}}, "[learning] part is 1e-06; it must be at least 1.5e-05, the smallest learning rate"),
     ({"learning": {"rule": "level", "brake": 3.0}}, "[learning] brake belongs to slow-level; level does not have it"),
     ({"kernel": {"sigma": 1.0}}, "[kernel] belongs to klms, "),
     ({"learning": {"rule": "quadratic-rls"}}, 'precision is "int16", which only klms, qklms, nlms, rls, expansion-nlms, expansion-rls, expansion-softmax, spectrum-nlms, spectrum-ekf, frozen, level, slow-level can have; quadratic-rls'),

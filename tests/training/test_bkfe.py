@@ -183,7 +183,7 @@ def test_many_rows_give_what_few_do(monkeypatch):
     np.testing.assert_allclose(by_size.objective, dense.objective, rtol=1e-12)
     assert by_size.a.tobytes() == solve(gram, 6, 0.1).a.tobytes()
     monkeypatch.setattr(hosted, "WHOLE", 100)
-    with pytest.raises(UserError, match="x has 300 rows; of more than 100 give a basis"):
+    with pytest.raises(UserError, match="x has 300 rows; for more than 100 rows, give a basis"):
         HostSubspace.fit(x, GAUSSIAN, 6, 0.1)
 
 
@@ -422,9 +422,9 @@ def test_linear_models_of_features_collapse_to_kernel_expansions():
     z = subspace.features(x, triangular=True)
     np.testing.assert_allclose(kernel_values @ weights + bias, z @ theta.T + [1.0, 2.0], atol=1e-10)
     for model, sentence in (
-        (SVC().fit(z, y == 1), "SVC is no affine function of the features"),
-        (SVR().fit(z, targets[:, 0]), "SVR is no affine function of the features"),
-        (Ridge().fit(z[:, :2], y), "Ridge does not take 6 features as numbers to numbers"),
+        (SVC().fit(z, y == 1), "SVC is not an affine function of the features"),
+        (SVR().fit(z, targets[:, 0]), "SVR is not an affine function of the features"),
+        (Ridge().fit(z[:, :2], y), "Ridge does not compute numbers from 6 numeric features"),
         ((theta[:, :2], 0.0), "it must be (outputs, 6) or (6,)"),
         ((theta, [1.0, 2.0, 3.0]), "it must be a number for each output"),
         (KMeans(1).fit(z), "it must be (2 or more, 6)"),
@@ -490,11 +490,11 @@ def test_the_score_tells_what_is_unlike_the_data():
         (lambda: HostSubspace(GAUSSIAN, x * np.nan, x, 0.1), "vectors must be finite numbers"),
         (lambda: HostSubspace.fit(x[:0], GAUSSIAN, 2, 0.1), "x has no rows"),
         (lambda: HostSubspace.fit(x, "gaussian", 2, 0.1), "kernel is a str; it must be a MercerKernel"),
-        (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, selector="sgma"), "selector: options for a basis"),
+        (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, selector="sgma"), "selector can be used only to choose a basis"),
         (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, basis=3, method="alternating"), 'method must be "closed"'),
-        (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, basis=basis, selector="sgma"), "but one is given"),
+        (lambda: HostSubspace.fit(x, GAUSSIAN, 2, 0.1, basis=basis, selector="sgma"), "but a basis is given"),
         (lambda: HostSubspace.fit(x, KERNELS[1], 2, 0.1, basis=basis), "chosen with another kernel"),
-        (lambda: subspace.features(x[:, :2]), "rows of x have 2 numbers and those of the subspace 3"),
+        (lambda: subspace.features(x[:, :2]), "rows of x have 2 numbers, but vectors of the subspace have 3"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=re.escape(sentence)):
             call()

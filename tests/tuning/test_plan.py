@@ -971,7 +971,7 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
     search = Search([arm], None, None, limits, complete=True)
     search.trials = [missed(4, 900, 3000, 10), missed(5, 1500, 900, 1600), Trial(arm, 6, {}, {"reason": "no"})]
     told = nearest_miss(search)
-    assert "the nearest is klms nt 5, which takes 1,500 bytes of RAM, 900 of flash, 1,600 instructions" in told
+    assert "the nearest model is klms nt 5, which takes 1,500 bytes of RAM, 900 of flash, 1,600 instructions" in told
     assert told.endswith("give --ram 1500 and --instructions 1600 or more")
     search.trials = search.trials[2:]
     assert nearest_miss(search).endswith(": no")
@@ -980,7 +980,7 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
     search.complete = False  # the time was over
     told = nearest_miss(search)
     assert told.startswith("nothing that was tried fits 1,000 bytes of RAM")
-    assert told.endswith("; of 1 kinds 1 were not tried, such as klms nt: give more time")
+    assert told.endswith("; 1 of 1 kinds of models were not tried, such as klms nt: give more time")
 
 
 @pytest.mark.parametrize(

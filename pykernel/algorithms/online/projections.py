@@ -202,16 +202,30 @@ class ProjectionRule:
 PROJECTIONS = {
     projection.name: projection
     for projection in (
-        ProjectionRule("none", "what the vector contributed is lost", Projection.NONE),
-        ProjectionRule("klms", "eq. 12", Projection.KLMS, after=project_klms, keeps=("factor",)),
-        ProjectionRule("fklms", "eq. 16", Projection.FKLMS, after=project_fklms, row=True),
-        ProjectionRule("ls", "eq. 14", Projection.LS, before=project_ls, keeps=("factor",)),
+        ProjectionRule("none", "they do not, and the contribution of the removed vector is lost", Projection.NONE),
         ProjectionRule(
-            "lsridge", "what minimises eq. 20", Projection.LSRIDGE, before=project_lsridge, keeps=("complex",)
+            "klms",
+            "the nearest function in the kernel's norm (eq. 12)",
+            Projection.KLMS,
+            after=project_klms,
+            keeps=("factor",),
+        ),
+        ProjectionRule(
+            "fklms",
+            "as klms, taking the other vectors as orthogonal (eq. 16)",
+            Projection.FKLMS,
+            after=project_fklms,
+            row=True,
+        ),
+        ProjectionRule(
+            "ls", "the least squared error at the vectors (eq. 14)", Projection.LS, before=project_ls, keeps=("factor",)
+        ),
+        ProjectionRule(
+            "lsridge", "as ls, with a penalty (eq. 20)", Projection.LSRIDGE, before=project_lsridge, keeps=("complex",)
         ),
         ProjectionRule(
             "bounded",
-            "eq. 16, but no more in all than the removed multiplier",
+            "as fklms, but the others get at most the removed multiplier in all",
             Projection.BOUNDED,
             after=project_bounded,
             row=True,

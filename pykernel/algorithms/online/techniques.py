@@ -74,7 +74,7 @@ class Technique:
 
 # ---------------------------------------------------------------------------------------------------------- truncation
 
-NT = Technique("nt", "the one with the smallest multiplier", Metric.MAGNITUDE, "none", magnitude)
+NT = Technique("nt", "the vector with the smallest multiplier", Metric.MAGNITUDE, "none", magnitude)
 
 
 @kernel
@@ -93,7 +93,7 @@ def older_by(m: OnlineModel, i: Index, r: Index) -> Index:
     return 1 if own > other else -1
 
 
-AT = Technique("at", "the oldest", Metric.AGE, "none", no_cost, before=older_by, keeps=("ages",), fades=False)
+AT = Technique("at", "the oldest vector", Metric.AGE, "none", no_cost, before=older_by, keeps=("ages",), fades=False)
 
 # ------------------------------------------------------------------------------------- what the others cannot express
 
@@ -123,19 +123,19 @@ def for_each_candidate(m: OnlineModel, value: Real) -> Real:
 
 
 KLMS = Technique(
-    "klms", "the one that the others express best", Metric.KLMS, "klms",
+    "klms", "the vector that the others express best", Metric.KLMS, "klms",
     rest, inverse_diagonal, newest_diagonal, keeps=("factor",),
 )  # fmt: skip
 MKLMS = Technique(
-    "mklms", "the one whose loss changes the function least, as a whole", Metric.MKLMS, "klms",
+    "mklms", "the vector whose loss changes the function least, in the kernel's norm", Metric.MKLMS, "klms",
     weighted_rest, inverse_diagonal, newest_diagonal, keeps=("factor",),
 )  # fmt: skip
 SUP = Technique(
-    "sup", "least at the vector's own place", Metric.SUP, "klms",
+    "sup", "the vector whose loss changes the function least at that vector", Metric.SUP, "klms",
     loss_at_its_place, inverse_diagonal, newest_diagonal, keeps=("factor",),
 )  # fmt: skip
 LS = Technique(
-    "ls", "least at all vectors", Metric.LS, "ls",
+    "ls", "the vector whose loss changes the function least at all vectors", Metric.LS, "ls",
     weighted_rest, inverse_norms, newest_norm, comparable=for_each_candidate, keeps=("factor", "inverse"),
 )  # fmt: skip
 
@@ -163,7 +163,7 @@ def ridge_loss(m: OnlineModel, i: Index) -> Real:
 
 
 LSRIDGE = Technique(
-    "lsridge", "as lsreg, and the others are projected so that the same sum is least", Metric.LSRIDGE, "lsridge",
+    "lsridge", "as lsreg, with the penalty also in the projection", Metric.LSRIDGE, "lsridge",
     ridge_loss, ridge_diagonal, ridge_diagonal, comparable=for_each_candidate, keeps=("complex",),
 )  # fmt: skip
 
@@ -211,19 +211,19 @@ def weighted_distinctness(m: OnlineModel, i: Index) -> Real:
 
 
 FKLMS = Technique(
-    "fklms", "one of the closest pair", Metric.FKLMS, "bounded",
+    "fklms", "one vector of the closest pair", Metric.FKLMS, "bounded",
     isolation, comparable=from_distance, keeps=("neighbours",),
 )  # fmt: skip
 FMKLMS = Technique(
-    "fmklms", "the same, weighted by multipliers", Metric.FMKLMS, "bounded",
+    "fmklms", "as fklms, weighted by multipliers", Metric.FMKLMS, "bounded",
     surveyed, weigh_all, weigh_newest, weigh_isolation, keeps=("neighbours",),
 )  # fmt: skip
 AFKLMS = Technique(
-    "afklms", "as fklms, by the distances to all vectors", Metric.AFKLMS, "bounded",
+    "afklms", "as fklms, but judged by the distances to all vectors", Metric.AFKLMS, "bounded",
     distinctness, keeps=("overlap",), fades=False,
 )  # fmt: skip
 AFMKLMS = Technique(
-    "afmklms", "as fmklms, by the distances to all vectors", Metric.AFMKLMS, "bounded",
+    "afmklms", "as fmklms, but judged by the distances to all vectors", Metric.AFMKLMS, "bounded",
     weighted_distinctness, keeps=("overlap",), fades=False,
 )  # fmt: skip
 

@@ -20,14 +20,14 @@ from pykernel.dialect import (
 
 CHANNELS = extent("CHANNELS", "number of channels of a raw sample", public=True)
 BLOCKS = extent("BLOCKS", "number of blocks in a window")
-FEATURES_KEPT = extent("FEATURES_KEPT", "rows that are kept for lags")
-MEASURES = extent("MEASURES", "number of features of a window, or of channels where there is no window")
-PAIRS = extent("PAIRS", "pairs of channels whose correlation is measured")
+FEATURES_KEPT = extent("FEATURES_KEPT", "number of rows that are kept for lags")
+MEASURES = extent("MEASURES", "number of features of a window, or number of channels if there is no window")
+PAIRS = extent("PAIRS", "number of pairs of channels whose correlation is measured")
 PERIODS = extent("PERIODS", "number of periods")
-RAW_KEPT = extent("RAW_KEPT", "raw samples in a window that is kept for its spectrum")
-RAW_HALF = extent("RAW_HALF", "half of that")
-RAW_QUARTER = extent("RAW_QUARTER", "a quarter of that")
-LEVELS = extent("LEVELS", "levels of the Fourier transform behind the first ones, in twos")
+RAW_KEPT = extent("RAW_KEPT", "number of raw samples in a window, which are kept for its spectrum")
+RAW_HALF = extent("RAW_HALF", "half of RAW_KEPT")
+RAW_QUARTER = extent("RAW_QUARTER", "a quarter of RAW_KEPT")
+LEVELS = extent("LEVELS", "number of pairs of levels of the Fourier transform, without the levels computed alone")
 
 
 class SignalStatus(IntEnum):
@@ -97,7 +97,7 @@ class SignalWork(Struct):
 
 
 class StepConfig(Config):
-    """Parameters that the stages in reals and in integers share, derived from a spec by ``pykernel.spec.signal``."""
+    """Parameters that the floating-point and int16 stages share, derived from a spec by ``pykernel.spec.signal``."""
 
     windows: bool  # whether measures are of windows, not of single samples
     has_extremes: bool  # whether anything needs the smallest and the largest sample
@@ -151,7 +151,7 @@ class StepConfig(Config):
 
 
 class SignalConfig(Config):
-    """Parameters of the stage in reals, derived from a spec by ``pykernel.spec.signal``."""
+    """Parameters of the floating-point stage, derived from a spec by ``pykernel.spec.signal``."""
 
     has_sums: bool  # whether anything needs sums of samples
     has_power2: bool  # ... of squares

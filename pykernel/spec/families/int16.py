@@ -59,7 +59,7 @@ class Int16Input(ScaledInput):
     )
     resolution: float | Numbers | None = Field(
         None,
-        description="what one count is worth in the input's unit, a number for each input or one for all, such as 1 for an ADC's readings; if not given, the power of two with which counts are largest",
+        description="the value of one count in the input's unit, a number for each input or one for all, such as 1 for an ADC's readings; if not given, the power of two that uses the range of counts best",
     )
     offset: float | Numbers | None = Field(
         None,
@@ -94,7 +94,7 @@ class Int16Family(Family, Protocol):
 def complain_of_rate(where: str, eta: float, refuse: Refuse) -> None:
     """Refuse learning rates that would be rounded to 0."""
     if eta < 1 / 65536:
-        refuse(where, f"is {eta:g}; it must be at least {1 / 65536:.2g}, for int16 has 65536 steps of it")
+        refuse(where, f"is {eta:g}; it must be at least {1 / 65536:.2g}, the smallest learning rate of int16")
 
 
 def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
@@ -102,15 +102,15 @@ def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
     if spec.input.max_abs is None:
         refuse(
             "[input] max_abs",
-            "is missing; whole numbers need the range of each input: write the largest |x| that the sensors give, or with center a "
-            "list, the largest |x - center| of each",
+            "is missing; int16 needs the range of each input: write the largest |x| that the sensors give, or with center a "
+            "list, the largest |x - center| of each input",
         )
     if spec.input.center is not None and not isinstance(spec.input.max_abs, tuple):
         most = ", ".join([f"{spec.input.max_abs:g}"] * min(spec.dim, 3)) + (", …" if spec.dim > 3 else "")
         refuse(
             "[input] max_abs",
-            f"is {spec.input.max_abs:g}, one number, which would be of |x|; with center, whole numbers need the largest |x - center| of "
-            f"each input: write a list, such as [{most}]",
+            f"is {spec.input.max_abs:g}, the largest |x| of all inputs; with center, int16 needs the largest |x - center| of each "
+            f"input: write a list, such as [{most}]",
         )
     for key, given in (("resolution", spec.input.resolution), ("offset", spec.input.offset)):
         if isinstance(given, tuple) and len(given) != spec.dim:
@@ -120,7 +120,11 @@ def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
     middle, units = centers(spec) - offsets(spec), spec.input.resolution
     for name, resolution, most, center in zip(names, resolutions(spec), limits(spec), middle, strict=True):
         largest = most + abs(center)
-        cure = f", or [input] offset nearer to center: {name} - offset is counted" if most < abs(center) else ""
+        cure = (
+            f", or bring [input] offset nearer to center, because the device counts {name} - offset"
+            if most < abs(center)
+            else ""
+        )
         if largest / resolution > COUNTS * (1 + 1e-9):
             refuse(
                 "[input] resolution",
@@ -142,11 +146,14 @@ def complain_of_kernel(spec: Any, refuse: Refuse) -> None:
         *others, last = FUNCTIONS
         refuse(
             "[kernel] function",
-            f"is {spec.kernel.function}, which int16 does not compute; it must be {', '.join(others)} or {last}, or the "
+            f"is {spec.kernel.function}, which int16 does not have; it must be {', '.join(others)} or {last}, or the "
             "precision float32",
         )
     if spec.kernel.normalise:
-        refuse("[kernel] normalise", "is of reals: int16 does not divide; leave it out, or choose precision float32")
+        refuse(
+            "[kernel] normalise",
+            "needs a division, which int16 does not have; leave it out, or choose precision float32",
+        )
     kernel_settings.validate_function(spec, refuse)
 
 
@@ -158,7 +165,7 @@ class Int16Spec(Spec):
         """The largest distance of an input from its center."""
         return float(np.max(np.array(self.input.max_abs, float)))
 
-    precision: Literal["int16"] = Field("int16", description="whole numbers only, on both sides")  # type: ignore[assignment]
+    precision: Literal["int16"] = Field("int16", description="integer arithmetic only, on the host as on the device")  # type: ignore[assignment]
     input: Int16Input
 
     models: ClassVar[Int16Family]
@@ -309,8 +316,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
         if spec.expansion.decision == "ovo_vote":
             refuse(
                 "[expansion] decision",
-                'is "ovo_vote", whose predictions int16 does not compute, for they are no whole numbers; "ovo" has the same '
-                "NAME_classify",
+                'is "ovo_vote", whose predictions are not integers; use "ovo", whose NAME_classify gives the same classes',
             )
         self._complain_of_machine(spec, refuse)
 
@@ -324,13 +330,13 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             if spec.kernel.function in PRODUCTS:
                 refuse(
                     "[input] max_abs",
-                    f"lets inputs be {far:.3g} from the center, and their products with the vectors leave 32 bits; it, the vectors or the "
-                    "offsets must be smaller",
+                    f"lets inputs be {far:.3g} from the center, and their products with the vectors overflow 32 bits; max_abs, the "
+                    "vectors or the offsets must be smaller",
                 )
             refuse(
                 "[input] max_abs",
-                f"lets inputs be {far:.3g} from the center, where the kernel's width is {spec.length_scale:.3g}: too far for 16 "
-                "bits; it must be lower, or the kernel wider",
+                f"lets inputs be {far:.3g} from the center, which is too far for 16 bits where the kernel's width is "
+                f"{spec.length_scale:.3g}; max_abs must be lower, or the kernel wider",
             )
 
     def scales(self, spec: Any) -> FrozenScales | None:

@@ -41,13 +41,13 @@ class Int16LinearLearning(Learning):
         0.998,
         gt=0.5,
         le=1,
-        description="how far the model looks back: about the last 1 / (1 - forgetting) samples count, to the nearest half power of two. 32 bits hold no more than 0.9992 with prior_variance 10, 0.9998 with 1; less with more than 63 inputs",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, rounded to half a power of two. Values above 0.9992 act like 0.9992 with prior_variance 10 (0.9998 with 1; less with more than 63 inputs)",
     )
     prior_variance: Annotated[float, Of("rls")] = Field(
         10.0,
         ge=1e-3,
         le=100,
-        description="variance of the weights before the first sample, in parts of that of the labels' noise; its inverse is the ridge penalty",
+        description="variance of the weights before the first sample, relative to the variance of the labels' noise; its inverse is the ridge penalty",
     )
 
 
@@ -90,14 +90,14 @@ class Int16LinearModels(Models, Int16Family):
         if spec.scales.octave < 4:
             refuse(
                 "[input] scale",
-                "makes inputs so large that 1 is next to nothing beside them; it must bring them near to 1, such as 3 / max_abs",
+                "makes the scaled inputs so large that the constant input 1 has no effect; the scaled inputs must be near 1: write about 3 / max_abs",
             )
         most = SPREAD_MOST / (1 + float(np.sum((spec.conversion.reach / 2.0**spec.scales.octave) ** 2)))
         if spec.learning.rule == "rls" and spec.learning.prior_variance > most:
             refuse(
                 "[learning] prior_variance",
-                f"is {spec.learning.prior_variance:g}; with inputs as large as these it must be at most {most:.2g} for int16, unless "
-                "[input] scale brings them nearer to 1",
+                f"is {spec.learning.prior_variance:g}; with inputs as large as these, it must be at most {most:.2g}, unless a "
+                "smaller [input] scale brings them nearer to 1",
             )
 
     def scales(self, spec: Int16LinearSpec) -> Scales:

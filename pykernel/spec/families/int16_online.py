@@ -51,7 +51,7 @@ class CountedLabel(Label):
 
     offset: float = Field(
         0.0,
-        description="the label that is 0 to the device: labels and predictions are counted from there, and `max_abs` is the largest |y − offset|",
+        description="the label whose count is 0: the device counts labels and predictions from this value, and `max_abs` is the largest |y − offset|",
     )
 
 
@@ -69,13 +69,13 @@ class Int16Rule(Learning):
     )
     rho: float = Field(0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho")
     step_limit: float | None = Field(
-        None, gt=0, description="one sample changes f(x) at its own place by at most this: a limit against outliers"
+        None, gt=0, description="largest change of f at a sample x when it is learned: a limit against outliers"
     )
     quantisation: Annotated[float, Of("qklms")] = Field(
         0.3,
         gt=0,
         le=2,
-        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier",
+        description="a sample that is at most this many sigma from an expansion vector is not stored; it changes the multiplier of that vector",
     )
 
 
@@ -84,15 +84,18 @@ class Int16Reduction(Section):
 
     technique: Literal["nt", "at", "fklms", "fmklms"] = Field(
         "fklms",
-        description="which vector is removed. nt: the one with the smallest multiplier; at: the oldest; fklms: one of the closest pair; fmklms: the same, weighted by multipliers",
+        description="which vector is removed. nt: the vector with the smallest multiplier; at: the oldest vector; fklms: one of the two closest vectors; fmklms: the same, weighted by multipliers",
     )
     projection: Literal["none", "fklms", "bounded"] | None = Field(
         None,
-        description='how the multipliers of the other vectors make up for the removed one: `"none"`, `"fklms"` (eq. 16) or `"bounded"` (the same, but no more in all than the removed multiplier)',
+        description='how the multipliers of the other vectors compensate for the removed vector: `"none"`, `"fklms"` (eq. 16) or `"bounded"` (the same, but no more in all than the removed multiplier)',
     )
-    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: largest number of expansion vectors")
+    n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: the largest number of expansion vectors")
     ald_threshold: Annotated[float, Of("klms")] = Field(
-        2e-3, ge=0, lt=1, description="a sample is not stored, but absorbed, if at most this part of it is new"
+        2e-3,
+        ge=0,
+        lt=1,
+        description="a sample is not stored, but absorbed by the expansion vectors, if 1 − k² to the nearest vector is at most this",
     )
     force: bool = Field(False, description="allow a combination of technique and projection that is known to diverge")
 
@@ -101,10 +104,11 @@ class Int16Label(CountedLabel):
     """The label of an integer model."""
 
     center: bool = Field(
-        False, description="take the label's running mean off before the model learns, and add it to the prediction"
+        False, description="subtract the label's running mean before the model learns, and add it to the prediction"
     )
     gain: bool = Field(
-        False, description="multiply what the model answers by how far it has been right lately, from 0 to 1"
+        False,
+        description="multiply the prediction by a factor from 0 to 1, which follows how good the latest predictions were",
     )
     horizon: int = Field(
         1024,
@@ -173,14 +177,13 @@ class Int16OnlineModels(Models):
         if learning.step_limit is not None and learning.step_limit < least:
             refuse(
                 "[learning] step_limit",
-                f"is {learning.step_limit:g}, of which int16 has nothing left beside labels up to {spec.label_max_abs:g}; it must "
-                f"be at least {least:.2g}",
+                f"is {learning.step_limit:g}, which int16 rounds to 0 where labels reach {spec.label_max_abs:g}; it must be at least "
+                f"{least:.2g}",
             )
         if learning.rho > 0 and _keep(spec) in (0, 65536):
             refuse(
                 "[learning] rho",
-                f"is {learning.rho:g}: 1 - eta rho must be from {1 / 65536:.2g} to {1 - 1 / 65536:.6g}, of which int16 has 65536 "
-                "steps",
+                f"is {learning.rho:g}: 1 - eta rho must be from {1 / 65536:.2g} to {1 - 1 / 65536:.6g}, the range of int16",
             )
 
     def _complain_of_pairs(self, spec: Any, refuse: Refuse) -> None:
@@ -252,7 +255,7 @@ def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] =
         *names, last = [name for name in known if name in FUNCTIONS]
         refuse(
             "[kernel] function",
-            f"is {spec.kernel.function}, with which int16 does not learn; it must be {', '.join(names)} or {last}, or the precision "
+            f"is {spec.kernel.function}, which int16 cannot learn with; it must be {', '.join(names)} or {last}, or the precision "
             "float32",
         )
 
@@ -260,11 +263,11 @@ def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] =
 def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
     """Refuse numeric labels without a range, and an offset for labels that are classes or already in counts."""
     if spec.label_offset and (spec.label_kind == "class" or spec.forecasts):
-        refuse("[label] offset", "is for labels that are numbers and no channels of a [signal]; leave it out")
+        refuse("[label] offset", "is for labels that are numbers but not channels of a [signal]; leave it out")
     if spec.label_kind in ("real", "reals") and "max_abs" not in spec.label.model_fields_set:
         refuse(
             "[label] max_abs",
-            "is missing; whole numbers need the range of the labels: write the largest magnitude that a label has",
+            "is missing; int16 needs the range of the labels: write the largest magnitude of a label",
         )
 
 
@@ -285,14 +288,14 @@ def complain_of_width(spec: Any, refuse: Refuse) -> None:
     if spec.scales_found is None:
         refuse(
             "[input] max_abs",
-            f"lets inputs be too far apart for 16 bits, where the kernel's width is {spec.length_scale:.3g}; it must be lower, "
+            f"lets inputs be too far apart for 16 bits with a kernel of width {spec.length_scale:.3g}; max_abs must be lower, "
             "or the kernel wider",
         )
     if spec.conversion.reach.max() < 1:
         width = "sigma" if spec.kernel.sigma is not None else "gamma"
         refuse(
             f"[kernel] {width}",
-            f"is {getattr(spec.kernel, width):g}, with which all inputs within max_abs are alike in int16; the kernel must be "
+            f"is {getattr(spec.kernel, width):g}, so wide that all inputs within max_abs look the same to int16; the kernel must be "
             "narrower, or max_abs larger",
         )
 

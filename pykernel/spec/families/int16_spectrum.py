@@ -70,17 +70,17 @@ class Int16FilterLearning(WavesLearning):
         None,
         ge=1,
         le=64,
-        description="how many frequencies share a covariance, a divisor of features: more learn better and take more, (block (dim + 2))^2 / 2 numbers a block. The largest divisor up to 4 if not given",
+        description="number of frequencies that share a covariance matrix; it must divide `features`. Larger blocks learn better, but each takes (block (dim + 2))^2 / 2 numbers. If not given, the largest divisor up to 4",
     )
     noise: NoiseKey = Field(
         "auto",
-        description="variance of the labels' noise, in parts of the function's variance; from 1e-3 to 1e3. `\"auto\"`: estimated by what the model has left of the latest labels",
+        description="variance of the labels' noise, relative to the function's variance; from 1e-3 to 1e3. `\"auto\"`: estimated from the latest residuals",
     )
     forgetting: float = Field(
         0.998,
         ge=0.5,
         le=0.9999,
-        description="how much of what is known of weights and frequencies each sample leaves: about the last 1 / (1 - forgetting) samples count, rounded to a power of two",
+        description="forgetting factor of weights and frequencies: about the last 1 / (1 - forgetting) samples count, rounded to a power of two",
     )
 
 
@@ -198,7 +198,7 @@ class Int16FilterModels(Int16SpectrumModels):
     def complain_of_learning(self, spec: Any, refuse: Refuse) -> None:
         learning, count = spec.learning, count_of(spec)
         if count % block_of(spec):
-            refuse("[learning] block", f"is {learning.block}; it must divide features, {count}")
+            refuse("[learning] block", f"is {learning.block}; it must divide features, which is {count}")
         if (numbers := count * (spec.dim + 2)) > NUMBERS_MOST:
             refuse(
                 "[learning] features",

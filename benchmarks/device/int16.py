@@ -1,6 +1,6 @@
-"""What whole numbers (precision int16) cost and lose beside float32, side by side in one run.
+"""What models in int16 cost and lose beside float32, side by side in one run.
 
-    python -m benchmarks.device.whole_numbers [-o docs]
+    python -m benchmarks.device.int16 [-o docs]
 
 predict   one prediction of an imported support vector regression with 64 vectors of 8 inputs: instructions on emulated
           Cortex-M and RISC-V, cycles of an ATmega1284P in simavr (GCC -O2, timer 1, 8 cycles a tick), bytes of flash of a program
@@ -11,7 +11,7 @@ rentals   bike rentals: mean absolute error over the second half of the year, ov
 data      public data sets: half of the rows trains in float64 with scikit-learn, the other half is predicted
 uno       what fits in the 2 KB of RAM of an ATmega328P, with 512 bytes left for the rest of the firmware
 
-Writes whole-numbers.csv to the output folder and the tables into docs/guide/whole-numbers.md.
+Writes int16.csv to the output folder and the tables into docs/guide/int16.md.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def learner(precision: str, technique: str, projection: str | None = None) -> Sp
 
 
 def small(precision: str) -> Spec:
-    """The default of whole numbers, and the same of float32."""
+    """The default in int16 and in float32."""
     content: dict[str, Any] = {"name": "model", "precision": precision, "input": {"dim": 4, "max_abs": 3.0}}
     label: dict[str, Any] = {"max_abs": 4.0}
     if precision == "float32":
@@ -309,7 +309,7 @@ def accuracies() -> list[dict[str, Any]]:
 
 
 def measured(spec: Spec, model: Any, x: np.ndarray) -> float:
-    """The largest difference between the functions in whole numbers and real ones, on rows and on made-up inputs."""
+    """The largest difference between the functions in int16 and in float64, on rows and on made-up inputs."""
     host = HostModel(spec)
     seen = spec.as_seen(x[spec.accepts(x)])
     differences = np.abs(host.predict(seen).reshape(len(seen), -1) - spec.family.functions(spec, seen)).max()
@@ -428,7 +428,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "uno": on_an_uno,
     }
     folder = options.output / "data" if (options.output / "data").is_dir() else options.output
-    path = folder / "whole-numbers.csv"
+    path = folder / "int16.csv"
     kept: dict[str, list[dict[str, Any]]] = {part: [] for part in made}
     for each in load(path) if path.is_file() else ():
         kept[each["part"]].append(dict(each))
@@ -436,7 +436,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept[part] = made[part]()
     rows = [each for part in made for each in kept[part]]
     save(path, rows)
-    publish({f"whole-{name}": table for name, table in tables(rows).items()})
+    publish({f"int16-{name}": table for name, table in tables(rows).items()})
     return 0
 
 
