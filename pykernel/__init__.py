@@ -1,4 +1,4 @@
-"""Kernel models that keep learning on a microcontroller: one source for the host and for C on the device."""
+"""Kernel models that keep learning on a microcontroller.  The host runs the same source that is translated to C for the device."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ __all__ = [
     "simulate",
 ]
 
-# imported when first used: Numba, pydantic and scikit-learn take seconds, and the last is optional
+# names are imported when they are first used: importing Numba, pydantic and scikit-learn takes seconds, and scikit-learn is optional
 _HOMES = {
     "Basis": "pykernel.bases.basis",
     "BudgetedKernelClassifier": "pykernel.estimators.online",

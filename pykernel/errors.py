@@ -55,7 +55,7 @@ def install_hint(extra: str) -> str:
 
 
 class UserError(ValueError):
-    """Bad input.  The message is one sentence: what is wrong, where, and what would be right.  The command exits with 2."""
+    """Bad input.  The message says in one sentence what is wrong, where, and how to correct it.  The exit code is 2."""
 
 
 class UntrustedCode(UserError):
@@ -70,12 +70,12 @@ class MissingExtra(UserError, ImportError):
 
 
 _KEYS = contextvars.ContextVar[Mapping[str, str] | None]("_KEYS", default=None)
-"""On the command line, a mapping: parameter that --set sets -> its key.  Elsewhere None; messages then name Python arguments."""
+"""On the command line, this maps each parameter that --set sets to its key.  Elsewhere it is None, and messages name Python arguments."""
 
 
 @contextlib.contextmanager
 def on_command_line(keys: Mapping[str, str]) -> Iterator[None]:
-    """Within the block, messages name parameters as the command line does.  keys: see ``_KEYS``."""
+    """Within the block, messages write parameters as options of the command line.  keys: see ``_KEYS``."""
     before = _KEYS.set(keys)
     try:
         yield
@@ -84,7 +84,7 @@ def on_command_line(keys: Mapping[str, str]) -> Iterator[None]:
 
 
 def option(parameter: str, value: object = "") -> str:
-    """Return a parameter and its value for a message: "hold_out 0.3" in Python, "--hold-out 0.3" or "--set training.cv=5" in the shell."""
+    """Return a parameter and its value as a message shows them: "hold_out 0.3" in Python, "--hold-out 0.3" or "--set training.cv=5" in the shell."""
     keys, after = _KEYS.get(), "" if value == "" else f" {value}"
     if keys is None:
         return parameter + after
@@ -94,13 +94,13 @@ def option(parameter: str, value: object = "") -> str:
 
 
 def need_package(module: str, what: str, extra: str) -> None:
-    """Raises MissingExtra if the module is not installed.  Call it before the work starts."""
+    """Raise MissingExtra if the module is not installed.  Call this function before the work starts."""
     if importlib.util.find_spec(module) is None:
         raise MissingExtra(what, extra)
 
 
 UNWRITTEN = "; no file was written"
-"""The end of the message about an interrupt, for workflows that write all of their files at their end."""
+"""The end of the message after an interrupt, for workflows that write all files when they end."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -111,11 +111,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 class CheckFailed(Exception):
-    """The device's code does not compute what the host computes.  The command exits with 1."""
+    """The device's code computes other values than the host.  The exit code is 1."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word with the most similar spelling, whatever its case; None if no known word is similar."""
+    """Return the known word with the most similar spelling, ignoring case; None if no known word is similar."""
     there = list(known)
     if word in there:
         return word

@@ -3,7 +3,7 @@
     with whole_file("table.csv") as file:
         file.write(b"...")
 
-    with all_or_none():  # both, or neither
+    with all_or_none():  # writes both files, or neither
         write_spec(...)
         draw_figure(...)
 
@@ -46,7 +46,7 @@ INHERITED = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
 class _Part:
     """A file that will be renamed to ``target``.
 
-    number: makes its temporary name unique.  descriptor: the open file, which holds the lock.  kept: the descriptor of the old
+    number: makes the temporary name unique.  descriptor: the open file, which holds the lock.  kept: the descriptor of the old
     file at ``target``.
     """
 
@@ -60,7 +60,7 @@ class _Part:
         return _left(self.target, self.number, "part")
 
     def place(self) -> None:
-        if os.name == "nt":  # Windows cannot rename an open file, and has no such locks
+        if os.name == "nt":  # Windows cannot rename an open file, and does not have these locks
             self.release()
         os.replace(self.path, self.target)
 
@@ -88,8 +88,8 @@ class _Removal(_Part):
 class _Staging:
     """Files that are written but not yet put in place, and the folders that were made for these files.
 
-    held: folder that no other run may change until then -> its locked descriptor.  lasting: whether to wait until the files are on
-    the disk.
+    held: folder that no other run may change until the files are in place -> its locked descriptor.  lasting: whether to wait until
+    the files are on the disk.
     """
 
     parts: list[_Part] = field(default_factory=list)
@@ -105,15 +105,15 @@ class _Staging:
         for each in reversed(missing):
             try:
                 each.mkdir()
-            except FileExistsError:  # another process was faster
+            except FileExistsError:  # another process has made the folder
                 continue
             self.folders.append(each)
 
     def hold(self, folder: Path) -> None:
-        """Lock the folder: other runs wait until it is released."""
+        """Lock the folder.  Other runs wait until the lock is released."""
         self.make_folder(folder)
         folder = folder.absolute()
-        if os.name == "nt" or folder in self.held:  # Windows has no such locks
+        if os.name == "nt" or folder in self.held:  # Windows does not have these locks
             return
         self.held[folder] = os.open(folder, os.O_RDONLY)
         if lock(self.held[folder]) is False:
@@ -125,7 +125,7 @@ class _Staging:
             os.close(self.held.popitem()[1])
 
     def finish(self) -> None:
-        """Put all files in place.  If this fails for one file, put the old files back."""
+        """Put all files in place.  If this fails for any file, put the old files back."""
         several, done = len(self.parts) > 1, list[tuple[Path, Path | None]]()
         try:
             for part in self.parts:
@@ -136,7 +136,7 @@ class _Staging:
                 _put_back(*each)
             raise
         parts, folders = self.parts, self.folders
-        self.parts, self.folders = [], []  # from here on nothing is undone
+        self.parts, self.folders = [], []  # after this line, an error undoes nothing
         for part in parts:
             part.release()
         for _, aside in done:
@@ -159,10 +159,10 @@ _staging: contextvars.ContextVar[_Staging | None] = contextvars.ContextVar("stag
 
 @contextlib.contextmanager
 def all_or_none(folder: Path | None = None) -> Iterator[None]:
-    """Put the files that the block writes with ``whole_file`` in place when the block ends, all together; none if the block raises.
+    """When the block ends, put all files in place that it wrote with ``whole_file``.  If the block raises, put none in place.
 
     If the process is killed, every file is complete, either old or new.
-    folder: is made if it is missing.  Until the block ends, another run with the same folder waits, and prints that it does.
+    folder: made if it is missing.  Until the block ends, another run with the same folder waits, and prints a message about this.
     """
     outer = _staging.get()
     with contextlib.nullcontext(outer) if outer is not None else _staged() as staging:
@@ -248,7 +248,7 @@ def _new_part(path: Path) -> _Part:
         _clear(path.parent, re.escape(_begin(path)))
     while True:
         part = _Part(path, _number(), -1)
-        # the permissions of an ordinary file: the umask decides
+        # the umask decides the permissions, as for an ordinary file
         part.descriptor = os.open(part.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666)
         with contextlib.ExitStack() as undo:
             undo.callback(part.remove)
@@ -274,7 +274,7 @@ def _left(path: Path, number: str, kind: str) -> Path:
 
 
 def clear(path: Path) -> None:
-    """Remove the temporary files of this path that are not locked: they are from dead runs."""
+    """Remove the temporary files of this path that are not locked, because dead runs have left these files."""
     _clear(path.parent, re.escape(_begin(path)))
 
 
@@ -339,7 +339,7 @@ def _kept_aside(part: _Part) -> Path | None:
         except BaseException:
             _remove(whole)
             raise
-    with contextlib.suppress(OSError):  # the lock keeps other runs from removing the file as one of a dead run
+    with contextlib.suppress(OSError):  # the lock keeps other runs from removing this file as a dead run's
         part.kept = os.open(aside, os.O_RDONLY | NO_OTHER)
         lock(part.kept)
     return aside
@@ -375,7 +375,7 @@ def _unwritten(path: Path, error: OSError) -> UserError:
 def new_folder(path: Path) -> Iterator[None]:
     """Make the folder and its parents if they are missing.
 
-    If the block raises, remove those of the new folders that are empty.
+    If the block raises, remove the new folders that are empty.
     """
     staging = _Staging()
     try:
@@ -392,7 +392,7 @@ def new_folder(path: Path) -> Iterator[None]:
 
 
 def private_folder(path: Path) -> bool:
-    """Make a folder that only this user can write to.  Returns False if the path is a link or anything else."""
+    """Make a folder that only this user can write to.  Returns False if the path is not a folder, or if others own it or can write to it."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.lstat()
@@ -425,7 +425,7 @@ def open_plain(path: str | os.PathLike[str], inherited: bool = False) -> Buffere
     if inherited and INHERITED.fullmatch(str(path)):
         return open(path, "rb")
     _need_plain(os.stat(path).st_mode, path)
-    # O_NONBLOCK: after the check above, the path may have become a pipe
+    # O_NONBLOCK: after the check above, another process may have replaced the file by a pipe
     descriptor = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
     try:
         _need_plain(os.fstat(descriptor).st_mode, path)
@@ -477,7 +477,7 @@ def bytes_of(path: Path, most: int) -> bytes:
 
 
 def growing_file(path: Path, force: bool) -> FileIO:
-    """Open an unbuffered file.  If the process is killed, the file keeps what was written, and can be incomplete.  Raises UserError."""
+    """Open an unbuffered file.  If the process is killed, the file keeps all bytes written so far, and can be incomplete.  Raises UserError."""
     try:
         return FileIO(path, "w" if force else "x")
     except OSError as error:
@@ -485,7 +485,7 @@ def growing_file(path: Path, force: bool) -> FileIO:
 
 
 def need_free(path: Path | None, data: str, force: bool) -> None:
-    """Raises UserError if the output file exists (unless ``force``), has no folder, or is the data file."""
+    """Raise UserError if the output file exists (unless ``force``), if its folder is missing, or if it is the data file."""
     if path is None:
         return
     folder = path.absolute().parent
@@ -502,13 +502,13 @@ def need_free(path: Path | None, data: str, force: bool) -> None:
 
 
 def need_not_data(path: Path | None, data: str) -> None:
-    """Raises UserError if the output file is the data file."""
+    """Raise UserError if the output file is the data file."""
     if path and data != "-" and path.exists() and Path(data).exists() and path.samefile(data):
         raise UserError(f"{path}: is the data itself; write to another file")
 
 
 def need_different(paths: Iterable[Path | None]) -> None:
-    """Raises UserError if two outputs have the same path."""
+    """Raise UserError if two outputs have the same path."""
     given = [path.absolute() for path in paths if path is not None]
     for path in given:
         if given.count(path) > 1:

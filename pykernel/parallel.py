@@ -1,6 +1,6 @@
 """Run independent tasks on this machine's cores.  The results of finished tasks are kept in memory and reused.
 
-    def task(content, shared):        # defined at module level: workers import it
+    def task(content, shared):        # must be defined at module level, because workers import this function
         return {"error": ...}
 
     with Workers(task, shared=(x, y), jobs=2, title="trials") as workers:
@@ -63,14 +63,14 @@ def _plain(value: Any) -> Any:
     """Convert NumPy scalars and arrays, which JSON cannot hold, to Python numbers and lists."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"a task's content and result must be what JSON can hold, not {type(value).__name__}")
+    raise TypeError(f"a task's content and result must be values that JSON can hold, not {type(value).__name__}")
 
 
 # --------------------------------------------------------------------------------------------------------- workers
 
 
 def checked_jobs(given: int | str | None) -> int | None:
-    """Return a number of processes; it may be given as text.  Raises UserError if it is invalid."""
+    """Return the given number of processes, which may be text.  Raises UserError for an invalid number."""
     text = str(given)
     if given is None:
         return None
@@ -85,12 +85,12 @@ def checked_jobs(given: int | str | None) -> int | None:
 class Workers:
     """Runs tasks, which all call one function, in processes of this machine.
 
-    function: see ``Function``.  shared: what all tasks need, such as the data; sent to each worker once.
-    jobs: a number of processes; if not given, the number of cores; with 1, tasks run in this process.
+    function: see ``Function``.  shared: data that all tasks need; each worker receives them once.
+    jobs: the number of processes, by default the number of cores.  With 1, tasks run in this process.
     title: the title of the progress bar (see ``progress.bar``); without a title there is no bar.
     expect: the total number of tasks of all calls of ``run``, if it is known in advance.
 
-    An interrupt (or any exception) ends the workers at once.  Processes are spawned: a
+    An interrupt (or any exception) ends the workers at once.  Processes are spawned, so a
     script that defines the task's function needs ``if __name__ == "__main__":``.
 
     If a worker dies, the unfinished tasks are run again, up to ``REPEATS`` times.
@@ -147,7 +147,7 @@ class Workers:
             for key, task in missing.items():
                 if time.monotonic() > until and len(wanted) - len(missing) + self.computed - before >= least:
                     break
-                with whole_task(), one_thread:  # an interrupt waits, so that the task's result is kept
+                with whole_task(), one_thread:  # an interrupt is delayed, so that the task's result is kept
                     self._take(key, task, *_timed(self.function, task, self.shared))
         elif missing:
             self._run_elsewhere(missing, until, least - len(wanted) + len(missing))
@@ -175,12 +175,12 @@ class Workers:
             try:
                 self._run_there(left, until, wanted)
             except BrokenProcessPool:
-                # all running tasks are lost; a worker that ran out of memory may have enough the next time
+                # all running tasks are lost; a worker that ran out of memory may have enough memory the next time
                 self._end_processes()
                 repeated = 1 if self.computed > before else repeated + 1
                 if repeated > REPEATS:
                     raise UserError(
-                        "a worker process ended by itself, perhaps because memory was full; run the same again with fewer jobs"
+                        "a worker process ended by itself, perhaps because memory was full; try again with fewer jobs"
                     ) from None
                 left = {key: task for key, task in missing.items() if key not in self.found}
                 wanted = least - len(missing) + len(left)
@@ -225,7 +225,7 @@ class Workers:
 class _Process(SpawnProcess):
     """A spawned process that does not run the user's script again.
 
-    Otherwise a script without ``if __name__ == "__main__":`` would start all its work again in each process, without end.
+    Otherwise a script without ``if __name__ == "__main__":`` would start all its work again in each process, endlessly.
     """
 
     @staticmethod
@@ -243,7 +243,7 @@ class _Context(SpawnContext):
 
 
 def _context(function: Function, shared: Any) -> SpawnContext:
-    """Return the context that starts processes.  They import the user's script only if it defines the function or the data."""
+    """Return the context that starts processes, which import the user's script only if the script defines the function or the data."""
     with contextlib.suppress(Exception):  # an object that cannot be pickled is reported later, when it is sent
         if function.__module__ != "__main__" and b"__main__" not in pickle.dumps(shared):
             return _Context()
@@ -309,7 +309,7 @@ class Threads:
 
 
 def go_on() -> None:
-    """Raise CancelledError if ``Threads`` is ending.  For long calls, which should call this from time to time."""
+    """Raise CancelledError if ``Threads`` is ending.  Long calls should call this function from time to time."""
     threads = getattr(_here, "threads", None)
     if threads is not None and threads.ended.is_set():
         raise concurrent.futures.CancelledError
@@ -356,7 +356,7 @@ def run_program(
 
 
 def _kill(program: subprocess.Popen[str]) -> None:
-    """Kill a program and its children: a compiler would go on after its driver was killed."""
+    """Kill a program and its children, because a compiler would go on after its driver was killed."""
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(program.pid, signal.SIGKILL)
@@ -454,14 +454,14 @@ class _OneThread(contextlib.ContextDecorator):
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
         self.limits: list[Any] = []
-        self.found = 0  # the number of imported modules when libraries were last looked for
+        self.found = 0  # how many modules were imported when libraries were last searched
         self.libraries: Any = None
 
     def __enter__(self) -> None:
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
         with self.lock:
-            # looking for libraries takes milliseconds, and only a new module can load a new library
+            # the search for libraries takes milliseconds, and only a new module can load a new library
             if new := self.found != len(sys.modules):
                 self.found, self.libraries = len(sys.modules), ThreadpoolController()
             if new or not self.inside:
@@ -481,7 +481,7 @@ one_thread = _OneThread()
 def _handlers() -> dict[int, Any]:
     """Return the Python functions that handle SIGINT and SIGTERM.
 
-    Empty outside of the main thread, because only the main thread handles signals.
+    The result is empty outside of the main thread, because only the main thread handles signals.
     """
     if threading.current_thread() is not threading.main_thread():
         return {}

@@ -14,7 +14,7 @@ from typing import Any
 from pykernel.errors import visible
 
 Show = Callable[[float, str], None]
-"""A function (amount done, name of the step)."""
+"""A function that is called with the amount of work done and the name of the step."""
 PAUSE = 2.0
 """Seconds before progress is shown."""
 BLINK = 0.5
@@ -51,8 +51,8 @@ def bar(total: float | None = 1) -> Iterator[Show]:
 def told_late(total: float | None = 1, pause: float | None = None) -> Iterator[Show]:
     """Yield a function say(amount done, text) that shows progress.
 
-    Nothing is shown for the first ``pause`` seconds (default ``PAUSE``).  Then a notebook shows a bar with the newest text until the
-    work ends.  Elsewhere the text is printed on standard error, with the percentage of work done if it is between 0 and 100 %.  The
+    Nothing is shown for the first ``pause`` seconds (default ``PAUSE``).  After this, a notebook shows a bar with the newest text until
+    the work ends.  Elsewhere the text is printed on standard error, with the percentage of work done if it is between 0 and 100 %.  The
     next text is printed after ``pause`` seconds or a tenth of the time so far, whichever is longer, so that long work prints few lines.
     """
     display = _notebook()
@@ -92,7 +92,7 @@ def _lines(pause: float) -> Iterator[Show]:
 
 @contextlib.contextmanager
 def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
-    """Show progress in one output of a notebook's cell.  A thread updates it, and empties it at the end."""
+    """Show progress in one output of a notebook's cell.  A thread updates the output, and empties it at the end."""
     started, ended = time.monotonic(), threading.Event()
     newest = (0.0, "")
 
@@ -113,7 +113,7 @@ def _in_place(pause: float, display: Callable[..., Any]) -> Iterator[Show]:
         nonlocal newest
         newest = part, text
 
-    # run in a copy of the cell's context, from which Jupyter knows the cell that the output belongs to
+    # run in a copy of the cell's context, in which Jupyter finds the cell that the output belongs to
     thread = threading.Thread(target=contextvars.copy_context().run, args=(show,), daemon=True)
     thread.start()
     try:
@@ -134,7 +134,7 @@ def _notebook() -> Callable[..., Any] | None:
 
 
 def _html(part: float, text: str, seconds: float) -> str:
-    """Return a bar as HTML.  The bar moves to and fro if the part of the work that is done is not known."""
+    """Return a bar as HTML.  If it is not known how much of the work is done, the bar moves to and fro."""
     known, told = (f' value="{part:.3f}"', f" {part:.0%}") if 0 < part <= 1 else ("", "")
     return f"<progress{known}></progress>{told} {html.escape(text)}, {seconds:.0f} s"
 

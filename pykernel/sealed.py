@@ -30,7 +30,7 @@ def write_sealed(path: Path, content: bytes) -> None:
 def read_sealed(path: Path) -> bytes | None:
     """Return the content of a file, exactly as it was written; None if there is no such file.
 
-    A file that has changed, or is not this user's, is removed; the result is None.
+    If the file has changed, or belongs to another user, it is removed, and the result is None.
     """
     try:
         with open_plain(path) as file:
@@ -48,7 +48,7 @@ def read_sealed(path: Path) -> bytes | None:
 
 
 def kept_sealed(path: Path | None, make: Callable[[], bytes]) -> bytes:
-    """Return the content of a file.  If there is no file, call ``make`` and write its result.  path: None if no file can be kept."""
+    """Return the content of a file.  If the file is missing, call ``make`` and write its result.  path: None if files cannot be kept."""
     content = read_sealed(path) if path else None
     if content is None:
         content = make()
@@ -58,7 +58,7 @@ def kept_sealed(path: Path | None, make: Callable[[], bytes]) -> bytes:
 
 
 def _seal(path: Path, content: bytes) -> bytes:
-    """Return a digest of the content and of the file's name: a renamed file is refused as well."""
+    """Return a digest of the content and of the file's name, so that a renamed file is refused, too."""
     return hashlib.sha256(f"{path.parent.name}/{path.name}\0".encode() + content).digest()
 
 
@@ -72,7 +72,7 @@ def _discard(path: Path) -> None:
     if not _told:
         _told = True
         print(
-            f"warning: the compile cache in {visible(path.parent.parent)} was damaged; what is missing is compiled again",
+            f"warning: the compile cache in {visible(path.parent.parent)} was damaged; the missing code is compiled again",
             file=sys.stderr,
         )
 
@@ -80,7 +80,7 @@ def _discard(path: Path) -> None:
 def cache_folder(kind: str, digest: str) -> Path | None:
     """Return this user's cache folder for a kind of content and a digest; None if the folder cannot be made.
 
-    When a new folder is made, folders that were not used for a month are removed.
+    Whenever a new folder is made, folders that were not used for a month are removed.
     """
     import platformdirs
 

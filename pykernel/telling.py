@@ -1,4 +1,4 @@
-"""Messages of workflows: where they go, and how numbers, sizes and times are written in sentences, tables and JSON."""
+"""Messages of workflows: the objects that receive them, and the formats of numbers, sizes and times in sentences, tables and JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pykernel.progress import Show, told_late
 class Watch:
     """Receives a workflow's messages.
 
-    This class shows only the progress of work that takes more than two seconds, as a bar in a notebook, else as lines on standard
+    This class shows only the progress of work that takes more than two seconds: in a notebook as a bar, elsewhere as lines on standard
     error.  The command line has a subclass that prints all messages.  A program may define a subclass that logs them.
     """
 
@@ -46,7 +46,7 @@ class Watch:
 
 
 class Silent(Watch):
-    """Prints nothing.  For a part of a larger task that shows the progress of the whole."""
+    """Prints nothing.  Use this class for a part of a larger task that shows its own progress."""
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         return contextlib.nullcontext(lambda done, what: None)
@@ -122,17 +122,17 @@ KNOWN_ROWS = "the model was trained on these rows: expect a larger error on new 
 
 
 def rivals_told(report: Mapping[str, Any]) -> str:
-    """Say how many labels the simple predictors learned that a model without labels is compared with; "" for other models."""
+    """For a model that gets no labels, say how many labels the simple predictors learned; "" for other models."""
     if report["gets_labels"]:
         return ""
     if report["simple_learned"] is None:
-        return "the simple predictors continue to learn from labels, unlike this model; if the rows are read from a file, they learn only the first half"
+        return "the simple predictors continue to learn from labels, unlike this model; if the rows are read from a file, these predictors learn only from the first half"
     learned = f"the first {report['simple_learned']:,} {unit_of(report)}s"
     return f"the simple predictors learned the labels of {learned}, and no others, because this model gets no labels"
 
 
 def refused_told(report: Mapping[str, Any]) -> list[str]:
-    """Return a sentence with the number of rows that the model refused to answer or to learn; no sentence if there are none."""
+    """Return a sentence with the number of rows that the model refused to answer or to learn; an empty list if no row was refused."""
     return [f"{report['refused']:,} of {report['rows']:,} {unit_of(report)}s were refused"] if report["refused"] else []
 
 
@@ -151,7 +151,7 @@ THEN = {
     "left out": "left out",
     "skipped": "neither predicted nor learned",
     "emptied": "kept, with empty cells",
-    "completed": "something stands in for it, by [input] missing",
+    "completed": "another value stands in for it, by [input] missing",
 }
 """What happens to rows with a missing input."""
 WORSE = 1.25
@@ -172,7 +172,7 @@ LEFT_OUT = {
     "empty": "empty",
     "logged": "what a device computed",
     "unused": "not an input",
-    "other": "no numbers",
+    "other": "not numbers",
 }
 """Why columns are left out."""
 
@@ -210,7 +210,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     told += _some(
         [
             f"{_several(each['cells'], 'cell')} of {each['column']} {'is' if each['cells'] == 1 else 'are'} infinite: no model learns "
-            "such a row"
+            "from such a row"
             for each in data["infinite"]
         ]
     )
@@ -225,8 +225,10 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     if (times := data["times"]) is not None:
         gaps = f", with {_several(times['gaps'], 'gap')} ten times as long" if times["gaps"] else ""
         told.append(
-            "rows are {median:.4g}{unit} apart by {column}, nine in ten {low:.3g} to {high:.3g}{unit}".format(**times)
-            + f"{gaps}: models count rows, not time; for features of past values, even resampling would give {times['even']:,} rows"
+            "rows are {median:.4g}{unit} apart by {column}, nine in ten by {low:.3g} to {high:.3g}{unit}".format(
+                **times
+            )
+            + f"{gaps}: models count rows, not time; for features of past values, resampling at equal intervals would give {times['even']:,} rows"
         )
     if data["missing"]:
         told.append(skipped(**data["missing"]))
@@ -249,7 +251,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _are_no(cells: int, kind: str) -> str:
-    return f"is no {kind}" if cells == 1 else f"are no {kind}{'es' if kind == 'class' else 's'}"
+    return f"is not a {kind}" if cells == 1 else f"are not {kind}{'es' if kind == 'class' else 's'}"
 
 
 def skipped(rows: int, then: str = "skipped", by: Sequence[str] = ()) -> str:
@@ -261,7 +263,7 @@ def skipped(rows: int, then: str = "skipped", by: Sequence[str] = ()) -> str:
 
 
 def stands_in(by: Sequence[str]) -> str:
-    """End a sentence with the values of [input] missing that would keep rows with a missing input."""
+    """Return the end of a sentence, with the values of [input] missing that would keep rows with a missing input."""
     ways = " or ".join(f'"{each}"' for each in by)
     return f"; [input] missing = {ways} keeps such rows" if ways else ""
 
@@ -277,7 +279,7 @@ def _named(names: Sequence[str], most: int = 6) -> str:
 
 
 def _some(sentences: Sequence[str], most: int = 4) -> list[str]:
-    """Return the first sentences, and one that says for how many other columns the same holds."""
+    """Return the first sentences, and a sentence that says for how many other columns the same holds."""
     more = len(sentences) - most
     return list(sentences) if more <= 1 else [*sentences[:most], f"the same holds for {more:,} other columns"]
 
@@ -308,7 +310,7 @@ def _plain(value: float) -> str:
 
 
 def _offer(data: Mapping[str, Any]) -> list[str]:
-    """Say what ``pykernel table`` would make of words, times and sentinels, with the command on a separate line."""
+    """Say which columns ``pykernel table`` would make from words, times and sentinels, with the command on a separate line."""
     few = [each["column"] for each in data["left_out"] if each["words"]]
     times = [each["column"] for each in data["left_out"] if each["why"] == "time"]
     values = dict.fromkeys(
@@ -356,7 +358,7 @@ def unit_of(report: Mapping[str, Any]) -> str:
 
 
 def counted(report: Mapping[str, Any]) -> str:
-    """The number of rows or steps, with their unit."""
+    """Return the number of rows or steps, with the unit."""
     count = f"{report['rows']:,} {unit_of(report)}s"
     devices = sum((report.get("device_split") or {}).values()) or report.get("device_count")
     if devices:
@@ -368,12 +370,12 @@ def judged_on(report: Mapping[str, Any]) -> str:
     """Say on which rows or devices a plan's models were evaluated."""
     if devices := report["device_count"]:
         judges = report["judges"]
-        return f"{'each' if judges == devices else f'{judges:,}'} of {devices:,} devices, by models of others"
+        return f"{'each' if judges == devices else f'{judges:,}'} of {devices:,} devices, by models of other devices"
     return f"the last {report['judged_rows']:,} {unit_of(report)}s"
 
 
 SHOWN_DEVICES = 20
-"""Largest number of devices in a table; if there are more, the table has the worst ones."""
+"""Largest number of devices in a table.  If there are more devices, the table has the worst ones."""
 
 
 def devices_shown(
@@ -381,7 +383,7 @@ def devices_shown(
 ) -> tuple[list[Any], str]:
     """Return a table's devices and words for its title.
 
-    The table has all devices in their order; if there are more than ``SHOWN_DEVICES``, only the worst, worst first.
+    The table has all devices in their order.  If there are more than ``SHOWN_DEVICES``, it has only the worst devices, the worst one first.
     """
     if len(rows) <= SHOWN_DEVICES:
         return list(rows), _several(len(rows), "device")
@@ -447,8 +449,8 @@ def judged_told(report: Mapping[str, Any]) -> list[str]:
     before, after = errors.get("cross_validated"), errors.get("held_out")
     if report["in_time"] and before and after and after > WORSE * before:
         told.append(
-            f"the error on the last rows is {after / before:.1f} times that on blocks between other rows: expect {shown(after)} on future rows, "
-            f"not {shown(before)}; train anew with later rows, or let the device go on learning"
+            f"the error on the last rows is {after / before:.1f} times the error on blocks between other rows: expect {shown(after)} on future rows, "
+            f"not {shown(before)}; train again with later rows, or let the device go on learning"
         )
     if grows := errors.get("held_out_grows"):
         told.append(
@@ -458,13 +460,13 @@ def judged_told(report: Mapping[str, Any]) -> list[str]:
 
 
 def key_values(values: Mapping[str, float | str]) -> str:
-    """Keys of a spec without their sections, and their values."""
+    """Return keys of a spec without their sections, and their values."""
     shown = {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
     return " ".join(f"{name.partition('.')[2]} {value}" for name, value in shown.items())
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar or a path as a value for ``json``."""
+    """Convert a NumPy scalar or a path to a value for ``json``."""
     return value.item() if hasattr(value, "item") else str(value)
 
 
@@ -509,7 +511,7 @@ def faults_told(found: Mapping[str, Any]) -> str:
 
 
 def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
-    """List the kinds or manners of faults that a monitor misses, those missed most often first."""
+    """List the kinds or manners of faults that a monitor misses, beginning with the fault that is missed most often."""
     kinds = sorted(
         ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
     )
@@ -519,7 +521,7 @@ def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
 def against_monitors(found: Mapping[str, Any]) -> str:
     """Compare a monitor with the best simple monitor."""
     if found["winner"] is None:
-        return f"{found['simple']}, {byte_count(found['bytes'])}, sees as many: a few lines of C do"
+        return f"{found['simple']}, {byte_count(found['bytes'])}, sees as many: a few lines of C are enough"
     misses = f"{found['simple']} misses {rate(found['error'])} with as many rows falsely in alarm"
     if found["winner"] == "model":
         return misses
@@ -537,7 +539,7 @@ def of_simple(found: Mapping[str, Any] | None) -> str:
 
 
 def told_of(row: Mapping[str, Any], measure: str = "", own: float | None = None) -> str:
-    """Describe a model by its expected error, bytes and instructions.  own: its error on the rows by which it was chosen."""
+    """Describe a model by its expected error, bytes and instructions.  own: the model's error on the rows by which it was chosen."""
     calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
     error = error_and_deviation(row["promise"])
     if own is not None and not _alike(own, row["promise"]["error"]):
@@ -575,7 +577,9 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
     if found["why"] is not None:
         errors = f"{shown(found['error'])} in place of {shown(found['own'])}"
         sizes = f"{byte_count(winner['bytes'])} in place of {byte_count(found['bytes'])}"
-        parts.append(f"{found['model']} has {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}")
+        parts.append(
+            f"{found['model']} has the error {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}"
+        )
     if "other_rows" in winner["promise"] and not _alike(found["own"], winner["promise"]["error"]):
         parts.append(
             f"on the rows and faults by which it was chosen, it misses {shown(found['own'])}, as the table shows"
@@ -584,7 +588,7 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
 
 
 def growth(promise: Mapping[str, Any]) -> str:
-    """Say that errors grow along the table, and from what to what; "" if they do not grow."""
+    """Say that errors grow along the table, with the first and the last error; "" if errors do not grow."""
     if "last" not in promise:
         return ""
     ends = f"{number(promise['first'])} where the judged rows begin, {number(promise['last'])} where they end"
@@ -604,7 +608,7 @@ FOLLOW = 0.5
 
 
 def inertia(report: Mapping[str, Any]) -> str | None:
-    """Advise using past values if a frozen model's errors correlate from row to row; None if they do not."""
+    """Advise using past values if a frozen model's errors correlate from row to row; None if the errors do not correlate."""
     told = report["winner"]["frozen"] or {}
     if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
         return None
@@ -612,7 +616,7 @@ def inertia(report: Mapping[str, Any]) -> str | None:
 
 
 def gapped(errors: Mapping[str, float]) -> str | None:
-    """List the errors with each way to fill in missing inputs; None if no input is missing, or if none can be filled in.
+    """List the errors with each way to fill in missing inputs; None if no input is missing, or if missing inputs cannot be filled in.
 
     errors: value of [input] missing -> error.
     """
@@ -623,9 +627,9 @@ def gapped(errors: Mapping[str, float]) -> str | None:
 
 
 def question(report: Mapping[str, Any]) -> str:
-    """Ask whether the device gets the true value, which decides whether the model can learn there; or say why this is known."""
+    """Ask whether the device gets the true value, because only then can the model learn there; or say why the answer is known."""
     if report["labels"] is not None:
-        return {"always": "the label follows each answer", "never": "the device gets none"}[report["labels"]]
+        return {"always": "the label follows each answer", "never": "the device gets no labels"}[report["labels"]]
     if report["undecided"]:
         return (
             f"does the device get the true value after its answers? yes: {report['spec']} learns from it; no: "
@@ -633,7 +637,7 @@ def question(report: Mapping[str, Any]) -> str:
         )
     if report["winner"]["learning"]:
         return "the device must get the true value after its answers: no frozen model was found"
-    return "the planned model needs none, and no model that learns was found to be better"
+    return "the planned model needs no labels, and no model that learns was found to be better"
 
 
 def against_simple(found: Mapping[str, Any]) -> str:
@@ -651,4 +655,4 @@ def against_simple(found: Mapping[str, Any]) -> str:
         return f"{told}; add a column with the latest known label to the table, or give it to a model that learns, by [mixture] last"
     if found.get("linear"):
         return f"{told}; the planned model is linear, too; a smaller error needs other inputs"
-    return f"{told}; take the simple one, or record other inputs"
+    return f"{told}; take the simple predictor, or record other inputs"

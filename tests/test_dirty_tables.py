@@ -353,7 +353,7 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
         "200 rows; 2 inputs: flow, heat left out, always the same: site",
         "left out, dates or times: time (such as '2024-01-01 00:00')",
         "left out, words: valve (closed, half, open)",
-        "2 of 200 cells of flow are no numbers, such as 'n/a' (line 9); treated as missing",
+        "2 of 200 cells of flow are not numbers, such as 'n/a' (line 9); treated as missing",
         "4 cells of heat are -9999, far from all others (",
         "6 rows with a missing input: left out",
         "for each word of valve; phases of day and week for time: "
@@ -475,7 +475,7 @@ def test_a_later_table_gets_the_columns_of_the_first_whatever_it_holds(tmp_path,
     for words, said in (
         (["table", "later.csv", "--like", "river.csv"], "its notes, river.inputs.json, are missing"),
         (["table", "later.csv", "--like", "ready.csv", "--label", "y"], "leave --inputs and --label out"),
-        (["table", "less.csv", "--like", "ready.csv"], "has no column 'valve', of which ready.csv was made"),
+        (["table", "less.csv", "--like", "ready.csv"], "has no column 'valve', from which ready.csv was made"),
     ):
         Path("less.csv").write_text("\n".join(line.rsplit(",", 2)[0] for line in [head, *later]))  # neither valve nor y
         status, _, err = run(*words, "--output", "other.csv")
@@ -793,7 +793,7 @@ def test_how_uneven_rows_are_in_time_is_told(text):
         assert found["median"] == pytest.approx(np.median(np.diff(times)), abs=0.01) and found["gaps"] == 1
         assert found["even"] == pytest.approx(steps.sum() / found["median"], abs=12)
         assert (
-            f"rows are {found['median']:.4g}{' s' * text} apart by when, nine in ten " in said
+            f"rows are {found['median']:.4g}{' s' * text} apart by when, nine in ten by " in said
             and "with 1 gap ten times as long" in said
         )
 

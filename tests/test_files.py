@@ -625,7 +625,7 @@ def test_an_npy_cut_at_any_byte_is_refused_in_a_sentence(tmp_path):
         whole = path.read_bytes()
         for size in range(len(whole)):
             path.write_bytes(whole[:size])
-            with pytest.raises(UserError, match=r"is no .npy file|ends after"):
+            with pytest.raises(UserError, match=r"is not an .npy file|ends after"):
                 as_rows(path)
         path.write_bytes(whole)
         np.testing.assert_array_equal(as_rows(path).take([0, 1, 2]), np.arange(12.0).reshape(3, 4))

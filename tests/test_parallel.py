@@ -283,7 +283,10 @@ def test_bad_workers_are_told_in_one_sentence(monkeypatch, tmp_path):
         Workers(work, jobs=9_999_999_999)
     with pytest.raises(UserError, match="a worker process ended by itself"), Workers(die, jobs=2) as workers:
         workers.run([{"n": 0}])
-    with pytest.raises(TypeError, match="what JSON can hold, not set"), Workers(returns_a_set, jobs=1) as workers:
+    with (
+        pytest.raises(TypeError, match="values that JSON can hold, not set"),
+        Workers(returns_a_set, jobs=1) as workers,
+    ):
         workers.run([{}])
 
 

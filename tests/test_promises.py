@@ -1,19 +1,24 @@
 """What docs/versions.md promises within 1.x: what a version recorded here is still there, and its files are read or refused by a sentence.
 
-tests/promises.json has what this version promises: keys of a spec, names of the C, keys of ``--json`` (tests/cli/test_keys.py).  tests/promises/VERSION has
+tests/promises.json has what this version promises: keys of a spec, names of the C, commands with options, names and
+parameters of Python, keys of ``--json`` (tests/cli/test_keys.py).  tests/promises/VERSION has
 specs and snapshots that a version wrote.  ``--update-golden`` adds what is new.  Only files from before 1.0 may be refused.
 """
 
+import inspect
 import re
 
 import pytest
 
+import pykernel
+from pykernel.cli.face import options_of
 from pykernel.errors import UserError
 from pykernel.gen.streams import mixed_stream
 from pykernel.host import snapshot
 from pykernel.host.model import HostModel
 from pykernel.spec.model import load_spec
 from pykernel.spec.schema import spec_schema
+from pykernel.workflows.requests import COMMANDS
 from tests.gen.test_golden import GOLDEN, GOLDENS
 from tests.release_check import VERSION
 from tests.support import DOCS, ROOT
@@ -44,6 +49,22 @@ def test_names_of_the_c(pytestconfig):
     statuses = dict(re.findall(r"^\| `([A-Z_]+)` \| (-?\d+) \|", page, re.MULTILINE))
     assert calls and macros and statuses
     keeps(pytestconfig, "names of the C", calls | macros | statuses)
+
+
+def test_commands_and_options(pytestconfig):
+    named = {name: [option for each in options_of(kind) for option in each.options] for name, kind in COMMANDS.items()}
+    keeps(pytestconfig, "commands", {f"{name} {option}": "option" for name in named for option in ("", *named[name])})
+
+
+def test_names_of_python(pytestconfig):
+    def found():
+        for name in pykernel.__all__:
+            yield name, "name"
+            if callable(value := getattr(pykernel, name)):
+                for parameter in inspect.signature(value).parameters.values():
+                    yield f"{name}({parameter.name})", parameter.kind.description
+
+    keeps(pytestconfig, "Python", dict(found()))
 
 
 @pytest.mark.parametrize("name", GOLDENS)

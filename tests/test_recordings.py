@@ -118,7 +118,7 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
     (logs.parent / "empty").mkdir()
     (logs.parent / "empty" / ".hidden.csv").write_text("a,b,y\n1,2,3\n")
     for data, says in (
-        ("empty", "empty: is a folder without recordings; give one that has files which end with .csv, .tsv, .parquet"),
+        ("empty", "empty: is a folder without recordings; give a folder with files that end with .csv, .tsv, .parquet"),
         ("logs/x*.csv", "logs/x*.csv: no file has such a name"),
         (["logs/n0.csv", "-"], "-: standard input is one table"),
         (["logs/n0.csv", "logs/absent.csv"], "logs/absent.csv: there is no such file"),
@@ -239,7 +239,8 @@ def test_for_people_and_of_many_the_worst(logs, run, monkeypatch):
         (logs / f"{name}.csv").write_text("\n".join([*text, ""]))
     out = run("simulate", "spec.toml", "logs")[1]
     assert (
-        "n1: 1 of 450 cells of a is no number, such as 'n/a' (line 10)" in out and "about 1 of the other devices" in out
+        "n1: 1 of 450 cells of a is not a number, such as 'n/a' (line 10)" in out
+        and "about 1 of the other devices" in out
     )
     monkeypatch.setattr("pykernel.telling.SHOWN_DEVICES", 2)
     out = run("simulate", "spec.toml", "logs")[1]
@@ -296,16 +297,16 @@ def test_which_devices_computed_what_they_should(devices, run, jobs):
         code, out, _ = run("state", "replay", "spec.toml", each["path"], "--json")
         assert json.loads(out) == {key: value for key, value in each.items() if key not in ("device", "path", "wrong")}
     code, out, _ = run("state", "replay", "spec.toml", "logs")
-    assert code == 1 and "3 of 5 devices computed what they should" in out and "row 5 (line 7)" in out
+    assert code == 1 and "3 of 5 devices computed the expected values" in out and "row 5 (line 7)" in out
     code, out, _ = run("state", "replay", "spec.toml", "logs/n0.csv", "logs/n1.csv", "logs/n4.csv")
-    assert code == 0 and "3 of 3 devices computed what they should" in out
+    assert code == 0 and "3 of 3 devices computed the expected values" in out
 
 
 def test_a_log_that_cannot_be_read_does_not_hide_the_others(devices, run):
     with Path("logs/n4.csv").open("a") as file:
         file.write("1,2,3,x,0\n")
     code, out, err = run("state", "replay", "spec.toml", "logs")
-    assert code == 1 and "2 of 4 devices computed what they should" in out
+    assert code == 1 and "2 of 4 devices computed the expected values" in out
     assert "logs/n4.csv, line 122: column 'prediction' is 'x'" in out and "error: logs/n2.csv, row 70" in err
     code, out, err = run("state", "replay", "spec.toml", "logs/n0.csv", "logs/n4.csv")
     assert code == 2 and "1 of 1 devices" in out and "error: logs/n4.csv, line 122" in err
@@ -441,7 +442,10 @@ def test_a_plan_is_judged_on_devices_that_taught_nothing(logs, delay):
         spread = np.std(told, ddof=1) / 6**0.5 / (2 * winner[kind]["error"])
         assert winner[kind]["deviation"] == pytest.approx(spread, rel=1e-6)
         assert winner[kind]["within"] == pytest.approx(2.571 * spread, rel=1e-6)
-    assert "2,700 rows of 6 devices" in repr(found) and "on each of 6 devices, by models of others" in found.page.html()
+    assert (
+        "2,700 rows of 6 devices" in repr(found)
+        and "on each of 6 devices, by models of other devices" in found.page.html()
+    )
     assert "each of 6 devices" in Path("out/planned.toml").read_text() and "each of 6 devices" in found.page.html()
 
 
@@ -485,12 +489,12 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
     monkeypatch.setattr("pykernel.workflows.search.MOST_ROWS", 900)
     code, out, err = run(*"plan logs --label y --only knlms --trials 2 --jobs 1 -o out".split())
     assert code == 0 and "3 of 6 devices are taken, and at most the first 300 rows of each" in err
-    assert "900 rows of 3 devices, judged on each of 3 devices, by models of others" in out
+    assert "900 rows of 3 devices, judged on each of 3 devices, by models of other devices" in out
     monkeypatch.setattr("pykernel.workflows.search.ENOUGH_DEVICES", 3)
     code, out, err = run(*"plan logs --label y --only knlms --trials 2 --jobs 1 -o o2".split())
     assert (
         code == 0
-        and "judged on 1 of 3 devices, by models of others" in out
+        and "judged on 1 of 3 devices, by models of other devices" in out
         and "devices  1 of 3 are used to test the models" in err
     )
     monkeypatch.undo()

@@ -236,9 +236,9 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     assert "without .parquet files" in refused(tmp_path / "folder")
     for name in ("x.npy", "x.parquet", "x.arrow"):
         (tmp_path / name).write_bytes(b"not at all" * 20)
-    assert "is no .npy file" in refused(tmp_path / "x.npy")
+    assert "is not an .npy file" in refused(tmp_path / "x.npy")
     assert "cannot be read as Parquet" in refused(tmp_path / "x.parquet")
-    assert "no Arrow IPC file" in refused(tmp_path / "x.arrow")
+    assert "is not an Arrow IPC file" in refused(tmp_path / "x.arrow")
     np.save(tmp_path / "cut.npy", X)
     os.truncate(tmp_path / "cut.npy", 128 + 20 * 77 + 3)
     assert "ends after 77 rows, but its header says 1,003" in refused(tmp_path / "cut.npy")

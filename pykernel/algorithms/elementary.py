@@ -88,8 +88,8 @@ EXP2_POLYNOMIAL = Constant(
 )
 
 
-# adding ROUNDING rounds to an integer k, and pow2_rounded of the sum is 2^k / RAISED, or zero if k < -FLOOR_EXPONENT.  The
-# polynomial is multiplied by RAISED, so that no product is subnormal
+# adding ROUNDING to a number rounds the number to an integer k; pow2_rounded(ROUNDING + k) is 2^k / RAISED, or zero if
+# k < -FLOOR_EXPONENT.  The polynomial is multiplied by RAISED, so that no product is subnormal
 ROUNDING = Constant(float32=2.0**23 + 61, float64=2.0**52 + 61)
 RAISED = Constant(float32=2.0**66, float64=2.0**962)
 EXP2_RAISED = Constant(
@@ -173,7 +173,7 @@ def logistic(x: Real) -> Real:
     e = exp_negative(-absolute(x))
     total = real(1) + e
     if x < real(0):
-        # rounding error of 1 + e
+        # the rounding error of 1 + e
         rest = e - (total - real(1))
         value = e / total
         return value - value * rest
@@ -236,7 +236,7 @@ def cosine_of_quarter(turns: Real) -> Real:
     """cos(2 pi turns) for 0 <= turns <= 1/4."""
     if turns <= real(0.125):
         return cosine_near(turns)
-    # the sine of an exact difference keeps all digits, also near zero
+    # the difference is exact, so the sine keeps all digits, also near zero
     return sine_near(real(0.25) - turns)
 
 
@@ -311,7 +311,7 @@ LOG2_POLYNOMIAL = Constant(
 def log2_one_plus(x: Real) -> Real:
     """log2(1 + x) for x >= 0, within 4 ulp, also for small x.  The result of infinity and of NaN is NaN."""
     u = real(1) + x
-    # rounding error of 1 + x
+    # the rounding error of 1 + x
     rest = x - (u - real(1))
     if u - u != real(0):
         return u - u
@@ -319,7 +319,7 @@ def log2_one_plus(x: Real) -> Real:
     scale = pow2(1 - exponent)
     u = u * scale
     half = real(0.5)
-    # 1 + f is from 1 / sqrt(2) to sqrt(2)
+    # 1 + f lies between 1 / sqrt(2) and sqrt(2)
     if u > TWICE_SQRT_2:
         half = real(0.25)
         exponent = exponent + 1
@@ -353,7 +353,7 @@ def clipped(x: Real, low: Real, high: Real) -> Real:
 
 @kernel
 def bounded(x: Real, most: Real) -> Real:
-    """x, limited to the range from -most to most.  NaN gives -most.  One comparison if x is within the range."""
+    """x, limited to the range from -most to most.  NaN gives -most.  If x is within the range, only one comparison is needed."""
     if absolute(x) <= most:
         return x
     if x > real(0):

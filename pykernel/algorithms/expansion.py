@@ -1,7 +1,7 @@
 """Kernel expansions that were trained elsewhere and keep learning: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
 
-The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are constants.  Only w is learned.  It is zero
-before the first sample: until then the answers are those of the frozen model (``pykernel.algorithms.frozen``), bit for bit.  The
+The vectors v_i and the trained function f_0(x) = sum_i m_i k(v_i, x) + bias are constants.  Only w is learned.  Before the
+first sample, w is zero, and the answers are those of the frozen model (``pykernel.algorithms.frozen``), bit for bit.  The
 features phi are the k(v_i, x) and the constant 1.  Weights are learned as in ``pykernel.algorithms.linear`` by normalised least
 mean squares, or by recursive least squares that forgets towards its prior (S. Van Vaerenbergh, M. Lazaro-Gredilla, I.
 Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
@@ -12,11 +12,11 @@ The model keeps D = P_0 - P, which is zero at first: D <- lambda (D + P phi phi'
 so positive semidefinite, and P stays at or above (1 - lambda) P_0, far above rounding errors.  So P does not grow in any
 direction, and no square root is needed.
 
-Classes can also be learned by their probabilities p = softmax(f).  -log p_y has the gradient (p_c - 1_y) phi, and second
-derivatives of at most about 1/4 (D. Boehning, Multinomial logistic regression algorithm, 1992).  For a second derivative of 1/4,
-Newton's step equals the least-squares step for the error e_c = 4 (1_y - p_c).  Two classes share one function, the log odds of
-the second class; probabilities are computed from half of this function.  A class that was not trained is never predicted before
-its first label.
+Classes can also be learned by their probabilities p = softmax(f).  The loss -log p_y has the gradient (p_c - 1_y) phi, and its
+second derivatives are at most about 1/4 (D. Boehning, Multinomial logistic regression algorithm, 1992).  For a second
+derivative of 1/4, Newton's step equals the least-squares step for the error e_c = 4 (1_y - p_c).  Two classes share one
+function, the log odds of the second class; probabilities are computed from half of this function.  A class that was not trained
+is never predicted before its first label.
 
 Where labels are numbers, f_0 is subtracted from them first, so every stage sees the residual of the trained function.  This is
 why the model has its own ``respond`` instead of the frame's.
@@ -83,9 +83,9 @@ class ExpansionConfig(Config):
     products: bool  # whether distances are computed from inner products
     calibrated: bool  # whether functions give probabilities
     vectors: Real[FEATURES - 1, DIM]  # v
-    shifts: Real[FEATURES - 1]  # hidden units and Fourier features: numbers that are added to each vector's a'b
-    multipliers: Real[FEATURES - 1, OUTPUTS]  # m, of the trained functions
-    bias: Real[OUTPUTS]  # of the trained functions
+    shifts: Real[FEATURES - 1]  # for hidden units and Fourier features: the number that is added to each vector's a'b
+    multipliers: Real[FEATURES - 1, OUTPUTS]  # m, the multipliers of the trained functions
+    bias: Real[OUTPUTS]  # the constants of the trained functions
     folded: Real[FEATURES - 1, DIM + 1]  # a row for each vector v: -rate |v|^2, 2 rate v
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
     prior_variance: Real  # variance of each weight before the first sample
@@ -128,7 +128,7 @@ def compare(m: ExpansionModel, x: Real[DIM]) -> None:
 def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
     """phi_i = k(v_i, x), up to a common factor, which is returned.  O(N D).
 
-    As ``frozen.evaluate_by_products``: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.
+    The exponents are those of ``frozen.evaluate_by_products``: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.
     """
     square = m.rate * squared_norm(x)
     # above the limit, all kernel values are zero; the condition is also true for a square that overflowed
@@ -157,7 +157,7 @@ def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
         compare(m, x)
     if m.begins:
         for o in range(len(m.trained)):
-            # summed in the order of the frozen model
+            # the order of the sum is that of the frozen model, so the bits are the same
             total = real(0) if m.products else m.bias[o]
             for i in range(len(m.vectors)):
                 total += m.multipliers[i, o] * m.phi[i]
@@ -257,7 +257,7 @@ def settle(m: ExpansionModel, inverse: Real, fresh: Bool) -> None:
 def learn_by_least_squares(m: ExpansionModel) -> Index:
     """Learn by w + P phi e / (1 + phi'P phi), and update P.  O(N^2)."""
     spread = gather(m, False)
-    # only overwritten memory can lead to a P that is not positive semidefinite: reset P
+    # only overwritten memory can lead to a P that is not positive semidefinite: then P is reset
     fresh = not (spread >= real(0))
     if fresh:
         spread = gather(m, True)
@@ -357,7 +357,7 @@ def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 @kernel
 def hold_back(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
     """Change y, the joint answer of model and expert, so that a class that was neither trained nor learned is never predicted,
-    whatever its weight.  This class gets at most the probability of a random label, and the others share the rest.  O(classes)."""
+    whatever its weight.  This class gets at most the probability of a random label, and the other classes share the rest.  O(classes)."""
     least = random_labels(m) * by_chance(len(y))
     known = real(0)
     rest = real(1)

@@ -1,15 +1,16 @@
 """A linear expert in addition to the model: the answer is never much worse than that of recursive least squares.
 
 The expert learns labels from inputs in fixed units: the moving scale of the standardiser would spoil least squares.  If inputs
-are scaled by given numbers, the expert uses the same numbers.  The latest known label may be an additional input: it is clipped,
-in units of the standard deviation of the first labels.  If labels come late, this input is the label that was known when the
-model gave its answer.  The covariance P = U D U' is kept as its factors (G. J. Bierman, Factorization Methods for Discrete
-Sequential Estimation, 1977, V.3), so that P is always positive semidefinite: U is a unit upper triangle, and D is not negative.
-With many inputs, only blocks of P are kept: each block learns the label as if the uncertainty of all other blocks were noise.
-An update then takes O(D) for D inputs.
+are scaled by given numbers, the expert uses the same numbers.  The latest known label may be an additional input.  This input
+is clipped, and its unit is the standard deviation of the first labels.  If labels come late, this input is the label that was
+known when the model gave its answer.  The covariance P = U D U' is kept as its factors (G. J. Bierman, Factorization Methods
+for Discrete Sequential Estimation, 1977, V.3), so that P is always positive semidefinite: U is a unit upper triangle, and D is
+not negative.  With many inputs, only blocks of P are kept: each block learns the label as if the uncertainty of all other
+blocks were noise.  An update then takes O(D) for D inputs.
 
-Both the model and the expert are judged by their recent squared errors a and b: the answer is their mean with the weights
-a^-8 and b^-8.  So if one has twice the error of the other, its weight is 1/65,536 of the other's, and two equally good ones are averaged.
+Model and expert are judged by their recent squared errors a and b: the joint answer is the mean of both answers with the
+weights a^-8 and b^-8.  So if the errors of one are twice as large as those of the other, its weight is 1/65,536 of the other's
+weight; two equally good answers are averaged.
 
 If the label is a class, the expert has a function for each class, which should be at least 1 for inputs of this class and at
 most -1 for other inputs.  The probabilities of model and expert are averaged (``pykernel.algorithms.poll``).
@@ -60,8 +61,8 @@ EXPERT_SETTLED = 40
 EXPERT_FAR = Constant(1000.0)
 """Largest |input| in the expert's units."""
 EXPERT_VARIANCE = Constant(1000.0)
-"""D before the first label, and its upper limit.  Without the limit, forgetting would make D of a constant input so large that
-rounding errors of this D move the weights of the other inputs.
+"""The start value and the upper limit of D.  Without the limit, forgetting would make D of a constant input so large that
+rounding errors of this D would move the weights of the other inputs.
 """
 LAST_PART = Constant(0.01)
 """Factor of the latest label when it is used as an input.  The factor is small because the label may hardly move for a long time,
@@ -81,7 +82,8 @@ SHARP_MOST = Constant(30.0)
 """Smallest and largest sharpness: the factor of the functions before the softmax that makes them probabilities."""
 RANDOM_LEAST = Constant(1e-4)
 RANDOM_MOST = Constant(0.9)
-"""Smallest and largest fraction of labels that is treated as random.  With a larger fraction, a model that improves would have no effect."""
+"""Smallest and largest fraction of labels that is treated as random.  With a larger fraction, the returned probabilities
+would hardly change when the model improves."""
 WRONG_MOST = Constant(4.0)
 """Limit above every class error, with room for rounding: a class error is at most 3."""
 
@@ -113,7 +115,7 @@ class Expert(Struct):
     expert_shock: between(
         Real, 0, LOUD, after="compared"
     )  # 0, or 1, 3, 7 ... after consecutive labels far from the expert's answer
-    # 0: the units are not fixed; else 1 + the number of labels in the running means, at most 1 + their horizon
+    # 0: the units are not fixed; otherwise 1 + the number of labels in the running means, at most 1 + their horizon
     compared: between(Index, 0, "compared_most")
     # the latest labels, after clipping, oldest first
     last_labels: between(Real[LAST, OUTPUTS], "-label_limit", "label_limit", after="compared")
@@ -137,13 +139,13 @@ class ExpertWork(Struct):
     polled: Real[OUTPUTS]  # probabilities of classes
     whole: Real[OUTPUTS]  # joint probabilities of model and expert
     recalled: Real[OUTPUTS]  # the latest label, or the label known when the answer was given, in the expert's units
-    gained: Real[EXPERT]  # P phi, where phi is the input in the expert's units, the constant 1, and these labels
+    gained: Real[EXPERT]  # P phi, where phi contains the inputs in the expert's units, the constant 1, and m.recalled
 
 
 class ExpertConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
-    expert_forgetting: Real  # lambda: each label multiplies the weight of all earlier ones by this
+    expert_forgetting: Real  # lambda: each label multiplies the weights of all earlier labels by this
     expert_growth: Real  # 1 / lambda
     recalls: bool  # whether the latest known label is an input
     weights_classes: bool  # whether the predicted class has the largest product of probability and weight
@@ -152,7 +154,8 @@ class ExpertConfig(Config):
     in_blocks: bool  # whether the covariance is kept within blocks of inputs only
     expert_limit: Real  # largest weight
     compared_most: Index  # 1 more than the horizon of the mean squared errors
-    sharpens: bool  # for classes: whether the sharpness of the model's functions is learned; else these are log odds
+    # for classes: whether the sharpness of the model's functions is learned; otherwise these functions are log odds
+    sharpens: bool
 
     tunable = frozenset("expert_forgetting expert_growth expert_limit compared_most".split())
 
@@ -357,10 +360,10 @@ def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
             for i in range(EXPERT_BLOCK):
                 if j + i < len(m.gained):
                     known = known - m.pivots[j + i] * m.gained[j + i] * m.gained[j + i]
-            # rounding
+            # rounding may make the difference too small
             if known < m.expert_forgetting:
                 known = m.expert_forgetting
-        # D f replaces f, and the elements before it get their part of P phi
+        # D f replaces f, and the elements before f get their part of P phi
         f = m.gained[j]
         v = m.pivots[j] * f
         before = known
@@ -452,7 +455,7 @@ def valid_expert(m: Advised) -> Bool:
     """Whether learning could have led to this expert: its units must be possible for the standardiser.  O(D^2)."""
     if not m.votes:
         for o in range(len(m.center)):
-            # center becomes expert_center
+            # fix_units() copies center to expert_center
             if not m.centers and m.center[o] != real(0):
                 return False
     elif not calibrated(m):

@@ -1,6 +1,6 @@
 """The frame around every rule that learns sample by sample: all that the rules have in common.
 
-A rule brings its memory and the kernels of ``hooks.py``.  The frame adds the rest: checks of memory, input and label; labels
+A rule provides its memory and the kernels of ``hooks.py``.  The frame adds the rest: checks of memory, input and label; labels
 that are single numbers, several numbers or classes; freezing; the stages of inputs and labels; and the check of states.
 
     update   refusal, acceptable_label -> take: warm_up, see -> follow: remain, learn (hear), judge_parts, conclude -> settle_inputs
@@ -90,12 +90,12 @@ from pykernel.dialect import (
 )
 
 LEAST_LIMIT = Constant(2.0**-20)
-"""Labels are clipped to a distance from the answer of at least this fraction of it.  A distance below the rounding error of the
+"""The distance to which labels are clipped is at least this fraction of the answer.  A distance below the rounding error of the
 answer would never grow again."""
 
 
 WILD = Constant(1024.0)
-"""Errors of this many label limits cannot result from learning."""
+"""An error above this many times the label's limit cannot result from learning."""
 
 # --------------------------------------------------------------------------------------------------------- questions
 

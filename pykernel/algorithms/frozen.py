@@ -42,9 +42,10 @@ from pykernel.dialect.program import LabelKind, Program
 class Decision(IntEnum):
     """What the functions are, and what a prediction writes."""
 
-    FUNCTIONS = 0  # one function for each output; writes their values
-    OVO = 1  # one function for each pair of classes; writes their values
-    OVO_VOTE = 2  # one function for each pair; writes each class's votes, plus less than a vote for how clear they were
+    FUNCTIONS = 0  # one function for each output; a prediction writes their values
+    OVO = 1  # one function for each pair of classes; a prediction writes their values
+    # one function for each pair; a prediction writes each class's votes, plus part of a vote that says how clear they were
+    OVO_VOTE = 2
 
 
 class FrozenWork(Struct):
@@ -62,7 +63,7 @@ class FunctionsConfig(Config):
     decision: Decision
     products: bool  # whether distances are computed from inner products
     single: bool  # whether there is one function
-    breaks_ties: bool  # pairs: whether the clearer of two classes with equal votes wins, instead of the first
+    breaks_ties: bool  # for pairs: whether the clearer of two classes with equal votes wins, instead of the first
     calibrated: bool  # whether functions give probabilities
     clamps: bool  # whether predictions are kept between low and high
 
@@ -71,7 +72,7 @@ class FrozenConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.frozen``."""
 
     vectors: Real[N_MAX, DIM]  # expansion vectors
-    shifts: Real[N_MAX]  # hidden units and Fourier features: numbers that are added to each vector's a'b
+    shifts: Real[N_MAX]  # for hidden units and Fourier features: the number that is added to each vector's a'b
     weights: Real[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, only in the functions of its class
     # a row for each vector v: -rate |v|^2, 2 rate v, and its weights; one more row if the number of vectors is odd
     rows: Real[ROWS, ROW]
@@ -102,7 +103,7 @@ def share(m: FrozenModel, i: Index, k: Real, n: Index) -> None:
             add_part(m, o, i, o, k, n)
     else:
         own = m.support_class[i]
-        # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; this is (0, own)
+        # pairs are in the order (0, 1), (0, 2), ... (1, 2), ...; the first pair of this class is (0, own)
         pair = own - 1
         for r in range(len(m.weights[0])):
             if r >= own:
@@ -120,7 +121,7 @@ def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
     """
     if m.single:
         total = real(0)
-        # two rows per turn, because their sums do not depend on each other
+        # rows are processed in pairs, because their sums do not depend on each other
         for i in range(0, len(m.rows), 2):
             t = m.rows[i, 0]
             u = m.rows[i + 1, 0]
@@ -193,7 +194,7 @@ def weigh_votes(m: FrozenModel) -> None:
     """Add to each class's votes a number below 1/2 that says how clear they were, as scikit-learn's decision_function does."""
     for a in range(len(m.votes)):
         clear = real(0)
-        # (b, a) for b < a; (0, a) is the first
+        # the pairs are (b, a) for b < a; (0, a) is the first of them
         pair = a - 1
         for b in range(a):
             clear = clear - m.f[pair]
@@ -237,7 +238,8 @@ def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
     """The class with the largest function value at x, or a negative status if the input was refused.
 
-    It calls predict, as ask_probability does: in a single C function, GCC 12 would unroll the loop over inputs more often.
+    This function calls predict, as ask_probability does: in a single C function, GCC 12 would unroll the loop over inputs more
+    often.
     """
     refused = predict(m, x, m.y)
     if refused < 0:

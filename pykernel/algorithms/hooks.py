@@ -45,7 +45,7 @@ def answer(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @placeholder
 def learn(m: Framed, x: Real[DIM]) -> Index:
-    """Learn that f(x) should be m.y; the rule calls hear() as soon as it knows f(x).  A result below 0 means that nothing was changed."""
+    """Learn that f(x) should be m.y; the rule calls hear() as soon as f(x) is computed.  A result below 0 means that nothing was changed."""
 
 
 @placeholder

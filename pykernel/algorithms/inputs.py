@@ -11,8 +11,8 @@ class InputConfig(Config):
     input_scale: Real[DIM]  # factors of the inputs, after input_center was subtracted
     input_max_abs: Real  # largest |x_j| that is accepted
     ranged: bool  # whether each input has its own range
-    input_low: Real[DIM]  # if so: the smallest accepted value of each input
-    input_high: Real[DIM]  # and the largest
+    input_low: Real[DIM]  # if each input has its own range: the smallest accepted value of each input
+    input_high: Real[DIM]  # if each input has its own range: the largest accepted value of each input
 
     tunable = frozenset("input_max_abs ranged input_low input_high".split())
 

@@ -50,7 +50,7 @@ class Interval(Struct):
     # s: the half width is e^s times that for normal errors
     stretch: between(Real[OUTPUTS], -STRETCH_MOST, STRETCH_MOST)
     errors_known: between(Index, 0, "gain_horizon")  # number of errors in these statistics, at most their horizon
-    # for late labels: complete answers that wait, marks of their samples, and calls since the answers were given; 0: none
+    # for late labels: complete answers that wait, the marks of their samples, and the calls since each answer; 0: no answer
     asked: between(Real[ASKED, OUTPUTS], -ANSWER_MOST, ANSWER_MOST)
     asked_mark: between(Real[ASKED], -ANSWER_MOST, ANSWER_MOST)
     asked_wait: between(Index[ASKED], 0, LONGEST)
@@ -61,14 +61,14 @@ class IntervalWork(Struct):
     """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
     answered: Real[OUTPUTS]  # the complete answer before the sample was learned, or when its label was expected
-    asked_slot: between(Index, -1, ASKED - 1)  # which of the waiting answers the label judges; -1: none
+    asked_slot: between(Index, -1, ASKED - 1)  # place of the waiting answer that the label judges; -1: none
 
 
 class IntervalConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
     covers: bool  # whether there is an interval around each answer
-    hears_other: bool  # whether the rule learns from another answer than it returns; both must then be computed
+    hears_other: bool  # whether the rule learns from a different answer than it returns; then both are computed
     coverage: Real  # fraction of the labels that the interval should cover
     normal_width: Real  # half width of the interval for normal errors of variance 1
     pace: Real  # factor of the steps of s, once the mean of the errors has reached its horizon

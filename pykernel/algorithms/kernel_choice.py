@@ -35,7 +35,7 @@ class KernelFunction(IntEnum):
     SIGMOID = 4  # tanh(gamma a'b + coef0)
     MATERN32 = 5  # (1 + r) e^-r, r = gamma |a - b|
     MATERN52 = 6  # (1 + r + r^2 / 3) e^-r, r = gamma |a - b|
-    CUSTOM = 7  # the user's
+    CUSTOM = 7  # the user's function
     MATERN12 = 8  # e^-r, r = gamma |a - b|
     RATIONAL_QUADRATIC = 9  # (1 + gamma |a - b|^2)^-alpha
     FOURIER = 10  # cos(2 pi (a'b + offset))
@@ -51,10 +51,11 @@ class KernelConfig(Config):
     function: KernelFunction
     normalises: bool  # whether values are divided by sqrt(k(a, a) k(b, b))
     unit: bool  # whether k(x, x) is 1 for every x
-    gamma: Real  # factor in the kernel, before |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid)
-    rate: Real  # Gaussian, Laplacian, Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t
+    gamma: Real  # factor of |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid)
+    # for Gaussian, Laplacian and Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t
+    rate: Real
     exponent: Real  # alpha of the rational quadratic kernel
-    coef0: Real  # polynomial and sigmoid kernels: the constant in gamma a'b + coef0
+    coef0: Real  # for polynomial and sigmoid kernels: the constant in gamma a'b + coef0
     degree: Index  # degree of the polynomial kernel
     max_value: Real  # largest |k(a, b)| of a user's kernel
 
@@ -200,12 +201,12 @@ def _one(reach: Reach) -> float:
 class KernelRule:
     """A kernel function and its properties.
 
-    says: k(a, b).  value: its kernel in the dialect.  hidden: whether it is not a kernel but a unit of a network's hidden layer, or
-    a random feature, whose value also depends on the offset of a.  keys: the keys of [kernel] that the function uses; "normalise"
-    means that it can be divided by sqrt(k(a, a) k(b, b)).  step: the largest intermediate number for inputs within reach.  most:
-    the largest |value| for inputs within reach.  unit: whether k(x, x) is 1 for every x.  definite: whether the function is positive
-    definite.  fades: whether its parameter is ``rate``, not ``gamma``.  length: for a function of gamma |a - b|, the gamma that
-    gives length scale 1.
+    says: the formula of k(a, b).  value: the dialect's kernel that computes k(a, b).  hidden: whether the function is a unit of
+    a network's hidden layer, or a random feature, whose value also depends on the offset of a.  keys: the keys of [kernel] that
+    the function uses; "normalise" means that its values can be divided by sqrt(k(a, a) k(b, b)).  step: the largest
+    intermediate number for inputs within reach.  most: the largest |value| for inputs within reach.  unit: whether k(x, x) is 1
+    for every x.  definite: whether the function is positive definite.  fades: whether its parameter is ``rate``, not ``gamma``.
+    length: for a function of gamma |a - b|, the gamma that gives the length scale 1.
     """
 
     name: str

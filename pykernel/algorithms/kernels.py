@@ -1,4 +1,4 @@
-"""Kernels, in the dialect."""
+"""Kernel functions, written in the dialect."""
 
 from pykernel.algorithms.elementary import (
     EXP_POLYNOMIAL,
@@ -146,7 +146,7 @@ def cosine_similarity(value: Real, own: Real, other: Real) -> Real:
         return real(0)
     # if own = other, the scale is exactly own
     scale = sqrt(own * other)
-    # this keeps NaN out
+    # the condition is also true for NaN
     if not (absolute(value) > scale * COSINE_LEAST):
         return real(0)
     cosine = value / scale

@@ -4,7 +4,7 @@ The features phi are the inputs, the inputs and their products, or random Fourie
 for Large-Scale Kernel Machines, 2007), and the constant 1 at the end.  Weights are learned by normalised least mean squares, or
 by recursive least squares.  For inputs and their products, recursive least squares uses the differences from the inputs of the
 first sample.  Otherwise a pressure of 1013 hPa that varies by 1 would be nearly the same feature as the constant, and float32
-lacks the digits for the difference.  The possible functions f stay the same.  Recursive least squares minimises, sample by
+has too few digits for the difference.  The possible functions f stay the same.  Recursive least squares minimises, sample by
 sample, sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the features
 is kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman, Factorization Methods for Discrete Sequential
 Estimation, 1977, V.4): in float32 P itself soon loses its positive definiteness.  Several outputs share P.
@@ -64,7 +64,7 @@ class Linear(Struct):
     weights: between(Real[OUTPUTS, FEATURES], "-weight_limit", "weight_limit")
     # L of the inverse correlation matrix P = L L', packed
     root: between(Real[FEATURES * (FEATURES + 1) // 2], "-root_limit", "root_limit")
-    # inputs of the first learned sample: features are computed from the inputs minus these
+    # inputs of the first learned sample, which are subtracted from the inputs before features are computed
     origin: between(Real[DIM], "-origin_limit", "origin_limit")
     # 0: nothing was learned, P is prior_variance I, root and origin are zero; 1: a sample was learned
     started: between(Index, 0, 1)
@@ -78,7 +78,7 @@ class LinearWork(Struct):
     g: Real[FEATURES]  # P phi
     p: Real[FEATURES]  # the diagonal of P
     narrowing: Real[FEATURES]  # factors of the columns of L
-    share: Real[FEATURES]  # and how much of the later columns is subtracted
+    share: Real[FEATURES]  # factors of the vectors that are subtracted from these columns
 
 
 class LinearConfig(Config):

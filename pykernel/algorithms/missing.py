@@ -1,8 +1,8 @@
 """Missing inputs: a program around another program that completes each sample first.
 
-An input that is NaN is missing.  It is replaced by the input's running mean, its given center, or its latest value; a mean or a
-latest value is 0 before the first value of the input.  The inner model only sees complete samples.  The statistics of an input
-ignore its missing values (``pykernel.algorithms.stages``).
+An input that is NaN is missing.  It is replaced by the input's running mean, its given center, or its latest value.  Before the
+first value of an input, its mean and its latest value are 0.  The inner model only sees complete samples.  The statistics of an
+input ignore its missing values (``pykernel.algorithms.stages``).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def is_missing(value: Real) -> Bool:
 
 @kernel
 def stand_in(m: Staged, j: Index) -> Real:
-    """The replacement for input j.  Before the first value of the input, its mean is used, which is 0 then."""
+    """The replacement for input j.  Before the first value of the input, this is its mean, which is then 0."""
     if m.keeps_latest:
         if m.values_seen[j] > 0:
             return m.latest_input[j]
@@ -155,7 +155,7 @@ def with_stand_ins(inner: Program, what: str) -> Program:
     told = ASKED.format(what)
     structs = (*inner.structs, Completed)
     around: Any = type("CompletedModel", (Model,), {"parts": (*structs, *inner.configs)})
-    # the functions of the inner model, renamed, for the others to call
+    # the inner model's functions under new names, which the outer functions call
     behind = {
         entry.kernel: substitute(entry.kernel, {}, alias=f"{entry.kernel.name}_whole")
         for entry in inner.entries

@@ -4,10 +4,10 @@ A model that keeps learning is better when a late label comes than it was when i
 come late calls ``expect`` when it asks for an answer.  The model keeps the answers of its parts, and judges them by the label of
 the same sample.  Only one answer waits at a time; meanwhile, the labels of other samples judge nothing.
 
-An expected label is recognised by its sample's mark, and by the number of calls since the answer, which must be at least half of
-the last delay: otherwise the label of a repeated input, such as the hour of the day, could be mistaken for it.  The first
-expected label judges nothing and only measures the delay.  If a label does not come, its answer is dropped.  Once no label is
-expected any more, labels judge as if none had ever been expected.
+An expected label is recognised by its sample's mark, and by the number of calls since the answer, which must be at least half
+of the last delay: otherwise the label of a repeated input, such as the hour of the day, could be mistaken for the expected one.
+The first expected label judges nothing and only measures the delay.  If a label does not come, its answer is dropped.  Once no
+label is expected any more, labels judge as if none had ever been expected.
 """
 
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Model, Real, Struct, between, floor_shift, kernel, real
@@ -31,9 +31,9 @@ class Pending(Struct):
 
     # 0: labels come at once; else the number of calls that an answer waits for its label
     longest_wait: between(Index, 0, LONGEST)
-    waited: between(Index, 0, LONGEST)  # calls since the answer was given; 0: none waits
+    waited: between(Index, 0, LONGEST)  # calls since the answer was given; 0: no answer waits
     last_wait: between(Index, 0, LONGEST)  # how many calls the last answer waited
-    mark: between(Real, -ANSWER_MOST, ANSWER_MOST)  # of its sample
+    mark: between(Real, -ANSWER_MOST, ANSWER_MOST)  # the mark of the answer's sample
     given_value: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the rule answered
     given_lead: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the stages added to the rule's answer
     given_expert: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the linear expert answered

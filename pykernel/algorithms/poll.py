@@ -12,9 +12,10 @@ as if the fraction e of the labels were drawn at random.  A label of class y is 
 r = (e / k) / q_y.  So e follows r, and s follows the gradient of -log p_y with the weight 1 - r (expectation-maximisation, one
 sample at a time; A. P. Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e changes which class is the most likely.
 
-The joint answers are 2 q - 1, so that the largest belongs to the most likely class; for two classes, the single answer is
-positive for the second.  With class weights w, the joint answers are 2 w q / sum w q - 1: then the class with the largest w q is
-predicted, and the probabilities stay the same.  The balanced weight of a class that has the fraction s of the labels is 1 / sqrt(s).
+The joint answers are 2 q - 1, so that the largest answer belongs to the most likely class; for two classes, the single answer
+is positive for the second class.  With class weights w, the joint answers are 2 w q / sum w q - 1: then the class with the
+largest w q is predicted, and the probabilities stay the same.  The balanced weight of a class that has the fraction s of the
+labels is 1 / sqrt(s).
 """
 
 from pykernel.algorithms.elementary import LN_2, bounded, clipped, log2_one_plus, softmax, winner
@@ -177,7 +178,7 @@ def poll(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
     tell(m, y)
     for o in range(len(y)):
         y[o] = real(2) * y[o] - real(1)
-        # computed from y: so the predicted class has the largest probability even if two values of 2 q - 1 are equal after rounding
+        # q is computed from y, so that the predicted class has the largest q even if two values of 2 q - 1 are equal after rounding
         m.polled[o] = real(0.5) * (y[o] + real(1))
     if m.weights_classes:
         favour(m, y)

@@ -1,7 +1,7 @@
 """Removing a vector from triangles and covariances, in packed storage.
 
 A square root T of an inverse, T'T = K^-1, has a row for each vector; the rows are coordinates in which K is I.
-A removed vector r takes one coordinate with it, the direction of its column w in T.  Each later row is rotated against the rows
+Removing vector r also removes one coordinate, the direction of its column w in T.  Each later row is rotated against the rows
 before it, so that it has no part in this direction: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i,
 row i becomes
 
@@ -168,7 +168,7 @@ def release_coordinate(
         x = l[row + i]
         y = c * x
         x = w * x
-        # the row has one element too many
+        # the row has one element too many, which this rotation removes
         p = real(1)
         q = real(0)
         length = length_of(last, y, least)

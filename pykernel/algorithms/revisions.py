@@ -18,7 +18,7 @@ class Revision:
 
 
 RAISED: dict[str, Revision] = {
-    # learning can be frozen, and the state says whether it is
+    # learning can be frozen, and the state says whether it is frozen
     # matrix rows are processed in pairs
     # the threshold of novelty keeps a rate of rows in alarm, and a surprise in the warm-up does not spoil it
     # a triangle is kept instead of P
@@ -26,11 +26,11 @@ RAISED: dict[str, Revision] = {
     # rotations need three products
     "okfeb": Revision(bits=6, meaning=2),
     # the same changes as for okfeb; the level of novelty is the largest surprise
-    # blame is what a sensor explains; alarms can be acknowledged and rejected
-    # no kind of fault is named on thin evidence
+    # a sensor's blame is the part of an alarm that the sensor explains; alarms can be acknowledged and rejected
+    # a kind of fault is named only if the evidence is sufficient
     # standard deviations may be below 2^-40
     # monitors can arm, and the state says which regime is the newest
-    # what a sensor explains is computed as one scalar product
+    # the part that a sensor explains is computed as one scalar product
     "gmm": Revision(bits=5, meaning=3),
     # matrices are stored as triangles, with vectors in order of arrival
     # mean and covariance of krls-t and ald-krls are kept in coordinates where the prior covariance is I
@@ -40,7 +40,7 @@ RAISED: dict[str, Revision] = {
     # the same changes as for sw-krls, and techniques score the newest sample like a stored vector
     **dict.fromkeys(("klms", "qklms", "fb-krls", "krls-t"), Revision(bits=4)),
     "frozen int16": Revision(bits=2),  # a vector's part below one unit is rounded down, too
-    # the linear expert of [mixture] forgets no further than its prior
+    # the linear expert of [mixture] does not forget beyond its prior
     # mean squares are in smaller units, and inputs may have standard deviations below 2^-40
     # labels may come late, and the expert clips labels around its own answers
     # the labels that the gain uses are counted separately
@@ -53,7 +53,7 @@ RAISED: dict[str, Revision] = {
     "spectrum-ekf": Revision(bits=5, meaning=2),
     "spectrum-nlms": Revision(bits=2, meaning=2),  # units and mean squares as for spectrum-ekf
 }
-"""Algorithm -> its revision, for algorithms that have changed since their first revision.  Names are those of ``Spec.algorithms``: a rule such as
+"""The revision of each algorithm that has changed since its first revision.  Names are those of ``Spec.algorithms``: a rule such as
 "klms", or "gaussian kernel", "stages", "missing" or "signal"; the suffix " int16" marks the int16 version."""
 
 

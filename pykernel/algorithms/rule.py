@@ -47,11 +47,11 @@ UPDATES: Mapping[LabelKind, Kernel] = {
 class Rule:
     """A rule, or a family of rules that share their memory.
 
-    model: the class with all parts of the rule and of the frame.  memory: what the rule keeps.  work: what every call computes anew.
-    statuses: the rule's own statuses.  hooks: placeholder of ``hooks.py`` -> the rule's kernel.  costs: the costs of ``answer`` and
-    ``learn``, for the documentation of the C code.  questions, actions: the rule's own entries.  calibrated: the configurations in
-    which the rule itself knows class probabilities (``chances``).  labels: the kinds of label that it learns.  restarts: whether
-    there is a function that forgets everything.  The other attributes are those of ``Program``.
+    model: the class with all parts of the rule and of the frame.  memory: what the rule keeps.  work: what every call computes
+    anew.  statuses: the rule's own statuses.  hooks: placeholder of ``hooks.py`` -> the rule's kernel.  costs: the costs of
+    ``answer`` and ``learn``, for the documentation of the C code.  questions, actions: the rule's own entries.  calibrated:
+    whether the rule itself computes class probabilities (``chances``) in a configuration.  labels: the kinds of label that the
+    rule learns.  restarts: whether there is a function that forgets everything.  The other attributes are those of ``Program``.
     """
 
     name: str
@@ -88,8 +88,8 @@ LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
 def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learned: str | None = None) -> dict[Any, Any]:
     """The replacements in the frame's kernels: the model, its own kernels, and costs for the documentation of the C code.
 
-    A model without a rule brings ``respond``, the answer to an unscaled input; for classes, also ``most_likely`` and
-    ``chances``; and ``take`` if it collects samples.
+    A model without a rule replaces ``respond``, the answer to an unscaled input; for classes, also ``most_likely`` and
+    ``chances``; and ``take`` if the model collects samples.
     """
     return {Framed: model, "O(answer)": answered, "O(learn)": learned or answered, **hooks}
 
@@ -112,7 +112,7 @@ def programs(rule: Rule) -> Programs:
 def _program(rule: Rule, kind: LabelKind) -> Program:
     own = {key: rule.model if value is Framed else value for key, value in rule.stand_ins.items()}
     memory, work, configs = ([rule.stand_ins.get(part, part) for part in parts] for parts in FRAME)
-    # int16 models have no intervals, and probabilities only if a rule brings them
+    # int16 models have no intervals; they have probabilities only if the rule computes them
     uncertain = rule.stand_ins and whole_chances not in rule.hooks
     first, *classes = questions(kind, None if uncertain else lambda c: c.votes or rule.calibrated(c))
     asked = [] if kind == "none" else [first]

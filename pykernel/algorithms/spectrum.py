@@ -80,7 +80,7 @@ class Update(IntEnum):
 
 
 FIRST = "counted started"
-"""The fields that are above 0 once a label was learned, one for each rule."""
+"""The fields that are above 0 once a label was learned; each rule has one of them."""
 
 
 class Waves(Struct):
@@ -126,7 +126,7 @@ class SpectrumConfig(Config):
     turns: Real  # 1 / (2 pi sigma)
     inverse_width: Real  # 1 / sigma
     share: Real  # 1 / outputs
-    power_horizon: Index  # number of latest labels that their mean square describes
+    power_horizon: Index  # number of latest labels in their mean square
 
     tunable = frozenset("noise forgetting renewal shrink eta frequency_share power_horizon".split())
 
@@ -232,7 +232,7 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
     """
     size = m.y[o] * m.label_unit
     square = size * size
-    # a label that the stages clip is used as it is: their limit doubles with consecutive outliers, so small labels are soon forgotten
+    # labels that the stages clip are not clipped again: with consecutive outliers their limit doubles, so the mean square soon grows
     if not m.limits and m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
         square = USUAL * m.power[o]
     m.power[o] = clipped(m.power[o] + rate * (square - m.power[o]), real(0), POWER_MOST)
@@ -309,7 +309,7 @@ def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
         s = noise(m)
     for block in range(len(m.covariance)):
         more = spread(m, o, block, x)
-        # only overwritten memory holds such a P: downdate() detects it by the diagonal and resets the block
+        # only overwritten memory makes h'P h negative: downdate() detects this by the diagonal and resets the block
         if not (more >= real(0)):
             m.covariance[block, 0] = -m.prior[0]
             zero(m.g[block], len(m.prior))

@@ -9,7 +9,7 @@ a_ic sin(w_i'z) for the weights a, b of sinusoid i,
     w_i <- w_i - eta_w (sum_c r_c d_ic) / (1 + sum d^2) z / (|z|^2 + FLAT)
 
 The step of u changes f(x) by - eta r.  To first order, the step of w changes f(x) by at most eta_w |r|, and each angle by at most
-eta_w / sqrt(2).  The second derivatives of -log p_y are at most 1/2, so that steps below 4 lower it.
+eta_w / sqrt(2).  The second derivatives of -log p_y are at most 1/2, so that steps with eta below 4 reduce -log p_y.
 
 Two classes share one function: they have -f and f.
 """

@@ -3,7 +3,7 @@
 Inputs are standardised.  The label's running mean m and a linear part l(x) are subtracted from the label, and the rule learns the
 residual.  A gain g says how reliable the rule has been.  The answer is f(x) = m + l(x) + g k(x), where k is the rule's own
 answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label far from the answer may
-be a fault: it is clipped to a multiple of the usual error.  Outlying inputs are clipped, too.
+be a fault: its distance is clipped to a multiple of the usual error.  Outlying inputs are clipped, too.
 
 In the running mean of the first n samples, sample k has the weight k; later, weights are powers of 1 - 2 / (horizon + 1).  So the
 weight of an untypical start falls with 1 / n^2.
@@ -75,12 +75,12 @@ class Stages(Struct):
     averaged: between(Index, 0, "center_horizon")  # number of labels in that mean, at most its horizon
     # weights of the linear part; the last one belongs to the constant 1
     slopes: between(Real[OUTPUTS, DIM + 1], "-linear_limit", "linear_limit")
-    # running mean of r k: what the rule should have answered times what it answered
+    # running mean of r k: r is what the rule should have answered, k is what the rule answered
     agreement: between(Real[OUTPUTS], -LARGEST_POWER, LARGEST_POWER, after="answers_judged")
     strength: between(Real[OUTPUTS], 0, LARGEST_POWER, after="answers_judged")  # running mean of k k
     left_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="judged")  # running mean of (r - k)^2
     label_power: between(Real, 0, LARGEST_POWER, after="judged")  # running mean of |y - m|^2
-    label_shock: between(Real, 0, LOUD)  # as shock, for labels
+    label_shock: between(Real, 0, LOUD)  # the same as shock, for labels
     judged: between(Index, 0, "gain_horizon")  # number of labels in these means, at most their horizon
     # number of answers that were judged, for the gain; it is smaller than judged if labels come late
     answers_judged: between(Index, 0, "gain_horizon")
@@ -116,9 +116,9 @@ class StageConfig(Config):
     judges: bool  # whether gains, estimates_noise or limits is true: answers are compared with labels
     follows: bool  # whether labels pass stages: any of centers, leads, gains, estimates_noise and limits is true
     clamps: bool  # whether predictions are kept between low and high
-    expects: bool  # whether answers are judged by labels; then they are kept if labels come late
+    expects: bool  # whether answers are judged by labels; then answers are kept if labels come late
     mixes: bool  # whether the answer is a mean of the model's and a linear expert's
-    votes: bool  # whether this mean is one of class probabilities
+    votes: bool  # whether this mean is a mean of class probabilities
     scales: bool  # whether the rule sees scaled inputs, not the given ones
     clip: Real  # largest standardised input, in standard deviations
     input_warmup: Index  # number of samples for the standardiser before the model learns
@@ -153,15 +153,15 @@ class Staged(Model):
 OUTLYING = Constant(5.0)
 """Inputs are clipped to this many standard deviations when they update mean and variance, so that an outlier has little effect."""
 EVIDENCE_NEEDED = Constant(0.2)
-"""With more evidence, an outlying input is replaced by its held value.  A replaced input is not learned, so chance must not
-decide this before the rule has seen it."""
+"""If the evidence is above this, an outlying input is replaced by its held value.  The rule does not learn from a replaced input,
+so chance must not decide before the rule has seen outlying values."""
 MARKED_MOST = Constant(2.0**60)
 """Larger inputs are clipped to this when the mark of a sample is computed."""
 GOLDEN = Constant(1.6180339887498948482)
 EVIDENCE_RATE = Constant(0.1)
-"""Weight of one outlying sample in the choice between its limit and the held value."""
+"""Weight of one outlying sample in the choice between an input's limit and its held value."""
 EXPLAINED = Constant(4.0)
-"""If an input is at its limit, the label is clipped this many times further away: outlying inputs have unusual labels."""
+"""If an input is at its limit, the label is clipped this many times further away: samples with outlying inputs have unusual labels."""
 TRUSTED = 20
 """For this many samples, the gain is 1 and the noise is the first guess: estimates from fewer samples would be unreliable."""
 
@@ -246,7 +246,7 @@ def observe(m: Staged, x: Real[DIM]) -> None:
 
     Up to the horizon, these are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After the warm-up, inputs
     are clipped to five standard deviations from the mean.  Consecutive outlying samples are not faults but a new scale: the
-    limit doubles with each.
+    limit doubles with each of them.
     """
     if m.observed[0] < m.input_horizon:
         m.observed[0] += 1
@@ -270,7 +270,7 @@ def observe(m: Staged, x: Real[DIM]) -> None:
             outlying = outlying or absolute(difference) > most
             difference = bounded(difference, most)
         m.mean[j] += rate * difference
-        # a product of numbers that are not negative: rounding cannot make the variance negative
+        # no term is negative, so rounding cannot make the variance negative
         m.variance[j] = rest * (m.variance[j] + rate * (difference * difference))
         m.scale[j] = scale_of(m.variance[j])
     m.shock[0] = shaken(m.shock[0], outlying)
@@ -278,7 +278,7 @@ def observe(m: Staged, x: Real[DIM]) -> None:
 
 @kernel
 def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
-    """Write to m.other what the rule would see with the other choice for outlying inputs.  Returns whether there are any.  O(D)."""
+    """Write to m.other what the rule would see with the other choice for outlying inputs.  Returns whether an input is outlying.  O(D)."""
     found = False
     for j in range(len(x)):
         m.other[j] = m.x[j]
@@ -339,7 +339,7 @@ def warms_up(m: Staged) -> Bool:
 
 @kernel
 def warm_up(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
-    """Update the statistics of inputs and labels while the rule must wait.  Returns whether it must."""
+    """Update the statistics of inputs and labels while the rule must wait.  Returns whether the rule must wait."""
     waits = warms_up(m)
     if waits:
         if m.keeps_latest:

@@ -11,7 +11,7 @@ BEYOND = Constant(float32=2.0**120, float64=2.0**1000)
 
 
 class Vectors(Struct):
-    """Some vectors."""
+    """The vectors whose kernel values are computed."""
 
     vectors: Real[N_MAX, DIM]
 
@@ -28,7 +28,7 @@ def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise
 
     noise: what is added to K's diagonal.
 
-    A vector depends on the others if the part that they cannot express is at most ``least`` of k(x, x).
+    A vector depends on those before it if the part of k(x, x) that they cannot express is at most ``least`` k(x, x).
     """
     row = 0
     for i in range(len(v.vectors)):

@@ -47,7 +47,7 @@ def copy(a: Real[...], out: Real[...], n: Index) -> None:
 
 @kernel
 def zero(a: Real[...], n: Index) -> None:
-    """Zeros.  O(n)."""
+    """Set a to zero.  O(n)."""
     for i in range(n):
         a[i] = real(0)
 

@@ -1,4 +1,4 @@
-"""Checks of the arguments for choosing a basis and for training.  A wrong argument raises UserError, one sentence."""
+"""Check the arguments for choosing a basis and for training.  A wrong argument raises UserError with one sentence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def checked_positive(value: Any, name: str) -> float:
 
 
 def checked_numbers(given: Any, what: str) -> np.ndarray:
-    """Return finite numbers, in float64."""
+    """Return the given numbers in float64.  All must be finite."""
     try:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -62,9 +62,10 @@ def checked_table(
     shape: tuple[int | None, int | None] = (None, None),
     least: int = 0,
 ) -> np.ndarray:
-    """Return finite numbers in rows and columns, in float64.
+    """Return a table of finite numbers, (rows, columns), in float64.
 
-    told: words for the shape.  shape: numbers of rows and columns; None: any number of at least ``least``.
+    told: the required shape in words, for the error message.  shape: the required numbers of rows and columns; None
+    allows any number of ``least`` or more.
     """
     values = checked_numbers(given, what)
     fits = values.ndim == 2 and all(
@@ -76,10 +77,10 @@ def checked_table(
 
 
 def checked_gram(given: Any, tolerance: float = 1e-6) -> np.ndarray:
-    """Return a Gram matrix of samples, (l, l).
+    """Return the Gram matrix of samples, (l, l), in float64.
 
-    tolerance: the largest difference between the matrix, which may be float32, and its transpose, as a fraction of its
-    largest value.
+    tolerance: the largest allowed difference between the matrix and its transpose, as a fraction of the largest value.
+    The default allows for rounding errors of float32.
     """
     gram = checked_table(given, "the Gram matrix", "(samples, samples), square", least=1)
     if gram.shape[0] != gram.shape[1]:
@@ -111,7 +112,7 @@ def physical_memory() -> int | None:
 
 
 def need_machine(size: int, what: str, instead: str) -> None:
-    """Raise UserError if ``what`` takes more bytes than this machine has."""
+    """Raise UserError if ``what`` takes more bytes than the memory of this machine."""
     there = physical_memory()
     if there is not None and size > there:
         raise UserError(

@@ -2,10 +2,10 @@
 
 Symbols: l rows, the set S of the n chosen rows, K_SS = L L', features z(x) = L^-1 k_S(x), which are the coordinates of
 phi(x)'s projection on span{phi(s), s in S}.  Features are nested: each further vector appends a coordinate.  The
-residual R_ij = k_ij - z_i'z_j is the Schur complement of K_SS; delta(x) = 1 - |z|^2 / k(x, x) is the part of phi(x) that
-the projection leaves out.
+residual R_ij = k_ij - z_i'z_j is the Schur complement of K_SS; delta(x) = 1 - |z|^2 / k(x, x) is the fraction of
+|phi(x)|^2 that the projection leaves out.
 
-``pykernel.bases.candidates.Selector`` is the interface of a method; ``pykernel.bases.select`` has the methods.
+``pykernel.bases.candidates.Selector`` is the interface of a method; ``pykernel.bases.select`` lists the methods.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ class Basis:
     kernel : MercerKernel
     vectors : (n, D) float64
     indices : (n,) int64
-        Rows of the data; -1 for a vector that is not a row.
+        The position of each vector in the data, or -1 for a vector that is not a row of the data.
     factor : (n, n) float64
         L, lower triangular, K_SS = L L'.
     trace : (n + 1,) float64
-        The part left out, tr R / tr K, after 0, ..., n vectors.  It begins with 1.  If exact, it never rises, and after
-        n vectors it is at least the sum of all but the n largest eigenvalues of K, divided by tr K, because no basis
-        can leave out less.
+        tr R / tr K, the part that the basis leaves out, after 0, ..., n vectors.  The first value is 1.  An exact trace
+        never rises.  After n vectors, it is at least the sum of all but the n largest eigenvalues of K, divided by
+        tr K, because no basis of n vectors can leave out less.
     exact : bool
-        Whether ``trace`` is over all rows.  If not, it is an estimate from some of them.
+        Whether ``trace`` was computed from all rows.  If not, ``trace`` is an estimate from some of the rows.
     evaluations : int
         Number of kernel values that were computed to select all vectors and to measure ``trace``.
     method : str
     stopped : "n_max", "tau", "spanned" (each remaining row has delta < epsilon) or "exhausted" (no row remains)
     reason : str
-        Why "auto" chose this method, or empty if the method was given.
+        The reason why "auto" chose this method; empty if the method was given.
     bound : float or None
-        An upper bound of the part left out over all rows, which holds with the requested ``confidence``.  None if no
-        confidence was requested.
+        An upper bound of tr R / tr K over all rows, which holds with the requested ``confidence``.  None if no confidence
+        was requested.
     """
 
     kernel: MercerKernel
@@ -90,21 +90,21 @@ class Basis:
         return basis_chosen(self.method, self.reason, self.trace, self.exact, self.evaluations)._repr_html_()
 
     def features(self, x: Any) -> np.ndarray:
-        """Return z(x) = L^-1 k_S(x), (rows, n), for x (rows, D), an array or what ``as_rows`` takes.  O(n D + n^2) per
-        row.
+        """Return z(x) = L^-1 k_S(x), (rows, n).  O(n D + n^2) per row.
 
-        z(x)'z(y) = k_S(x)' K_SS^-1 k_S(y), the Nystroem kernel.  The first k columns are the features of ``head(k)``.
+        x: (rows, D), an array or anything else that ``as_rows`` accepts.  The inner product z(x)'z(y) is the Nystroem
+        kernel k_S(x)' K_SS^-1 k_S(y).  The first k columns are the features of ``head(k)``.
         """
         rows = self._rows(x)
         return each_row(rows, block_rows(len(self), rows.dim), self._projected, len(self))
 
     def directions(self) -> np.ndarray:
-        """Return A, (n, n), lower triangular, whose row i has the coefficients of a direction v_i = sum_j A_ij phi(s_j),
-        |A_i|_1 = 1.
+        """Return the lower triangular matrix A, (n, n).  Row i contains the coefficients of the direction
+        v_i = sum_j A_ij phi(s_j), scaled so that |A_i|_1 = 1.
 
-        v_i is the scaled residual of phi(s_i) after the vectors before s_i, so the directions are orthogonal.  Their values
-        <v_i, phi(x)> = A k_S(x) are ``features``, each times a number, and no value exceeds the largest |k(s, x)|.  The
-        first i values take i kernel values.  O(n^3).
+        v_i is the scaled residual of phi(s_i) after a projection on the vectors chosen before s_i, so the directions are
+        orthogonal.  The values <v_i, phi(x)>, which are A k_S(x), equal the ``features`` except for one constant factor
+        each.  No value exceeds the largest |k(s, x)|.  The first i values need only i kernel values.  O(n^3).
         """
         inverse = solve_triangular(self.factor, np.eye(len(self)), lower=True, check_finite=False)
         return np.asarray(inverse / np.abs(inverse).sum(axis=1, keepdims=True))
@@ -120,7 +120,10 @@ class Basis:
         return each_row(rows, block_rows(len(self), rows.dim), delta)
 
     def head(self, n: int) -> Basis:
-        """Return the basis of the first n vectors, 1 <= n <= len(self).  ``evaluations`` stays that of the whole selection."""
+        """Return the basis of the first n vectors, 1 <= n <= len(self).
+
+        ``evaluations`` remains the number for the whole selection.
+        """
         count = checked_count(n, "n", 1, len(self))
         if count == len(self):
             return self
@@ -135,7 +138,10 @@ class Basis:
         )
 
     def save(self, path: Path) -> None:
-        """Write an .npz file (no pickles), completely or not at all.  A custom kernel is written as its name."""
+        """Write an .npz file without pickles, completely or not at all.
+
+        A custom kernel is stored by its name and a hash.
+        """
         about = {
             "format": "pykernel basis 2",
             "kernel": self.kernel.described(),
@@ -153,7 +159,7 @@ class Basis:
     def load(cls, path: Path, kernel: MercerKernel | None = None) -> Basis:
         """Read a file that ``save`` wrote.
 
-        ``kernel``: needed for a custom kernel, and must be the kernel with which the basis was made.
+        ``kernel`` is required for a custom kernel, and must be the kernel with which the basis was made.
         """
         about, arrays = read_npz(path, "pykernel basis 2", "Basis.save")
         try:
@@ -176,9 +182,10 @@ class Basis:
         return basis
 
     def _check(self, path: Any) -> None:
-        """Raise UserError unless shapes fit, numbers are finite, and L is a factor of the vectors' Gram matrix.
+        """Raise UserError unless the shapes match, the numbers are finite, and L is the Cholesky factor of the vectors'
+        Gram matrix.
 
-        A file is untrusted input.
+        This check is needed because a file is untrusted input.
         """
         n = len(self.vectors)
         sound = (
@@ -219,8 +226,9 @@ def project(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
-    """Return the sum of k(x, x) over the rows, and the sums of the residuals after 1, ..., n vectors, (n + 1,).  O(l n
-    (D + n)).
+    """Return the sum of k(x, x) over the rows, and the sums of the residuals after 1, ..., n vectors, (n + 1,).
+
+    O(l n (D + n)).
     """
     n = len(basis)
     sums = np.zeros(n + 1)
@@ -233,7 +241,10 @@ def residual_sums(rows: Rows, basis: Basis) -> np.ndarray:
 
 
 def measured(basis: Basis, rows: Rows, exact: bool) -> Basis:
-    """Return the basis with its trace measured on these rows.  exact: whether these are all rows.  O(l n (D + n))."""
+    """Return the basis with its trace measured on these rows.  O(l n (D + n)).
+
+    exact: whether ``rows`` contains all rows of the data.
+    """
     sums = residual_sums(rows, basis)
     trace = np.minimum.accumulate(sums / sums[0]) if sums[0] > 0 else np.zeros(len(sums))
     return replace(basis, trace=trace, exact=exact)
@@ -250,7 +261,9 @@ def share(part: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
 
 
 def block_rows(n: int, dim: int) -> int:
-    """Return the number of rows in a block, whose kernel values with n vectors, and whose inputs, take at most 32 MB each."""
+    """Return the number of rows in a block, chosen so that the block's inputs and its kernel values with n vectors take
+    at most 32 MB each.
+    """
     return max(1, NUMBERS // max(n, dim, 1))
 
 
@@ -284,7 +297,7 @@ class Growing:
         return self.kernel.self_values(a)
 
     def features(self, a: np.ndarray) -> np.ndarray:
-        """Return the features z of rows for the vectors so far, (rows, n)."""
+        """Return the features z of rows, computed from the vectors chosen so far, (rows, n)."""
         return project(self.factor[: self.n, : self.n], self.values(a, self.vectors[: self.n]))
 
     def append(self, vector: np.ndarray, index: int, z: np.ndarray, square: float, trace: float = 0.0) -> None:
@@ -315,7 +328,7 @@ class Growing:
 
 
 def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
-    """Return the kernel of a file from the result of ``MercerKernel.described``, or the given kernel if it is the same."""
+    """Return the kernel that a file stores as ``MercerKernel.described``, or the given kernel if the two are the same."""
     if given is not None:
         if given.described() != stored:
             raise UserError(f"{path} was made with another kernel than the given kernel; give the kernel of the file")
@@ -333,7 +346,7 @@ def write_npz(path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray]) 
 
 
 def read_npz(path: Path, kind: str, writer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a file that ``write_npz`` wrote.  Raises UserError if there is no such file, or if it is of another kind."""
+    """Read a file that ``write_npz`` wrote.  Raises UserError if the file does not exist, or if it is of another kind."""
     try:
         with open_plain(path) as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -1,9 +1,10 @@
-"""A stopping rule with a confidence.  Rows that are drawn separately measure how much a growing basis leaves out.
+"""A stopping rule that holds with a confidence c.  Separately drawn rows measure how much a growing basis leaves out.
 
-t_n = tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection, where row i has
-the probability k_ii / tr K.  Then each delta_i = R_ii / k_ii is in [0, 1], and its expectation is t_n.  s_n is its mean
-over the m rows. U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) / (1 - p))) <= log(1 / (1 - c)),
-which is Hoeffding's inequality in its relative form (1963, Theorem 1).
+Let t_n be tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection, where row i
+has the probability k_ii / tr K.  Each delta_i = R_ii / k_ii lies in [0, 1], and the expectation of delta_i is t_n.  Let
+s_n be the mean of delta_i over the m rows, and U_n the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) /
+(1 - p))) <= log(1 / (1 - c)).  By Hoeffding's inequality in its relative form (1963, Theorem 1), U_n is an upper bound of
+t_n with probability c.
 
 If the selection stops at the first U_n <= tau, then at most tau is left out with probability c (proof in
 docs/bases.md).  The test may be repeated after each vector without any correction, because delta_i never rises and U_n
@@ -24,19 +25,20 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.rows import ArrayRows, Rows, each_row
 
 SLACK, LEAST = 0.9, 0.5
-"""The number of drawn rows is chosen so that a mean of SLACK times tau proves tau.  If memory is scarce, fewer rows are
-drawn, down to the number with which a mean of LEAST times tau proves tau."""
+"""The number of drawn rows is large enough for a mean of SLACK times tau to prove tau.  If memory is scarce, fewer rows
+are drawn, but always enough for a mean of LEAST times tau to prove tau."""
 
 
 def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
-    """Return how many rows are needed to prove that at most tau is left out, if their mean is ``part`` times tau.  It
-    is about 600 / tau for a confidence of 95 %.
+    """Return how many rows are needed to prove that at most tau is left out, if the mean of delta is ``part`` times tau.
+
+    For a confidence of 95 %, about 600 / tau rows are needed.
     """
     return math.ceil(-math.log1p(-confidence) / relative_entropy(part * tau, tau))
 
 
 def relative_entropy(q: float, p: float) -> float:
-    """kl(q, p) = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) of two probabilities, in nats; 0 log 0 = 0."""
+    """Return kl(q, p) = q log(q / p) + (1 - q) log((1 - q) / (1 - p)) of two probabilities, in nats.  0 log 0 is 0."""
     first = q * math.log(q / p) if q > 0 else 0.0
     if p >= 1:
         return first if q >= 1 else math.inf
@@ -44,8 +46,9 @@ def relative_entropy(q: float, p: float) -> float:
 
 
 def part_bound(mean: float, drawn: int, confidence: float) -> float:
-    """Return an upper bound of the part left out, with this confidence, if ``drawn`` rows leave out ``mean`` on average.  The bound is
-    solved exactly and rounded up.
+    """Return an upper bound of the part left out, which holds with this confidence.
+
+    mean: the mean of delta over ``drawn`` rows.  The bound is computed by bisection to the last bit, and rounded up.
     """
     limit, low, high = -math.log1p(-confidence) / drawn, min(max(mean, 0.0), 1.0), 1.0
     while (middle := (low + high) / 2) not in (low, high):
@@ -54,21 +57,21 @@ def part_bound(mean: float, drawn: int, confidence: float) -> float:
 
 
 class Watch:
-    """Measures how much a growing basis leaves out: exactly if the method computes it, else on rows that are drawn
-    separately.
+    """Measure how much a growing basis leaves out.
 
-    m = ``rows_needed`` rows are drawn, or fewer if they do not fit in 1 GB.  If there are at most m rows, all rows are
-    used, and nothing is estimated.  Each vector takes m kernel values and O(m (n + D)) time; memory: 8 m (n_max + D)
-    bytes. If k(x, x) is not 1, a pass over all rows is needed at the beginning.
+    If the method computes an exact trace, that trace is used; otherwise, the measurement is made on separately drawn
+    rows.  m = ``rows_needed`` rows are drawn, or fewer if they do not fit in 1 GB.  If the data has at most m rows, all
+    rows are used, and nothing is estimated.  Each vector takes m kernel values and O(m (n + D)) time.  The memory is
+    8 m (n_max + D) bytes.  If k(x, x) is not 1 for every row, a pass over all rows is needed at the beginning.
 
     Attributes
     ----------
     exact : bool
-        Whether ``trace`` is over all rows.
+        Whether ``trace`` was computed from all rows.
     trace : list of float
         The part left out after 0, 1, ... vectors.
 
-    ``follow`` raises UserError if too few rows fit in 1 GB to prove tau.
+    ``follow`` raises UserError if the rows that are needed to prove tau do not fit in 1 GB.
     """
 
     def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, tau: float, confidence: float, seed: int) -> None:
@@ -115,7 +118,7 @@ class Watch:
         return np.minimum(at, np.searchsorted(summed, summed[-1], side="left"))
 
     def follow(self, basis: Basis) -> None:
-        """Process the vectors added since the last call one by one, so that a restored run has the same bits."""
+        """Process the vectors that were added since the last call, one by one, so that a resumed run gives the same bits."""
         if basis.exact:
             self.exact, self.trace = True, basis.trace.tolist()
             return
@@ -133,7 +136,7 @@ class Watch:
 
     def _part(self) -> float:
         """Return tr R / tr K on the measured rows.  Drawn rows have equal weights, because they were drawn with
-        probabilities in proportion to k(x, x).  If all rows are used, k(x, x) is the weight.
+        probabilities in proportion to k(x, x).  If all rows are used, each row has the weight k(x, x).
         """
         if self.exact:
             total = float(self.diagonal.sum())
@@ -155,7 +158,7 @@ class Watch:
     def told(self, basis: Basis) -> Basis:
         """Return the basis with its measured trace and bound.
 
-        The bound holds with the confidence, no matter where the selection stopped.
+        The bound holds with the requested confidence, no matter where the selection stopped.
         """
         return replace(
             basis,

@@ -1,8 +1,8 @@
-"""Parts that all selectors share: rows that may still be chosen, parts of the Gram matrix, ties, and stopping.
+"""Code that all selectors share: rows that may still be chosen, parts of the Gram matrix, ties, and stopping.
 
-Symbols are as in ``pykernel.bases.basis``: l rows, the set S of the n chosen rows, the residual R, and C with rows C_i
-= z_i' (l, n), so that R = K - C C'.  Adding row r means c = R_:r / sqrt(R_rr), R <- R - c c', d_i = R_ii <- d_i -
-c_i^2.
+Symbols are as in ``pykernel.bases.basis``: l rows, the set S of the n chosen rows, the residual R, and the matrix C
+(l, n) with the rows C_i = z_i', so that R = K - C C'.  To add row r, compute c = R_:r / sqrt(R_rr); then update
+R <- R - c c' and the diagonal, d_i = R_ii <- d_i - c_i^2.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.rows import Rows, as_rows, each_row
 
 TIE = 1e-9
-"""Scores that differ from the largest score by less than this fraction are ties, of which the first row is chosen.  So
-equal rows are ties in spite of rounding errors, and two formulas for the same score choose the same rows."""
+"""Scores that differ from the largest score by less than this fraction are ties, and the first of the tied rows is
+chosen.  Therefore equal rows are ties in spite of rounding errors, and two formulas for the same score choose the same
+rows."""
 MEMORY = 2**30
-"""Default limit of the size, in bytes, of a selector's largest arrays together."""
+"""Default limit of the total size, in bytes, of a selector's largest arrays."""
 BLOCK = 2**20
 """Maximum number of kernel values that are computed at once: 8 MB."""
 
@@ -29,14 +30,16 @@ BLOCK = 2**20
 def first_of_largest(scores: np.ndarray) -> int:
     """Return the position of the first score that is the largest or a tie with the largest.
 
-    Scores are >= 0, or -inf without a candidate.
+    Scores are >= 0, or -inf for rows that are not candidates.
     """
     best = scores.max()
     return int(np.argmax(scores >= best - TIE * abs(best)))
 
 
 def drawn(generator: np.random.Generator, rows: np.ndarray, size: int | None) -> np.ndarray:
-    """Return ``size`` different rows of these in random order, or all in their order if there are no more, or if size is None."""
+    """Return ``size`` different rows in random order.  If size is None, or if there are no more rows than ``size``,
+    return all rows in the given order.
+    """
     return rows if size is None or size >= len(rows) else generator.choice(rows, size, replace=False)
 
 
@@ -77,8 +80,8 @@ class Live:
     def draw(
         self, generator: np.random.Generator, size: int | None, without: Collection[int] | np.ndarray = ()
     ) -> np.ndarray:
-        """Return ``size`` different live rows in random order, or all in ascending order if there are no more, or if
-        size is None.
+        """Return ``size`` different live rows in random order.  If size is None, or if there are no more live rows than
+        ``size``, return all live rows in ascending order.
 
         without: live rows that must not be drawn.  O(size) time and memory, but O(l) if most rows are dead or requested.
         """
@@ -124,7 +127,7 @@ class Drawn:
 
 
 class Parts:
-    """Parts of K.  A part is computed when it is needed, or read from the whole K, which is computed once.
+    """Parts of K.  Each part is computed when it is needed, or, if ``whole`` is true, read from K, which is computed once.
 
     The kernel values are counted in ``grown.evaluations``.
     """
@@ -150,7 +153,7 @@ class Parts:
         return each_row(self.rows, max(1, BLOCK // self.rows.dim), self.grown.diagonal)
 
     def columns(self, a: np.ndarray) -> np.ndarray:
-        """Return the columns K_:a as rows, (len(a), l), computed in blocks; a copy."""
+        """Return a copy of the columns K_:a as rows, (len(a), l), computed in blocks."""
         if self.whole:
             return self.gram[a]
         x, out = self.rows.take(a), np.empty((len(a), len(self.rows)))
@@ -159,7 +162,10 @@ class Parts:
         return out
 
     def times(self, v: np.ndarray) -> np.ndarray:
-        """Return K v for v (l,) or (l, k).  O(l^2 k), and l^2 kernel values if K is not kept, 8 MB of them at once."""
+        """Return K v for v (l,) or (l, k).  O(l^2 k).
+
+        If K is not kept, its l^2 kernel values are computed again, 8 MB at once.
+        """
         if self.whole:
             return self.gram @ v
         out = np.zeros(v.shape)
@@ -171,9 +177,9 @@ class Parts:
 
 
 class Selector:
-    """A running selection.  Made as ``Method(rows, kernel, n_max, seed=, tau=, epsilon=, **options)``.
+    """A running selection, created by ``Method(rows, kernel, n_max, seed=, tau=, epsilon=, **options)``.
 
-    Further parameters, with defaults, are the method's options.  The same arguments and the same number of BLAS threads
+    Additional parameters with defaults are the method's options.  The same arguments and the same number of BLAS threads
     give the same basis, bit for bit.  Subclasses implement ``_add``, which chooses and appends one vector.
 
     error: the value that is compared with tau.
@@ -197,7 +203,7 @@ class Selector:
 
     @property
     def n(self) -> int:
-        """The number of vectors that were added."""
+        """The number of vectors added so far."""
         return self.grown.n
 
     @property
@@ -209,7 +215,7 @@ class Selector:
         return self.grown.evaluations
 
     def step(self) -> bool:
-        """Add a vector.  Returns False if none was added, and ``stopped`` then says why."""
+        """Add a vector.  Returns False if no vector was added; ``stopped`` then gives the reason."""
         if self.stopped is None:
             if self.tau > 0 and self.error <= self.tau:
                 self.stopped = "tau"
@@ -222,7 +228,7 @@ class Selector:
         return self.stopped is None
 
     def basis(self) -> Basis:
-        """Return the basis of the vectors so far."""
+        """Return the basis of the vectors added so far."""
         return self.grown.basis(self.method, self.stopped, self.exact)
 
     def _add(self) -> bool:
@@ -239,7 +245,10 @@ class Selector:
 
 
 class Residual:
-    """C and d of all rows.  ``projected`` is C' (capacity, l), and ``left`` is d.  O(l n) per vector; 8 l (capacity + 4) bytes."""
+    """C and d of all rows.  ``projected`` is C' (capacity, l), and ``left`` is d.
+
+    Adding a vector takes O(l n) time.  The memory is 8 l (capacity + 4) bytes.
+    """
 
     def __init__(self, diagonal: np.ndarray, capacity: int, epsilon: float) -> None:
         self.diagonal, self.epsilon = diagonal, epsilon
@@ -261,7 +270,7 @@ class Residual:
         return float(self.left @ self.weights) / len(self.left)
 
     def candidates(self, without: np.ndarray | None = None) -> np.ndarray:
-        """Return rows that are neither chosen nor spanned, ascending, except the rows ``without``."""
+        """Return the rows that are neither chosen nor spanned nor in ``without``, in ascending order."""
         if without is None:
             return np.flatnonzero(self.live)
         live = self.live.copy()
@@ -269,13 +278,13 @@ class Residual:
         return np.flatnonzero(live)
 
     def part(self, values: np.ndarray, a: np.ndarray, b: np.ndarray | slice) -> np.ndarray:
-        """Return R_ab for K_ab."""
+        """Return R_ab, computed from values = K_ab."""
         c = self.projected[: self.n]
         product = c[:, a].T @ c[:, b]
         return np.subtract(values, product, out=product)
 
     def column(self, values: np.ndarray, r: int) -> np.ndarray:
-        """Return R_:r for K_:r, (l,)."""
+        """Return R_:r, (l,), computed from values = K_:r."""
         c = self.projected[: self.n]
         return values - c[:, r] @ c
 
@@ -295,11 +304,12 @@ class Residual:
 def best_columns(
     between: np.ndarray, inner: np.ndarray, weights: np.ndarray, epsilon: float
 ) -> Iterator[tuple[int, float, np.ndarray, np.ndarray]]:
-    """Yield candidates U in greedy order: each candidate lowers the weighted trace of R on points T the most.
+    """Yield the candidates U in greedy order: the next candidate is the one that lowers the weighted trace of R on the
+    points T the most.
 
     between: K_TU, (t, u).  inner: K_UU, (u, u).  weights: weights of the points, (t,).  Yields the candidate's position
-    r, R_rr, and the new columns of C for U and for T, until all candidates are spanned.  ``between`` and ``inner`` become
-    R_TU and R_UU.  O(u (t + u)) per candidate.
+    r, R_rr, and the new columns of C for U and for T, until all candidates are spanned.  ``between`` and ``inner`` are
+    overwritten with R_TU and R_UU.  O(u (t + u)) per candidate.
     """
     own = inner.diagonal().copy()
     alive = own > 0

@@ -27,7 +27,7 @@ METRICS = dict.fromkeys(MATERN, "euclidean") | {
     "rational-quadratic": "sqeuclidean",
     "laplacian": "cityblock",
 }
-"""Kernel that is a function of a distance -> the distance."""
+"""For each kernel that is a function of a distance, SciPy's name of the distance."""
 DEGREES = range(1, 10)
 NORM_LEAST = 2.0**-500
 """If k(a, a) is at most this number, the norm of a is treated as zero, as on the device in float64."""
@@ -35,7 +35,7 @@ NORM_LEAST = 2.0**-500
 
 @dataclass(frozen=True)
 class MercerKernel:
-    """A kernel on the host, in float64. It corresponds to ``[kernel]`` of a spec.
+    """A kernel on the host, in float64, with the parameters of ``[kernel]`` in a spec.
 
     function: "gaussian" exp(-gamma |a - b|^2), "laplacian" exp(-gamma |a - b|_1), "polynomial" (gamma a'b +
     coef0)^degree, "linear" a'b, "sigmoid" tanh(gamma a'b + coef0), "matern12" e^-r, "matern32" (1 + r) e^-r and
@@ -44,10 +44,12 @@ class MercerKernel:
     that the kernel does not have are ignored.  Distances are computed as sums over differences, not as differences of
     products, so that K_ij is exactly 1 for equal rows, and close rows lose no digits.
 
-    custom: a dialect kernel with the parameters (q: KernelConfig, a: Real[DIM], b: Real[DIM]); it may use q.gamma,
-    q.coef0 and q.degree. normalise: whether to use k(a, b) / sqrt(k(a, a) k(b, b)), or zero if k(a, a) or k(b, b) is
-    zero; for polynomial, linear and custom. max_value: a bound of k(x, x), for custom; a larger value is an error here,
-    and is clipped on the device.
+    custom: a dialect kernel with the parameters (q: KernelConfig, a: Real[DIM], b: Real[DIM]), which may use q.gamma,
+    q.coef0 and q.degree.
+    normalise: whether the kernel is k(a, b) / sqrt(k(a, a) k(b, b)), or zero if k(a, a) or k(b, b) is zero.  Only for
+    polynomial, linear and custom kernels.
+    max_value: an upper bound of k(x, x) for a custom kernel.  Larger values raise UserError on the host, and are clipped
+    on the device.
 
     Raises UserError if these parameters do not fit together.
     """
@@ -191,7 +193,10 @@ class MercerKernel:
         return KernelConfig.of(FLOAT64, none | {"function": KernelFunction.CUSTOM} | own | inputs)
 
     def section(self) -> dict[str, Any]:
-        """Return ``[kernel]`` of a spec.  A custom kernel is named by its file, which must be in the folder of the spec."""
+        """Return the section ``[kernel]`` of a spec.
+
+        For a custom kernel, the section names its file, which must be in the folder of the spec.
+        """
         found: dict[str, Any] = {"function": self.function}
         for key in ("gamma", "alpha", "coef0", "degree"):
             if key in KERNEL_RULES[self.function].keys:
@@ -203,7 +208,7 @@ class MercerKernel:
         return found
 
     def described(self) -> dict[str, Any]:
-        """Return the kernel as JSON, which for a custom kernel has its name and its file's hash."""
+        """Return a description that can be written as JSON.  For a custom kernel, it contains the name and the file's hash."""
         names = ["function", "gamma", "coef0", "degree", "normalise", "max_value"]
         if self.function == "rational-quadratic":
             names.append("alpha")

@@ -1,8 +1,8 @@
 """Greedy selection of a basis by the mean reconstruction error: FVS and EFVS (paper 000).
 
 delta_i(S) = R_ii / k_ii is the relative squared error of phi(x_i) in the span of the basis; the fitness is
-J(S) = 1 - mean_i delta_i (eq. 1).  Adding row r raises it by mean_i(R_ir^2 / k_ii) / R_rr.  With unit diagonal this is
-rule 4.2 of paper 002; otherwise it is rule 4.2 for the kernel k(a, b) / sqrt(k(a, a) k(b, b)).
+J(S) = 1 - mean_i delta_i (eq. 1).  Adding row r raises J by mean_i(R_ir^2 / k_ii) / R_rr.  If k(x, x) is 1, this
+criterion is rule 4.2 of paper 002; otherwise it is rule 4.2 for the kernel k(a, b) / sqrt(k(a, a) k(b, b)).
 
 ``Sgma`` and ``Exhaustive`` are in ``pykernel.bases.sgma``.
 """
@@ -38,22 +38,22 @@ class Efvs(Selector):
     """Efficient feature vector selection: paper 000, Algorithm 1.
 
     For each vector, ``candidates`` rows (rho) and ``points`` rows (v) are drawn from the live rows, and the candidate with the
-    largest J, measured on the points, is chosen.  Chosen rows and rows with delta < epsilon are no longer alive.
+    largest J, measured on the points, is chosen.  Chosen rows and rows with delta < epsilon are no longer live.
 
-    lazy: only kernel values of drawn rows are computed.  A vector takes n (rho + v) + rho v kernel values and O(n^2 (rho + v) +
-    n rho v) time; memory does not grow with l.  If false, C and delta of all rows are kept in 8 l n bytes, a vector takes l +
-    rho v kernel values and O(n (l + rho v)) time, and the error is exact.  If not given, the form is used that needs fewer
-    kernel values and fits into ``memory``.
-    disjoint: points are drawn first, and no point becomes a candidate (if enough rows are alive).  A candidate's error is then
-    counted once, in addition to the estimate for all other rows.  If the candidate were also a point, its error would be
+    lazy: whether only kernel values of drawn rows are computed.  If true, a vector takes n (rho + v) + rho v kernel values and
+    O(n^2 (rho + v) + n rho v) time, and memory does not grow with l.  If false, C and delta of all rows are kept in 8 l n bytes,
+    a vector takes l + rho v kernel values and O(n (l + rho v)) time, and the error is exact.  If None, the form that needs fewer
+    kernel values and fits into ``memory`` is used.
+    disjoint: whether points are drawn first, and no point becomes a candidate (if enough rows are live).  A candidate's error is
+    then counted once, in addition to the estimate for all other rows.  If the candidate were also a point, its error would be
     counted too often.
 
-    In the lazy form, the error 1 - J is estimated on points that are drawn after the basis was chosen and before the
-    next vector is chosen: (alive / l) mean delta.  The estimate is unbiased, except for the errors of dead rows, which
-    are below epsilon.  ``Basis.trace`` is then an estimate.  The selection stops at the first estimate that is at most
-    tau. Few points contain few badly represented rows, so for a small tau take more points, or use ``select_basis(...,
-    confidence=)``.  The paper's estimate (mean over the points of the best candidate's score) has two errors: it is too low
-    because the points also made the choice, and too high because it leaves out the dead rows.
+    In the lazy form, the error 1 - J is estimated as (live rows / l) times the mean delta of new points, which are drawn after
+    a vector was chosen and before the next vector is chosen.  The estimate is unbiased, except for the errors of dead rows, which are
+    below epsilon.  ``Basis.trace`` is then an estimate, too.  The selection stops at the first estimate that is at most tau.  A
+    small sample of points may contain no badly represented row, so for a small tau take more points, or use
+    ``select_basis(..., confidence=)``.  The paper's estimate (mean over the points of the best candidate's score) has two
+    errors: it is too low because the points also made the choice, and too high because it leaves out the dead rows.
 
     Raises UserError if lazy=False and C of all rows takes more than ``memory`` bytes.
     """
@@ -102,7 +102,7 @@ class Efvs(Selector):
     def _add(self) -> bool:
         return self._add_lazily() if self.residual is None else self._add_of_all(self.residual)
 
-    # ------------------------------------------------------------------------------------- all rows are kept
+    # ----------------------------------------------------------------------------- the form that keeps all rows
 
     def _add_of_all(self, residual: Residual) -> bool:
         alive = residual.candidates()
@@ -128,7 +128,7 @@ class Efvs(Selector):
     def _known(self, residual: Residual, rows: np.ndarray) -> Drawn:
         return Drawn(rows, self.rows.take(rows), residual.projected[: self.n, rows].T, residual.diagonal[rows])
 
-    # ------------------------------------------------------------------------------ only drawn rows are seen
+    # ------------------------------------------------------------------ the lazy form, which reads only drawn rows
 
     def _add_lazily(self) -> bool:
         if self.drawn is None:
@@ -172,7 +172,7 @@ class Efvs(Selector):
         if alive:
             self.seen[:2] += found.diagonal.sum(), len(found)
             error = alive / l * float(found.delta.mean())
-            # tr K is exact for the dead rows, and for live rows estimated by the mean over all points so far
+            # tr K is exact for dead rows; for live rows, it is estimated from the mean over all points so far
             mean = found.diagonal.mean() if len(found) == alive else self.seen[0] / self.seen[1]
             total = float(self.seen[2] + alive * mean)
             trace = alive * float(found.left.mean()) / total if total else 0.0
@@ -181,7 +181,7 @@ class Efvs(Selector):
             self.errors.append(error)
             self.grown.trace[self.n] = trace
 
-    # ------------------------------------------------------------------------------------------------- both
+    # -------------------------------------------------------------------------------------------- both forms
 
     def _gains(self, tried: Drawn, points: Drawn) -> np.ndarray:
         """Return each candidate's increase of J on the points, times the number of points."""
@@ -193,8 +193,9 @@ class Efvs(Selector):
         return gains
 
     def _choose(self, tried: Drawn, points: Drawn, apart: int | None) -> int:
-        """Append the best candidate, and return its number.  apart: the number of live rows if no candidate is a point,
-        else None.
+        """Append the best candidate, and return its position.
+
+        apart: the number of live rows if no candidate is a point, else None.
         """
         gains = self._gains(tried, points)
         if apart is not None:
@@ -213,8 +214,8 @@ class Efvs(Selector):
 class Fvs(Efvs):
     """Feature vector selection by its definition: each vector is the best of all rows, judged on all rows.
 
-    Computing what each row adds to J takes O(l^2 n) for a vector.  The l^2 values of K are computed once, and K and C are
-    kept. ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
+    Computing by how much each row raises J takes O(l^2 n) for each vector.  The l^2 values of K are computed once, and K
+    and C are kept.  ``Exhaustive`` chooses the same rows in O(l^2 + l n); this class exists for comparison.
 
     A row is skipped if K_SS with this row would not be invertible, which is the case for delta < epsilon.  tau is
     compared with 1 - J.  Paper 000, eq. 1.
@@ -245,11 +246,11 @@ class Fvs(Efvs):
 def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.ndarray:
     """Estimate the candidates' gains over all live rows from sums over points, none of which is a candidate.
 
-    own: each candidate's gain on itself, which is added.  When R is nearly diagonal, this is most of the gain.
+    own: each candidate's gain on itself, which is added.  If R is nearly diagonal, this term is the largest part.
     """
     return gains * ((alive - 1) / points) + own
 
 
 def _grown(size: int | None, times: int) -> int | None:
-    """Return the number of rows to draw: ``times`` as many if most drawn rows are spanned, up to a limit."""
+    """Return the number of rows to draw: ``size`` multiplied by ``times``, up to a limit."""
     return None if size is None else max(size, min(size * times, _MOST))

@@ -1,7 +1,7 @@
-"""Select a basis by pivoted Cholesky: the row with the largest R_rr, or a row that is drawn at random.
+"""Select a basis by pivoted Cholesky: each pivot is the row with the largest R_rr, or a row drawn at random.
 
-Randomly pivoted Cholesky is by Chen, Epperly, Tropp, Webber 2025, and its form with blocks by Epperly, Tropp, Webber 2024.
-l rows, D inputs, n vectors; symbols as in ``pykernel.bases.basis``.
+Randomly pivoted Cholesky was published by Chen, Epperly, Tropp and Webber (2025), and its block form by Epperly, Tropp and
+Webber (2024).  There are l rows, D inputs and n vectors; the other symbols are as in ``pykernel.bases.basis``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.errors import UserError
 from pykernel.rows import Rows
 
-MOST_PROPOSED = 2**16  # maximum of rows proposed at once; further rows cost time and are hardly ever accepted
+MOST_PROPOSED = 2**16  # maximum number of rows proposed at once; more rows would take time and hardly ever be accepted
 
 
 class _Sweep(Selector):
@@ -28,14 +28,14 @@ class _Sweep(Selector):
 
     The Nystroem matrix is C C' with C (l, n).  If C takes at most ``memory`` bytes, it is kept, and each vector costs
     O(l (D + n)) and l kernel values.  Otherwise each pass computes C again in blocks, and each round costs O(l n (D +
-    n)) and l n kernel values, with memory of O(l) and a few blocks of 32 MB.
+    n)) and l n kernel values; memory is then O(l) and a few blocks of 32 MB.
     """
 
     def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, *, memory: int = MEMORY, **common: Any) -> None:
         super().__init__(rows, kernel, n_max, **common)
         kept = 8 * len(rows) * self.capacity <= checked_count(memory, "memory, in bytes,", 0)
         self.columns = np.zeros((len(rows), self.capacity)) if kept else None
-        self.shown = 0  # number of vectors that a step has added after a round chose them
+        self.shown = 0  # number of vectors that steps have added; the last round may have chosen more
         self.left = self.parts.diagonal()  # R_ii
         self.least = np.broadcast_to(self.epsilon, len(rows)) if kernel.unit else self.epsilon * self.left
         self.total = sum_of(self.left)
@@ -62,7 +62,10 @@ class _Sweep(Selector):
         return True
 
     def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows and random numbers.  A row is accepted if its number is below (present R_ii) / (R_ii before the round)."""
+        """Return rows, and a random number for each row.
+
+        A row is accepted if its number is below (present R_ii) / (R_ii before the round).
+        """
         raise NotImplementedError
 
     def _accept(self, drawn: np.ndarray, chance: np.ndarray) -> None:
@@ -87,7 +90,7 @@ class _Sweep(Selector):
                     return
 
     def _sweep(self, before: int) -> None:
-        """Update R's diagonal, and append the trace after each vector, for the vectors after the first ``before``."""
+        """For all vectors after the first ``before``, update R's diagonal, and append the trace after each vector."""
         chosen, n = self.grown, self.grown.n
         traces = np.zeros(n - before)
         for start, fresh in self._fresh_columns(before, n):
@@ -121,10 +124,12 @@ class _Sweep(Selector):
 
 
 class RandomlyPivotedCholesky(_Sweep):
-    """Draws pivot r with probability R_rr / tr R.  O(l n (D + n)), l n kernel values.  The trace is exact.
+    """Draw each pivot r with probability R_rr / tr R.
+
+    The selection takes O(l n (D + n)) time and l n kernel values.  The trace is exact.
 
     block : int
-        Number of rows that are proposed at once, all drawn with the R at the beginning of the round.  Each is accepted
+        Number of rows that are proposed at once, all drawn with the R at the beginning of the round.  A row is accepted
         with probability (present R_rr) / (R_rr at the beginning), which gives the same distribution as single draws.
         One pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated RPCholesky).
         If block is 1, each pass makes one draw.  The maximum is 65,536.
@@ -156,10 +161,10 @@ class RandomlyPivotedCholesky(_Sweep):
 
 
 class PivotedCholesky(_Sweep):
-    """Takes the first row with the largest R_rr.  O(l n (D + n)), l n kernel values.  The trace is exact.
+    """Choose the first row with the largest R_rr as the next pivot.
 
-    R_rr is a lower bound of the gain of a vector.  The method takes outliers first.  memory: as in
-    RandomlyPivotedCholesky.
+    The selection takes O(l n (D + n)) time and l n kernel values.  The trace is exact.  R_rr is a lower bound of the amount
+    by which row r lowers tr R.  The method chooses outliers first.  memory: as in RandomlyPivotedCholesky.
     """
 
     method = "pivoted-cholesky"

@@ -1,6 +1,6 @@
 """Choose a basis by a named method, and display the progress.
 
-A method is a class (``pykernel.bases.candidates.Selector``) that adds one vector at a time, and a line in ``SELECTORS``.
+A method is a subclass of ``pykernel.bases.candidates.Selector`` that adds one vector at a time; ``SELECTORS`` names it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pykernel.parallel import one_thread
 from pykernel.progress import working
 from pykernel.rows import Rows, as_rows
 
-# a new method needs a class and a line here
+# add a line here for each new method
 SELECTORS: dict[str, type[Selector]] = {
     "fvs": Fvs,
     "efvs": Efvs,
@@ -38,17 +38,17 @@ SELECTORS: dict[str, type[Selector]] = {
 }
 METHODS = ("auto", *SELECTORS)
 OF_SOME = ("candidates", "points")
-"""Arguments of ``select_basis`` that only some methods have."""
+"""Arguments of ``select_basis`` that only some methods accept."""
 NOTHING = "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
 
 
 def choose_method(rows: int, n_max: int, candidates: int | None = 59, *, memory: int = MEMORY) -> tuple[str, str]:
     """Return the method that "auto" chooses for l rows, and the reason, one sentence.
 
-    The method is "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and n_max > l / candidates, because it
-    then needs fewer kernel values and operations than ``candidates`` columns for each vector.  Otherwise it is "sgma" if
-    n_max + 2 candidates columns fit, 8 l (n_max + 2 candidates) <= memory.  Otherwise it is "efvs", whose cost does not
-    depend on l.  candidates=None means all rows; these formulas then use 59, unless K fits.
+    The method is "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and n_max > l / candidates, because
+    "exhaustive" then needs fewer kernel values and operations than ``candidates`` columns for each vector.  Otherwise the
+    method is "sgma" if n_max + 2 candidates columns fit, 8 l (n_max + 2 candidates) <= memory.  Otherwise the method is
+    "efvs", whose cost does not depend on l.  candidates=None means all rows; these formulas then use 59, unless K fits.
     """
     memory = checked_count(memory, "memory, in bytes,", 1)
     n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
@@ -79,7 +79,7 @@ def select_basis(
     progress: str | Callable[[int, float], None] | None = None,
     **options: Any,
 ) -> Basis:
-    """Choose at most n_max vectors whose span in feature space comes close to all rows.
+    """Choose at most n_max vectors whose span in feature space approximates all rows.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def select_basis(
     n_max : int
         Maximum number of vectors.
     method : one of METHODS, or your own subclass of ``pykernel.bases.candidates.Selector``
-        "auto" chooses by size, as ``choose_method`` describes. Its option is ``memory`` (bytes).
+        "auto" chooses by size, as ``choose_method`` describes, and accepts the option ``memory`` (bytes).
     seed : int
         Seed of the random numbers.
     candidates, points : int or None
@@ -97,12 +97,13 @@ def select_basis(
     tau : float
         Stop when tr R / tr K is at most this number; 0: never.
     confidence : float, optional
-        If tr R / tr K is estimated, stop when it is at most tau with this probability, measured on separately drawn rows,
-        about 600 / tau of them for 0.95 (``pykernel.bases.bound``).  If not given, stop when the estimate is at most tau.
+        If the method only estimates tr R / tr K, stop when the true value is at most tau with this probability.  The
+        test uses separately drawn rows; a confidence of 0.95 needs about 600 / tau rows (``pykernel.bases.bound``).  If
+        not given, stop when the estimate is at most tau.
     epsilon : float
         Rows with delta < epsilon are treated as spanned, and are not chosen.
     swaps : int
-        After the choice, maximum number of rounds in which each vector may be exchanged for a better row
+        Maximum number of rounds after the selection in which each vector may be exchanged for a better row
         (``pykernel.bases.swaps``).
     progress : str or function, optional
         The title of a progress bar, or a function of n and tr R / tr K.
@@ -187,7 +188,9 @@ def make_selector(
 
 
 def keywords(kind: type[Selector]) -> dict[str, str]:
-    """Return the keyword parameters of a method with their annotations: first those of every method, then the method's options."""
+    """Return the keyword parameters of a method with their annotations: first the parameters that all methods have, then
+    the method's own options.
+    """
     parameters = [each for made in (Selector, kind) for each in inspect.signature(made).parameters.values()]
     return {each.name: str(each.annotation) for each in parameters if each.kind == each.KEYWORD_ONLY}
 

@@ -1,7 +1,7 @@
 """Sparse greedy approximation of a Gram matrix (SGMA, paper 002), and greedy selection that tries all rows.
 
-There are three views of the problem, each with a different Gram matrix G.  The residual is that of a projection on the
-chosen items:
+There are three views of the problem, each with a different Gram matrix G.  In each view, the residual is the part of the
+items that is left after a projection on the chosen items:
 
 | view | items | G | what shrinks |
 |---|---|---|---|
@@ -9,9 +9,9 @@ chosen items:
 | column (3.1) | columns of K | K^2 | the squared Frobenius norm of K - K~, K~ = Q Q'K, Q an orthonormal basis of K_:S |
 | Kronecker (3.3) | unit vectors | I | only the chosen columns: all candidates tie |
 
-``SgmaInPasses`` is for data whose kernel matrix and columns do not fit into memory.  It takes one pass over the rows for
-each vector. In each view, ``Basis.trace`` is the exact tr R / tr K of the function view, and rows that the basis spans are
-no candidates.
+``SgmaInPasses`` is for data whose kernel matrix and columns do not fit into memory.  This method takes one pass over the
+rows for each vector.  In every view, ``Basis.trace`` is the exact tr R / tr K of the function view, and rows that the basis spans
+are not candidates.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from pykernel.rows import Rows
 COLUMNS = 4096
 """Maximum number of columns in a block of rows."""
 RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.2", "4.3")}
-"""View -> its selection rules, the default first."""
+"""The selection rules of each view, the default first."""
 DROP = 1e-8
-"""f_i = |R_:i|^2 is computed again from its column when it has dropped by this factor, because it has then lost 8 digits."""
+"""When f_i = |R_:i|^2 has dropped by this factor, it has lost 8 digits, and is computed again from its column."""
 INFLATED = 1e-6
 """A score is rejected as a rounding error if it exceeds the score computed from its column by more than this
 fraction.
@@ -57,15 +57,15 @@ class Sgma(Selector):
     rule 4.1: the largest decrease of the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), with e_r the residual column.
     rule 4.2: the largest decrease of the trace, |R_:r|^2 / R_rr (eq. 31).
     rule 4.3: the largest residual column, |R_:r|^2 in the function view, |e_r|^2 in the column view (eq. 32).
-    In the Kronecker view all gains are 1, so the first drawn row is chosen, but rule 4.3 chooses the largest column of K.
+    In the Kronecker view all gains are 1, so the first drawn row is chosen; rule 4.3 chooses the largest column of K.
 
-    A vector costs kappa l kernel values and O(kappa l n).  If keeping the whole K takes fewer kernel values and fits
-    into ``memory``, K is kept.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  Memory: 8 l (n + 2 kappa)
-    bytes, and twice as much in the column view.
+    A vector takes kappa l kernel values and O(kappa l n) time.  If keeping the whole K takes fewer kernel values and fits
+    into ``memory``, K is kept.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The memory is 8 l (n + 2 kappa)
+    bytes, or twice as much in the column view.
 
-    pool: how many of the candidates that were not chosen, the best first, stay candidates for the next vector.  Their columns
-    are kept, so that only kappa - pool new columns are computed.
-    tau: compared with tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors, with rule 4.1.
+    pool: the number of rejected candidates, the best first, that stay candidates for the next vector.  Their columns are kept,
+    so that only kappa - pool new columns are computed.
+    tau: compared with tr R / tr K, which is exact.  With rule 4.1, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
 
     Raises UserError for a rule that the view does not have, or arrays beyond ``memory`` bytes.
     """
@@ -154,7 +154,7 @@ class Sgma(Selector):
         return scores / self.residual.left[tried] if self.rule == "4.2" else scores
 
     def _among(self, residual: Residual, tried: np.ndarray, values: np.ndarray) -> tuple[int, np.ndarray]:
-        """Return the number of the best row among those tried, judged by its column of K, and its R_:r."""
+        """Return the position of the best row r among the tried rows, judged by their columns of K, and R_:r."""
         columns = _orthogonal(values, self.orthonormal[: residual.n]) if self.view == "column" else values
         scores = squares = np.einsum("ij,ij->i", columns, columns)
         if self.rule == "4.1":
@@ -172,12 +172,12 @@ class Sgma(Selector):
 
 
 class SgmaInPasses(Selector):
-    """SGMA, rule 4.2, with one pass over the rows for each vector.  Its memory does not depend on the number of rows.
+    """SGMA, rule 4.2, with one pass over the rows for each vector.  Memory does not depend on the number of rows.
 
     For each block of rows, the residual columns of all kappa candidates are computed, R_bc = K_bc - z_b z_c', and their
-    squares are summed: l (n + kappa) kernel values and O(l (n^2 + n kappa)) for each vector.  The trace falls by the
-    score of the chosen candidate, so the trace is exact without another pass.  Spanned candidates are replaced by other
-    rows. ``Sgma`` keeps C and all columns, and is faster if these fit into memory.
+    squares are summed.  Each vector takes l (n + kappa) kernel values and O(l (n^2 + n kappa)) time.  The trace falls by
+    the score of the chosen candidate, so it is exact without another pass.  Spanned candidates are replaced by other
+    rows.  ``Sgma`` keeps C and all columns, and is faster if these fit into memory.
 
     Raises UserError if all rows are to be candidates and there are more than COLUMNS rows.
     """
@@ -252,10 +252,10 @@ MOST_ROWS = 100_000
 
 
 class Exhaustive(Selector):
-    """Chooses the best of all rows for each vector, with scores of all rows at once in O(l^2 + l n) per vector.
+    """Choose the best of all rows for each vector.  The scores of all rows together take O(l^2 + l n) per vector.
 
-    The score of row i is f_i / g_i, with f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii.  Both are updated for all rows after
-    each vector: with c the new column of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c.
+    The score of row i is f_i / g_i, with f_i = |(R_G)_:i|^2 and g_i = (R_G)_ii.  After each vector, f and g are updated
+    for all rows: with the new column c of C, f <- f - 2 c o (R_G c) + |c|^2 c o c and g <- g - c o c.
 
     view: "function" is rule 4.2 of paper 002, with G = K, and chooses the same rows as FVS if the diagonal is 1.
     "column" is rule 4.1, with G = K^2.
@@ -263,10 +263,10 @@ class Exhaustive(Selector):
     If K fits into ``memory`` (8 l^2 bytes, in addition to C), its l^2 kernel values are kept.  Otherwise l^2 kernel
     values are computed for each vector (3 l^2 in the column view), 8 MB at once.  The column view needs O(l^3) once.
 
-    f loses digits when it drops.  If f_i has dropped by 1e8, it is computed again from its column, O(l n) (column view:
-    O(l^2)).  The score of the chosen row is checked with its column.  If the score was too large, the next best row is
-    taken.  tau is compared with tr R / tr K, which is exact.  ``frobenius``: |K - K~|^2 / |K|^2 after 0, 1, ..., n
-    vectors, in the column view.
+    f loses digits when it drops.  If f_i has dropped by a factor of 1e8, it is computed again from its column, O(l n)
+    (column view: O(l^2)).  The score of the chosen row is checked with its column.  If the score was too large, the next
+    best row is taken.  tau is compared with tr R / tr K, which is exact.  In the column view, ``frobenius`` is
+    |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
 
     Raises UserError for other views, more than 100,000 rows, or if C takes more than ``memory`` bytes.
     """
@@ -301,7 +301,7 @@ class Exhaustive(Selector):
         self.f = self.g = self.reference = self.energies = np.zeros(0)
         self.frobenius: list[float] = []
         self.refreshed = 0
-        """How many f_i were computed again from their columns."""
+        """Number of f_i that were computed again from their columns."""
 
     def _begin(self) -> None:
         self.energies = _row_squares(self.parts)
@@ -360,8 +360,8 @@ class Exhaustive(Selector):
         if self.view == "function":
             self.g = residual.left
         else:
-            # K^2 loses twice as many digits, so make sure that the rounding errors of a spanned column become no
-            # candidate
+            # K^2 loses twice as many digits, so make sure that a spanned column does not become a candidate because
+            # of rounding errors
             squares = self.g - c * c
             self.g = np.where(squares > 1e-14 * self.energies, squares, 0.0)
             self.frobenius.append(float(squares.clip(0).sum() / self.energies.sum()))

@@ -2,13 +2,14 @@
 
 A. J. Smola, O. L. Mangasarian, B. Schölkopf, Sparse kernel feature analysis, 1999; paper 002, section 7.1.
 
-Kernel PCA seeks directions of a given length, and each is a combination of all samples.  SKFA bounds the coefficients' l1 norm
-instead, and takes candidates that are single samples.  Before direction number n + 1 is chosen, candidate r is projected:
+Each direction of kernel PCA has a given length, and is a combination of all samples.  SKFA bounds the coefficients' l1 norm
+instead, and its candidates are single samples.  Before direction number n + 1 is chosen, candidate r is projected:
 
     v_r = (phi_r - sum_s T_sr phi_s) / (1 + sum_s |T_sr|),   T_:r = K_SS^-1 K_Sr
 
-v_r is orthogonal to all chosen directions, and the l1 norm of its coefficients is 1.  A criterion judges its values on the
-samples, <v_r, phi_i> = R_ir / (1 + |T_:r|_1).  The chosen samples are a basis, and ``Basis.directions`` has the coefficients.
+v_r is orthogonal to all chosen directions, and the l1 norm of its coefficients is 1.  A criterion judges the values of v_r on
+the samples, <v_r, phi_i> = R_ir / (1 + |T_:r|_1).  The chosen samples form a basis, and ``Basis.directions`` returns the
+coefficients.
 """
 
 from __future__ import annotations
@@ -24,18 +25,19 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.bases.sgma import Sgma
 
 CONSTANT = 1e-10
-"""Values whose standard deviation is below this fraction of their largest magnitude have no kurtosis, because it would be only
-rounding error."""
+"""If the standard deviation of values is below this fraction of their largest magnitude, their kurtosis is not computed, because
+it would be only a rounding error."""
 
 
 class Skfa(Sgma):
-    """Sparse kernel feature analysis: for each direction, takes the best of ``candidates`` rows, judged on all rows.
+    """Sparse kernel feature analysis: choose the best of ``candidates`` rows for each direction, judged on all rows.
 
     criterion: "columns", the largest sum of squares of the direction's values (section 4.3, after the l1 normalisation).
     "kurtosis", projection pursuit: the smallest kurtosis of the values.  The kurtosis is low for two clusters, 3 for a normal
-    distribution, and high with outliers.  It does not depend on the scale, so the l1 normalisation does not change the choice.
+    distribution, and high with outliers.  The kurtosis does not depend on the scale, so the l1 normalisation does not change the
+    choice.
 
-    Costs, memory and ``tau`` are as in ``Sgma``, plus a time of O(kappa n^2).
+    Costs, memory and ``tau`` are as in ``Sgma``; each direction takes O(kappa n^2) more time.
     """
 
     method = "skfa"
@@ -66,7 +68,7 @@ class Skfa(Sgma):
 
 
 def _evenness(values: np.ndarray) -> np.ndarray:
-    """Return one over the kurtosis of each row, from 0 to 1, or 0 for a constant row."""
+    """Return the reciprocal of each row's kurtosis, from 0 to 1, or 0 for a constant row."""
     largest = np.abs(values).max(axis=1, keepdims=True)
     scaled = np.divide(values, largest, out=np.zeros_like(values), where=largest > 0)
     squares = np.square(scaled - scaled.mean(axis=1, keepdims=True))

@@ -1,13 +1,13 @@
-"""Improve a chosen basis by exchanges: a vector is replaced by another row if tr R falls.
+"""Improve a chosen basis by exchanges: a vector is replaced by another row if this lowers tr R.
 
-A greedy selection never removes a vector.  Here each vector in turn is removed, and the row that lowers tr R most is
-added, which may be the same row.  Let K_SS = G G' and C = K_:S G'^-1, so that K - R = C C', and y = G^-1 e_s.  Without
-vector s, C C' loses u u' with u = C y / |y|.  One reflection of C's columns makes u the last column, which is then
-dropped.  With the residual R without s, the best row r has the largest |R_:r|^2 / R_rr, as in ``pykernel.bases.sgma``.
-For all rows at once these scores are f / g, with f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u.
+A greedy selection never removes a vector.  An exchange removes a vector, and adds the row that lowers tr R most, which
+may be the removed row.  Let K_SS = G G', C = K_:S G'^-1 (so that K - R = C C'), and y = G^-1 e_s.  Without vector s,
+C C' loses u u' with u = C y / |y|.  One reflection of C's columns makes u the last column, which is then dropped.  If R
+is the residual without s, the best row r has the largest |R_:r|^2 / R_rr, as in ``pykernel.bases.sgma``.  The scores of
+all rows together are f / g, with f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u.
 
-At the end the vectors are sorted so that the vector that lowers tr R most comes first, a "rearrangement" (paper 002,
-2.3).
+At the end, the vectors are sorted so that the vector that lowers tr R most comes first.  Paper 002, section 2.3, calls
+this a rearrangement.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def refine(
     exchange is the last.
 
     If K of the l rows and C fit into ``memory``, 8 l (l + n) bytes, the result is exact, and tr R never rises.
-    A round costs O(n l (l + n) + n^4) and l n kernel values, in addition to l^2 kernel values once.  Otherwise the
-    exchanges use 4,096 drawn rows instead of all rows.  Then 4,096 other rows measure the basis before and after the
-    exchanges, and the better basis is returned, with its trace estimated on these rows.
+    A round takes O(n l (l + n) + n^4) time and l n kernel values; K takes l^2 more kernel values once.  If K and C do not
+    fit, the exchanges use 4,096 drawn rows instead of all rows.  Then the basis is measured before and after the exchanges
+    on 4,096 other rows, and the better basis is returned, with its trace estimated on these other rows.
     """
     l, n = len(rows), len(basis)
     if 8 * l * (l + n) <= memory:
@@ -63,15 +63,13 @@ def _refined(basis: Basis, rows: Rows, indices: np.ndarray, rounds: int, epsilon
             if not work.round():
                 break
         found = work.arranged() if work.swapped else basis
-    except np.linalg.LinAlgError:  # keep the basis, because the vectors are so similar that K_SS has no factor
+    except np.linalg.LinAlgError:  # the vectors are so similar that K_SS has no Cholesky factor: keep the basis
         return basis
     return replace(found, evaluations=basis.evaluations + work.values)
 
 
 class _Swaps:
-    """A basis during the exchanges: its vectors, in an order in which no vector depends on those before it, and G and
-    C.
-    """
+    """A basis during the exchanges: its vectors, none of which is in the span of the previous ones, and G and C."""
 
     def __init__(self, basis: Basis, x: np.ndarray, origin: np.ndarray, epsilon: float) -> None:
         self.basis, self.kernel, self.x, self.origin, self.epsilon = basis, basis.kernel, x, origin, epsilon
@@ -82,10 +80,12 @@ class _Swaps:
         self.values = len(x) ** 2
 
     def round(self) -> int:
-        """Try each vector once, and return how many were exchanged."""
+        """Try to exchange each vector once, and return the number of exchanges."""
         self._begin()
         before = self.swapped
-        places = list(range(len(self.vectors)))  # present places of the vectors with which the round began
+        places = list(
+            range(len(self.vectors))
+        )  # current positions of the vectors that the basis had at the start of the round
         for place in range(len(places)):
             s = places[place]
             if self._try(s):
@@ -109,7 +109,7 @@ class _Swaps:
     def _try(self, s: int) -> bool:
         """Replace vector s with the best row if this lowers tr R.
 
-        The new vector becomes the last.  O(l (l + n) + n^3).
+        The new vector is placed last.  O(l (l + n) + n^3).
         """
         y = np.linalg.solve(self.g, np.eye(len(self.g))[s])
         y /= np.linalg.norm(y)
@@ -162,8 +162,8 @@ class _Swaps:
 
 
 def _reflection(y: np.ndarray) -> Any:
-    """Return a function that reflects rows (k, n).  Lengths and products stay, and the last number becomes the
-    component along the unit vector y.
+    """Return a function that reflects rows (k, n).  The reflection preserves lengths and inner products, and turns a
+    row's last number into the row's component along the unit vector y.
     """
     v = y.copy()
     sign = -1.0 if y[-1] > 0 else 1.0

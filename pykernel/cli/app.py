@@ -130,7 +130,7 @@ def run(command: Callable[[], Any]) -> int:
             return BAD_INPUT
         say("error", f"interrupted{UNWRITTEN}")
         return INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # the program that reads our output has ended; rich then exits
+    except (BrokenPipeError, SystemExit):  # the program that reads our output has ended; rich raises SystemExit then
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
     except OSError as error:

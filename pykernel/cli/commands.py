@@ -22,7 +22,7 @@ RUNS = {
     "state replay": "replay.run",
     "table": "table.run",
 }
-"""The workflows of commands that only show the result."""
+"""Command -> its workflow, for commands that only show the result."""
 
 
 def show(called: str, given: Any, as_json: bool) -> None:
@@ -91,4 +91,4 @@ OWN: dict[str, Callable[[Any, bool], None]] = {
     "info": info,
     "plan": plan,
 }
-"""Commands that do more than show the result."""
+"""Command -> its function, for commands that do more than show the result."""

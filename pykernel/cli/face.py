@@ -1,4 +1,4 @@
-"""Turn requests into commands: their fields become arguments and options, and named spec files are read."""
+"""Turn requests into commands: a request's fields become arguments and options, and spec files are read."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def keys_of(kind: Any) -> dict[str, Declared]:
 
 
 def _sections(keys: Mapping[str, str]) -> str:
-    """List the keys of --set for the help; of a section with many keys, only the section's name is given."""
+    """List the keys of --set for the help.  If a section has many keys, only its name is listed."""
     sections = [key.partition(".")[0] for key in keys.values()]
     shown = (
         f"{name}.…" if sections.count(name) > 3 else key for name, key in zip(sections, keys.values(), strict=True)
@@ -84,7 +84,7 @@ def _set(kind: Any, pairs: Sequence[str]) -> dict[str, str]:
         key, equals, value = pair.partition("=")
         if key not in known or not equals:
             within = [each for each in known if each.startswith(f"{key}.")]
-            remedy = f"it must be KEY=VALUE with a key of {', '.join(within or known)}"
+            remedy = f"it must be KEY=VALUE with one of the keys {', '.join(within or known)}"
             raise UserError(
                 f"--set is {pair!r}; {did_you_mean(key, known, remedy) if equals and not within else remedy}"
             )

@@ -1,4 +1,4 @@
-"""Lay out ``--help`` as plain text, without boxes, that fits a screen of 80 columns and 40 lines."""
+"""Lay out ``--help`` as plain text without boxes, so that it fits a screen of 80 columns and 40 lines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def names_of(parameter: Any) -> str:
     """Return the names of a parameter and its value, such as "--name, -n VALUE"."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar)
-    # long names first; the library does not keep the order of the names of --help
+    # long names first: the library does not keep the order of --help and -h
     names = ", ".join(sorted((*parameter.opts, *parameter.secondary_opts), key=lambda name: not name.startswith("--")))
     return names if parameter.is_flag or not parameter.metavar else f"{names} {parameter.metavar}"
 
@@ -95,7 +95,7 @@ class Plain:
 
 
 class PlainCommand(Plain, TyperCommand):
-    """A command whose help fits a screen.  After an interrupt, it says what was kept."""
+    """A command whose help fits a screen.  If the command is interrupted, it says what was kept."""
 
     def invoke(self, context: Any) -> Any:
         try:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from pykernel.report.document import Document, Result
 
-OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141  # 130, 141: as shells do after SIGINT, SIGPIPE
+# 130 and 141 are the exit codes of shells after SIGINT and SIGPIPE
+OK, FAILED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 
 
 # ------------------------------------------------------------------------------------------------------------ sentences
@@ -80,9 +81,10 @@ def show_table(
 ) -> None:
     """Print a table without breaking words or numbers, because a reader may have to type them.
 
-    words: columns that are aligned to the left; the others have numbers.  strong: rows in bold.  If the window is too narrow, cells are
-    wrapped between words.  If this is not enough, the columns in ``spare`` are left out in their order.  If this is not
-    enough either, each row is printed as a list.
+    words: columns of text, which are aligned to the left; all other columns hold numbers.  strong: rows in bold.
+
+    If the window is too narrow, cells are wrapped between words.  If the table is still too wide, the columns in
+    ``spare`` are left out one by one.  If this is not enough either, each row is printed as a list.
     """
     from rich import box
     from rich.console import Console
@@ -128,7 +130,7 @@ def _fit(table: Table, console: Console) -> bool:
     measured = []
     for column in table.columns:
         sizes = [Measurement.get(console, wide, cell) for cell in (column.header, *column.cells)]
-        # rich does not count spaces before the first word, and breaks the word if there is no room for them
+        # rich does not count leading spaces, and breaks the first word if there is no room for these spaces
         first = [len(text) - len(text.lstrip()) for text in map(str, (column.header, *column.cells))]
         least = max(size.minimum + spaces for size, spaces in zip(sizes, first, strict=True))
         measured.append((least, max(least, *(size.maximum for size in sizes))))
@@ -185,7 +187,7 @@ def print_report(report: Mapping[str, Any], watch: Any) -> None:
 
 
 def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **more: Any) -> None:
-    """Print a command's result, then raise its failure, if there is one.
+    """Print a command's result, then raise the result's failure, if there is one.
 
     as_json: print one JSON object, with the keys in ``more``, instead of text.  verdict: whether to print the verdict.  It is
     never printed before CheckFailed, which says the same.

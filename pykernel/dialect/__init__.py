@@ -13,7 +13,7 @@ An algorithm is written once, as functions marked ``@kernel`` whose annotations 
 
 ``bind(predict, FLOAT32)`` runs it as plain Python on checked NumPy scalars, ``pykernel.engine`` compiles it, and
 ``pykernel.language`` prints it as C.  State lives in one structured array (``allocate``) whose bytes are
-the C struct's bytes.  ``docs/dialect.md`` lists what may be written.
+the C struct's bytes.  ``docs/dialect.md`` describes the language.
 """
 
 from pykernel.dialect.digest import sources_digest

@@ -27,7 +27,10 @@ def sources_digest(roots: Iterable[Kernel]) -> str:
 
 @functools.cache
 def _used(k: Kernel) -> frozenset[tuple[str, bytes]]:
-    """The globals and types that a kernel uses.  Constants, choices and structs may come from files without kernels."""
+    """Return the globals and types that a kernel uses.
+
+    The file's digest does not cover all of them: constants, choices and structs may come from files without kernels.
+    """
     values = {**k.globals_used(), **k.params}
     return frozenset((k.name, f"{name} = {_meaning(value)}".encode()) for name, value in values.items())
 
@@ -38,7 +41,7 @@ def _fields(part: Part) -> str:
 
 
 def _meaning(value: Any) -> str:
-    """Return the text of what the compiled code depends on in a global: a kernel's name, a constant's numbers, a
+    """Return as text the part of a global on which the compiled code depends: a kernel's name, a constant's numbers, a
     struct's fields.
     """
     if isinstance(value, Kernel):

@@ -1,4 +1,4 @@
-"""The division of reals, which ``/`` stands for in a kernel."""
+"""The division of reals: in a kernel, ``/`` means a call of ``ratio``."""
 
 from pykernel.dialect.intrinsics import absolute
 from pykernel.dialect.kernels import kernel, real

@@ -17,7 +17,7 @@ from pykernel.dialect.memory import parts_of
 from pykernel.dialect.types import Constant, Precision
 
 RATIO = "/"
-"""The name of ``ratio`` in a kernel's globals.  It cannot clash, because it is no identifier."""
+"""The name of ``ratio`` in a kernel's globals.  The name cannot clash, because it is not an identifier."""
 
 
 class Checked:
@@ -49,7 +49,7 @@ class Checked:
         value = int(value) if isinstance(value, IntEnum) else value
         wanted = int if _is_index(self.array.dtype) else self.array.dtype.type
         if type(value) is not wanted or len(position) != self.array.ndim:
-            raise TypeError(f"a {type(value).__name__} stored into an array of {self.array.dtype}")
+            raise TypeError(f"a {type(value).__name__} cannot be stored in an array of {self.array.dtype}")
         if wanted is int and not (limits := np.iinfo(self.array.dtype)).min <= value <= limits.max:
             raise OverflowError(f"{value} does not fit in {self.array.dtype}")
         self.array[position] = value

@@ -113,7 +113,7 @@ def _plain_shift(a: int, k: int) -> int:
 
 def _plain_multiply(a: int, k: int) -> int:
     if not 0 <= k <= 65535:
-        raise OverflowError(f"{k} is no factor of 16 bits")
+        raise OverflowError(f"{k} is not a factor of 16 bits")
     return _whole(int(a) * int(k) >> 16)
 
 

@@ -48,7 +48,9 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.names and not (self.choice and _imported(self.function.__module__, self.name) is self):
-            raise TypeError(f"{self.name} with other names cannot be pickled; pickle what it is made of")
+            raise TypeError(
+                f"a copy of {self.name} with other names cannot be pickled; pickle the kernels from which it is made"
+            )
         return self.rebuild or (_imported, (self.function.__module__, self.function.__qualname__))
 
     def twin(self, **changed: Any) -> Kernel:
@@ -113,7 +115,7 @@ def kernel(function: Callable) -> Kernel:
 def with_dsp(file: str) -> Callable[[Callable], Kernel]:
     """Mark a function of the dialect that has a second implementation in C, for CPUs with Arm's DSP instructions.
 
-    file: a file of runtime_c.  It holds a C function of the same name and parameters, which must compute the same bits.
+    file: a file of runtime_c.  The file has a C function with the same name and parameters, which must compute the same bits.
     """
     return lambda function: Kernel(function, dsp=file)  # type: ignore[arg-type]
 
@@ -132,7 +134,7 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
     """
     kinds = {type(member) for member in table}
     if len(kinds) != 1:
-        raise TypeError(f"a table for {choice} has the members of one enumeration, not of {len(kinds)}")
+        raise TypeError(f"a table for {choice} must have the members of one enumeration, not of {len(kinds)}")
     (kind,) = kinds
     called: dict[Kernel, list[IntEnum]] = {}
     for member in kind:
@@ -152,15 +154,15 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
         )
         for found in called:
             if [*found.params.values()] != [*made.params.values()] or found.returns != made.returns:
-                raise TypeError(f"{found.name} has other types than {made.name}, which calls it")
+                raise TypeError(f"{found.name} and {made.name}, which calls it, must have the same types")
         return made
 
     return mark
 
 
 def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:
-    """Mark a function that each runtime implements itself: Python in ``implement(precision, jit)``, C in
-    ``pykernel/runtime_c/NAME.h``.
+    """Mark a function that each runtime implements itself.  ``implement(precision, jit)`` returns the Python function, and
+    the C function is in ``pykernel/runtime_c/NAME.h``.
     """
     return lambda function: Kernel(function, intrinsic=implement)  # type: ignore[arg-type]
 
@@ -179,7 +181,7 @@ def substitute(k: Kernel, stand_ins: Mapping[Any, Any], alias: str = "") -> Kern
     indirectly.
 
     If the kernel calls none of the replaced kernels, the result is the kernel itself.
-    stand_ins: what is replaced -> its replacement.  Three things can be replaced: a kernel, such as a placeholder; a
+    stand_ins: replaced object -> replacement.  Three things can be replaced: a kernel, such as a placeholder; a
     type of parameters (a ``Model``, a ``Variable``, or the scalar of arrays); a word of docstrings.
     alias: another name for the copy, for a program that contains the kernel twice.
     The same kernel with the same stand-ins gives the same object, so that the copy is compiled and checked only once.
@@ -218,7 +220,7 @@ def _named(k: Kernel, alias: str) -> Kernel:
 
 
 unroll = range
-"""Same as ``range``, for a short loop that runs very often.  The generated C asks the compiler to unroll the loop."""
+"""The same as ``range``, for a short loop that runs very often.  The generated C asks the compiler to unroll the loop."""
 
 
 def reachable(roots: Iterable[Kernel]) -> list[Kernel]:

@@ -1,4 +1,4 @@
-"""The memory of a model: structs, configurations, and where each field lies in the bytes of the C struct."""
+"""The memory of a model: structs, configurations, and the position of each field in the bytes of the C struct."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _intern(cls: type, fields: Mapping[str, Any]) -> None:
 
 
 def fields_of(cls: type[Struct] | type[Config]) -> tuple[tuple[str, str], ...]:
-    """Names and kinds of the fields, as text."""
+    """Return the names and kinds of the fields, as text."""
     return _structs[cls.__name__][1]
 
 
@@ -51,7 +51,7 @@ class Views:
         for value in self:  # type: ignore[attr-defined]
             if isinstance(value, np.ndarray):
                 if not value.flags.c_contiguous:
-                    raise ValueError("a field's elements do not follow each other in memory")
+                    raise ValueError("a field's elements are not contiguous in memory")
                 words += [value.ctypes.data, *value.shape]
             elif isinstance(value, np.floating):
                 words.append(int.from_bytes(value.tobytes().ljust(8, b"\0"), "little"))
@@ -67,8 +67,8 @@ class Views:
 class Struct:
     """Memory of a model.  Its fields are scalars (written ``s.n[0]`` in Python) and arrays of fixed capacity.
 
-    ranges: field -> the range in which the field's numbers always lie, for fields that declare one (see ``between``).
-    after: field -> the name of a count, or names of several; while a count is 0, the field's numbers are zero.
+    ranges: field -> the range of the field's numbers, for fields that declare a range (see ``between``).
+    after: field -> the name of a count, or the names of several counts.  The field's numbers are zero while a count is 0.
     """
 
     fields: dict[str, Array]
@@ -99,9 +99,9 @@ class Config:
 
     In C, numbers become macros and tables become ``static const`` arrays.  Choices are decided when the C is generated.
 
-    tunable: parameters that control learning and answers, but do not change what the numbers in memory mean.  A state
+    tunable: parameters that control learning and answers, but do not change the meaning of the numbers in memory.  A state
     stays valid when a tunable parameter changes.
-    unseen: parameters that change the C and its speed, but no bit of the results.
+    unseen: parameters that change the C and its speed, but not the results.
     """
 
     fields: dict[str, Any]
@@ -113,7 +113,7 @@ class Config:
         cls.fields = inspect.get_annotations(cls, eval_str=True)
         for what in ("tunable", "unseen"):
             if strange := sorted(set(getattr(cls, what)) - set(cls.fields)):
-                raise TypeError(f"{cls.__name__}: {strange[0]} is {what}, but is none of its parameters")
+                raise TypeError(f"{cls.__name__}: {strange[0]} is {what}, but is not a parameter")
         for name, kind in cls.fields.items():
             if isinstance(kind, Array):
                 if kind.scalar not in (Real, *INTEGERS) or ... in kind.extents or len(kind.extents) > 2:
@@ -127,11 +127,11 @@ class Config:
 
     @classmethod
     def of(cls, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int] | None = None) -> Any:
-        """Return the parameters as kernels take them, rounded once to the precision.  Tables are copied and are
+        """Return the parameters in the form that kernels take, rounded once to the precision.  Tables are copied and are
         read-only.
 
         Raises ValueError if a table does not have the shape that its extents have for these capacities.  Without
-        capacities, only the number of dimensions is compared.  Raises ValueError, too, for a number that the precision
+        capacities, only the number of dimensions is compared.  Also raises ValueError for a number that the precision
         or int32 cannot hold.
         """
 
@@ -182,7 +182,7 @@ class Model:
 
 
 def parts_of(kind: Any) -> tuple[Part, ...]:
-    """Return the structs and configurations that a parameter of this kind stands for; none for a number or an array."""
+    """Return the structs and configurations that a parameter of this kind represents; none for a number or an array."""
     if isinstance(kind, type) and issubclass(kind, Model):
         return kind.parts
     return (kind,) if isinstance(kind, type) and issubclass(kind, (Struct, Config)) else ()
@@ -209,7 +209,7 @@ def is_choice(kind: Any) -> bool:
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a field lies in the state's bytes."""
+    """The position of a field in the state's bytes."""
 
     name: str
     array: Array
@@ -224,7 +224,7 @@ class Slot:
 class Layout:
     slots: tuple[Slot, ...]
     nbytes: int
-    ends: dict[str, int]  # struct name -> offset of its first byte after the end
+    ends: dict[str, int]  # struct name -> offset of the first byte after the struct
 
     def dtype(self, precision: Precision) -> np.dtype:
         return np.dtype(
@@ -255,7 +255,7 @@ def _layout(
     capacities: tuple[tuple[str, int], ...],
     dropped: frozenset[str],
 ) -> Layout:
-    """Compute ``layout``, with a cache, because a search makes thousands of models that have few different layouts."""
+    """Compute ``layout``.  Results are cached, because a search makes thousands of models with few different layouts."""
     slots: dict[str, Slot] = {}
     ends: dict[str, int] = {}
     offset, extents = 0, dict(capacities)
@@ -286,8 +286,8 @@ def _layout(
 class Memory:
     """One model's bytes and the views that kernels work on.
 
-    ``buffer`` is the C struct.  The generator drops fields that no code uses.  They are listed in ``drop`` and lie
-    outside of ``buffer``, so that the views keep their types and every kernel runs unchanged.
+    ``buffer`` is the C struct.  The generator drops fields that no code uses.  Such fields are listed in ``drop``
+    and stored outside ``buffer``, so that the views keep their types and every kernel runs unchanged.
 
     ``lock`` is held while a kernel runs on the memory.  Each copy has its own lock.
     """

@@ -26,16 +26,16 @@ NOTHING = -(2**31)
 NO_COUNT = -32768
 """Value of an int16 answer that was not written.  No answer has this value: the largest magnitude is 32767."""
 TAKES = {
-    "question": "it takes (…, x: Real[DIM], an array)",
-    "update": "the entry that learns a sample, and no other, is called update",
-    "gather": "it takes (…, a sample)",
-    "label": "it takes (…, a label)",
-    "visit": "it takes what update takes",
-    "action": "it takes structs and configurations only",
-    "training": "it takes structs and configurations only",
-    "promise": "it takes (…, a sample)",
-    "switch": "it takes (…, an Index)",
-    "reading": "it takes (…, an array)",
+    "question": "it must take (…, x: Real[DIM], an array)",
+    "update": "the entry that learns a sample must be called update, and no other entry may have this name",
+    "gather": "it must take (…, a sample)",
+    "label": "it must take (…, a label)",
+    "visit": "it must take what update takes",
+    "action": "it must take structs and configurations only",
+    "training": "it must take structs and configurations only",
+    "promise": "it must take (…, a sample)",
+    "switch": "it must take (…, an Index)",
+    "reading": "it must take (…, an array)",
 }
 """Kind of entry -> the end of an error message, which says what an entry of this kind must take."""
 
@@ -50,8 +50,8 @@ EntryKind = Literal[
 class Entry:
     """A public function ``NAME_<name>``; ``when`` says for which parameters the function exists.
 
-    of: in a program around another model, the inner model's question whose answer a reading writes; "" if the reading
-    writes no answer.
+    of: the inner model's question whose answer a reading writes, for a program around another model; "" if the reading
+    does not write an answer.
     answers: whether the entry is an action with which a firmware responds to an alarm.
     """
 
@@ -89,12 +89,12 @@ class OnHost:
 
 @dataclass(frozen=True)
 class Budget:
-    """Room for vectors.  The field n counts the vectors in use, and every place after them is zero, so that a state can be
+    """Room for vectors.  The field n counts the vectors in use, and every unused place is zero, so that a state can be
     moved into a model with more or less room.
 
     capacity: name of the capacity that counts the places.
-    remove: (…) -> Index removes one vector in the same way as learning does.  Its result is below 0 if it can remove none.
-    None: only learning removes vectors.
+    remove: a kernel (…) -> Index that removes one vector in the same way as learning does, and returns a number below 0 if
+    no vector can be removed.  None if only learning removes vectors.
     """
 
     capacity: str
@@ -161,7 +161,7 @@ class Program:
         a reading (an array): writes a value that the model reports about itself, such as its alarm level.
 
         ``asks`` is the main question, which is used to run a stream: predict if there is one, else the first question.
-        If a program has no question, its first reading takes this place.  It is called after each sample.
+        If a program has no question, ``asks`` is its first reading, which is called after each sample.
 
     valid: a kernel (…) -> Bool: returns whether learning could have produced the memory's contents.  A restored state is untrusted.
     The kernel must accept every state that the update leaves, and refuse every state from which the update could not continue.  Only
@@ -199,8 +199,8 @@ class Program:
     trainings: tuple[str, ...] = field(init=False)
     visits: tuple[str, ...] = field(init=False)  # names of the visits, including promises
     promises: tuple[str, ...] = field(init=False)
-    readings: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
-    questions: Mapping[str, Array] = field(init=False)  # name -> what the entry writes
+    readings: Mapping[str, Array] = field(init=False)  # name of an entry -> the array that the entry writes
+    questions: Mapping[str, Array] = field(init=False)  # name of an entry -> the array that the entry writes
     answering: Mapping[str, str] = field(init=False)  # entry that writes an answer -> the question that it answers
 
     def __post_init__(self, stand_ins: Mapping[Any, Any] | None) -> None:
@@ -248,7 +248,7 @@ class Program:
             raise TypeError(f"{self.name} has no question (…, x: Real[DIM], an array)")
         if self.learns == (self.labels is not None):
             raise TypeError(
-                f"{self.name}: give labels only without update, which otherwise tells the kind of its labels"
+                f"{self.name}: give labels if there is no update, and only then, because update sets the kind of labels"
             )
         if update is not None and taken[learner] not in [
             [sample, *([] if label is None else [label])] for label in (INT16_LABELS if is_int16 else LABELS).values()
@@ -259,11 +259,11 @@ class Program:
         if self.alarms and (update is None or self.readings.get("alarm") != Real[3]):
             raise TypeError(f"{self.name}: alarms need update and the reading alarm(…, state: Real[3])")
         if bool(self.persistent) != (self.valid is not None):
-            raise TypeError(f"{self.name}: valid is for what is persistent; give both, or neither")
+            raise TypeError(f"{self.name}: valid is for persistent structs; give both, or neither")
         if self.persistent != self.structs[: len(self.persistent)]:
-            raise TypeError(f"{self.name}: what is persistent comes first among its structs")
+            raise TypeError(f"{self.name}: the persistent structs must be the first structs")
         if strange := [name for name in self.between if name not in self.actions]:
-            raise TypeError(f"{self.name}: {strange[0]} is to be called between samples, but is none of its actions")
+            raise TypeError(f"{self.name}: {strange[0]} is listed in 'between', but is not an action")
 
     def _fit(self, taken: Mapping[str, Sequence[Any]], sample: Array) -> None:
         """Raise TypeError for an entry whose parameters do not fit its kind."""
@@ -282,7 +282,7 @@ class Program:
                 "reading": len(kinds) == 1 and isinstance(kinds[0], Array),
             }
             if not fits[entry.kind] or (entry.name == "update" and entry.kind != "update"):
-                raise TypeError(f"{self.name}: {entry.name} is no {entry.kind}: {TAKES[entry.kind]}")
+                raise TypeError(f"{self.name}: {entry.name} is not a valid {entry.kind}: {TAKES[entry.kind]}")
 
     @property
     def roots(self) -> list[Kernel]:
@@ -347,7 +347,7 @@ class Program:
     def answers(self, question: str, rows: int, memory: Memory) -> np.ndarray:
         """Return an array for a question's answers, (rows, values).
 
-        Values before anything is written: NaN for reals, -1 for Index, NO_COUNT for Int16, NOTHING for other integers.
+        The array is filled with NaN for reals, -1 for Index, NO_COUNT for Int16, or NOTHING for other integers.
         """
         return _room(self.written(question), (rows,), memory)
 
@@ -366,7 +366,7 @@ class Program:
         return layout.ends[self.persistent[-1].__name__] if self.persistent else 0
 
     def hashed_bytes(self, layout: Layout) -> int:
-        """Return how many bytes NAME_hash covers: those of the model, or of the working memory if nothing is learned."""
+        """Return how many bytes NAME_hash covers: the model's, or the working memory's if nothing is learned."""
         return self.state_bytes(layout) or layout.nbytes
 
     def entry(self, name: str) -> Kernel:
@@ -391,7 +391,9 @@ class Program:
 
 
 class Programs(Mapping[LabelKind, Program]):
-    """A rule's program for each kind of label.  A program is made when it is asked for, because most commands need only one."""
+    """A rule's program for each kind of label.  A program is made when it is first needed, because most commands need
+    only one program.
+    """
 
     def __init__(self, make: Mapping[LabelKind, Callable[[], Program]]) -> None:
         self._make = {kind: functools.cache(one) for kind, one in make.items()}

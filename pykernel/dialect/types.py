@@ -17,7 +17,7 @@ INDEX_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class Extent:
-    """An array's size: an expression over capacities, such as ``DIM`` or ``DIM + 1``.  doc: what the size counts.
+    """An array's size: an expression over capacities, such as ``DIM`` or ``DIM + 1``.  doc: the size in words.
 
     public: whether the header defines the size's macro even if no code reads it; true for sizes that users choose.
     """
@@ -46,19 +46,21 @@ class Extent:
         symbols, code = _read(self.text)
         for name in symbols:
             if name not in capacities:
-                raise KeyError(f"no value for the capacity {name}")
+                raise KeyError(f"the capacity {name} has no value")
         return int(eval(code, {"__builtins__": {}}, dict(capacities)))
 
 
 @functools.cache
 def _read(text: str) -> tuple[tuple[str, ...], types.CodeType]:
-    """Return the capacities that an expression names, and the compiled expression.  Cached, because every model evaluates it."""
+    """Return the capacities that an expression names, and the compiled expression.  Cached, because every model evaluates the
+    expression.
+    """
     return tuple(re.findall(r"[A-Z_]+", text)), compile(text, "<extent>", "eval")
 
 
 @dataclass(frozen=True)
 class Array:
-    """An array of elements of one scalar type.  An extent of ``...`` (one dimension only) takes a vector of any length."""
+    """An array of elements of one scalar type.  An extent of ``...`` (one dimension only) accepts a vector of any length."""
 
     scalar: Scalar
     extents: tuple[Extent | int | types.EllipsisType, ...]
@@ -76,7 +78,7 @@ class Scalar:
     """A type of numbers.
 
     stored: NumPy's name of the type in memory, or "" for the type of the bound precision.
-    wide: the type that a number has after it was read from memory, if that is another type.
+    wide: the type of a number after it was read from memory, if this type differs from the stored type.
     """
 
     name: str
@@ -134,7 +136,7 @@ Bound = Union[Extent, float, str, "Constant"]
 
 @dataclass(frozen=True)
 class Ranged:
-    """A field's type, and the range in which its numbers always lie; see ``between``."""
+    """A field's type and the range of the field's numbers; see ``between``."""
 
     kind: Scalar | Array
     least: Bound | None
@@ -200,7 +202,7 @@ CLASSES = extent("CLASSES", "number of classes")
 
 @dataclass(frozen=True)
 class Precision:
-    """What ``Real`` is bound to."""
+    """A type of numbers to which ``Real`` can be bound."""
 
     name: str
     dtype: np.dtype
@@ -235,13 +237,14 @@ FLOAT64 = Precision("float64", np.dtype("<f8"), 52, 1023)
 INT16 = Precision("int16", np.dtype("<i2"), 15, 0)
 PRECISIONS = {p.name: p for p in (FLOAT32, FLOAT64, INT16)}
 REALS = {p.name: p for p in (FLOAT32, FLOAT64)}
-"""Precisions that have the type Real."""
+"""The precisions in which models have reals."""
 
 
 class Constant:
-    """A real, or a table of reals, rounded once to the bound precision.  It has one value, or one for each precision.
+    """A real, or a table of reals, rounded once to the bound precision.  A constant has one value, or one
+    value for each precision.
 
-    scalar: for a table of integers, their type.
+    scalar: the type of a table's integers.
     """
 
     def __init__(self, value: Any = None, /, scalar: Scalar = Real, **by_precision: Any) -> None:
@@ -258,7 +261,9 @@ class Constant:
         return self * -1
 
     def __mul__(self, other: Constant | int) -> Constant:
-        """Return the product as a constant.  It can only be the end of a range, because no kernel can name it."""
+        """Return the product as a constant.  The product can only be the end of a range, because kernels cannot
+        name it.
+        """
         factor = other.by_precision if isinstance(other, Constant) else dict.fromkeys(self.by_precision, other)
         return Constant(**{name: value * factor[name] for name, value in self.by_precision.items()})
 

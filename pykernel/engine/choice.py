@@ -25,8 +25,10 @@ def chosen_engine(default: Engine = "llvm") -> Engine:
 
 
 def engines_of_a_check() -> tuple[Engine, ...]:
-    """Return the engines whose bytes a check compares: only the engine that the environment names, if any, or else
-    LLVM, which starts faster, and Numba as the reference.
+    """Return the engines whose bytes a check compares.
+
+    If the environment names an engine, it is the only one.  Otherwise they are LLVM, which starts faster, and Numba,
+    which is the reference.
     """
     return (chosen_engine(),) if os.environ.get(VARIABLE) else ("llvm", "numba")
 

@@ -1,7 +1,7 @@
-"""Keep machine code that Numba compiled on disk, in sealed files, for this user's other processes.
+"""Store Numba's machine code on disk, in sealed files, for this user's other processes.
 
-The code is kept as pickles.  A pickle can execute anything when it is read, so ``pykernel.sealed`` returns only bytes
-that this user has written, or nothing.  Numba's own cache fails, or crashes, on a truncated or changed file.
+The code is stored as pickles.  Reading a pickle can execute arbitrary code, so ``pykernel.sealed`` returns only bytes
+that this user has written.  Numba's own cache raises errors or crashes if a file was truncated or changed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pykernel.sealed import read_sealed, write_sealed
 
 
 class CompileCache(NullCache):
-    """Compiled code of one function, in one file for each signature.  The folder belongs to one version of the sources."""
+    """The compiled code of one function: a file for each signature, in a folder for this version of the sources."""
 
     def __init__(self, function: FunctionType, folder: Path, missing: Callable[[], None] = lambda: None) -> None:
-        """Open the cache of a function.  missing: called before the function is compiled."""
+        """Open the cache of a function.  missing: is called before the function is compiled."""
         code = function.__code__
         self.function, self.folder, self.missing = function, folder, missing
         self.identity = (function.__module__, function.__qualname__, code.co_firstlineno, code.co_code)

@@ -5,7 +5,8 @@
     status = executor.call(refresh)
 
 "llvm" runs models, because it starts within a second.  "numba" is the reference of ``pykernel check``.  "python"
-executes the source as it is, and raises an error for what is undefined in C, such as a position outside an array.
+executes the Python source, and raises an error for operations that are undefined in C, such as an index outside an
+array.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from pykernel.engine.plain import Plain
 def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, engine: Engine | None = None) -> Executor:
     """Return an executor for these kernels.
 
-    Code is compiled once for each set of choices, and kept for this user.  It serves all sizes and numbers.
-    engine: ``chosen_engine()`` if not given.  Raises DialectError for a kernel that is outside of the dialect.
+    Code is compiled once for each set of choices, and stored for this user.  The same code runs models of all sizes
+    and with all parameters.  engine: ``chosen_engine()`` if not given.  Raises DialectError for a kernel that the
+    dialect does not allow.
     """
     engine = engine or chosen_engine()
     if engine == "python":

@@ -1,6 +1,7 @@
-"""The reference engine of a check: the same functions, printed as Python and compiled by Numba.
+"""The reference engine of a check: kernels are printed as Python, and Numba compiles them.
 
-The code that prints or compiles C and LLVM IR is not used here.  Only the folding of choices is shared.
+This engine does not use the code that prints or compiles C and LLVM IR.  The engines share only the folding of
+choices.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Jitted(Executor):
 
 
 class _Code:
-    """The functions of some kernels, each of which is compiled when it is called for the first time."""
+    """The functions of some kernels.  Each function is compiled when it is first called."""
 
     def __init__(self, source: Source, precision: Precision, digest: str) -> None:
         self.source, self.digest, self.precision = source, digest, precision
@@ -66,7 +67,7 @@ class _Code:
             if called not in self.space:
                 function = self._python(called, self.source.texts[each])
                 result, *kinds = self.source.kinds[each]
-                # an array that is only read may be a table of a configuration, which is read-only
+                # where a kernel only reads an array, it may get a configuration's table, which is read-only
                 values = [
                     numba_type(kind, self.precision, readonly=not written)
                     for kind, written in zip(kinds, self.source.writes[each], strict=True)
@@ -76,8 +77,8 @@ class _Code:
                 self.space[called] = inner_function(function, returned, [*parts, *values], **OPTIONS)
 
     def entry(self, kernel: Kernel) -> tuple[Any, tuple[Part, ...]]:
-        """Return a function that calls one kernel, and the structs and configurations that the function takes before
-        numbers and arrays.
+        """Return (function, parts).  The function calls one kernel.  Its first arguments are the structs and
+        configurations in ``parts``; then come numbers and arrays.
         """
         if kernel not in self.found:
             values = [f"a{i}" for i in range(len(taken_by(kernel)))]
@@ -85,7 +86,9 @@ class _Code:
         return self.found[kernel]
 
     def loop(self, *each: Kernel | None) -> tuple[Any, tuple[Part, ...]]:
-        """Return a function with the loop over rows, and the structs and configurations that the function takes before the rows."""
+        """Return (function, parts).  The function has the loop over rows.  Its first arguments are the structs and
+        configurations in ``parts``; then come the rows.
+        """
         (ask, expect, learn, look), steps = each, tuple(k for k in each if k is not None)
         if steps not in self.found:
             lines = ["i, status = t - first, 0"]
@@ -111,14 +114,12 @@ class _Code:
     def _outer(
         self, what: str, kernels: Sequence[Kernel], values: Sequence[str], body: Sequence[str]
     ) -> tuple[Any, tuple[Part, ...]]:
-        """Return a function that is called from Python, and the structs and configurations that the function takes
-        first.
-
-        Its callees are compiled only if this function is not in the cache.
+        """Return (function, parts).  The function can be called from Python.  Its first arguments are the structs and
+        configurations in ``parts``.  Its callees are compiled only if the cache does not have the function.
         """
         import numba
 
-        import pykernel.engine.numba_structs  # noqa: F401 - tells Numba how views are taken, before it meets one
+        import pykernel.engine.numba_structs  # noqa: F401 - registers the type of views with Numba
         from pykernel.engine.compile_cache import CompileCache
 
         parts = tuple(dict.fromkeys(part for kernel in kernels for part in self.source.needs[kernel.name]))
@@ -140,8 +141,8 @@ class _Code:
         file = f"<pykernel {name} {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         exec(compile(text, file, "exec"), self.space)
-        # Numba takes the first of two symbols with one name.  It makes names unique by a counter, which starts again in
-        # each process that fills the cache; the digest keeps the names unique.
+        # If two symbols have the same name, Numba uses the first one.  Numba makes names unique with a counter, which
+        # starts again in each process that fills the cache.  The digest keeps the names unique.
         self.space[name].__qualname__ = f"{name}_{self.digest}"
         return self.space[name]
 

@@ -34,13 +34,11 @@ from pykernel.sealed import cache_folder, kept_sealed, read_sealed
 
 
 class Level(NamedTuple):
-    """How much time a compilation may take."""
+    """A level of compilation.  Higher levels take more time to compile, and their code is faster."""
 
     passes: tuple[str, ...]  # LLVM's passes; if empty, those of LLVM's level -O1
     generator: int  # optimisation level of LLVM's code generator
-    patience: (
-        float  # seconds for each character of IR that the code may run before it is compiled anew, one level higher
-    )
+    patience: float  # the code runs for this many seconds per character of IR before it is compiled one level higher
 
 
 LEVELS = (
@@ -49,17 +47,18 @@ LEVELS = (
     Level((), 1, math.inf),
 )
 """Compiling at these levels takes about 0.1 s, 0.4 s and 1.7 s, and the code's run times are about 4, 1.3 and 1 times the shortest
-(krls-t, klms, gmm, no rule).  At -O2, compiling takes a quarter longer than at -O1, and the code is not faster.
+(for specs with krls-t, klms and gmm, and one without a rule).  At -O2, compiling takes a quarter longer than at -O1, and the code is
+not faster.
 
-QUICK code is replaced after about the time that the next compilation takes, and code of the second level once optimised code would
-have saved its compile time.  So no run spends much more time on compiling than it gains."""
+QUICK code is replaced when it has run for about as long as the next compilation takes.  Code of the second level is replaced when
+optimised code would have saved its own compile time.  So no run spends much more time on compiling than it saves."""
 QUICK, OPTIMISED = 0, len(LEVELS) - 1
 INLINED = 50
 """LLVM's threshold for inlining, which is 225 by default.  With the lower threshold, and without unrolled loops,
 optimising takes 40 % less time, and the code is not slower."""
 CHUNK = 256
-"""Number of rows in the first chunk.  After each chunk, the run time is compared with the patience.  Each chunk is
-twice as long as the one before.
+"""Number of rows in the first chunk.  After each chunk, the run time is compared with the level's patience.  Each
+chunk is twice as long as the previous one.
 """
 
 
@@ -69,7 +68,8 @@ twice as long as the one before.
 class Code:
     """Machine code of some kernels: the kernels' addresses, and the layout of the table that the code reads.
 
-    The highest level of code on disk is used.  If there is none, QUICK code is compiled first, in a tenth of a second.
+    If the disk has code of several levels, the highest level is used.  If it has none, QUICK code is compiled first, in
+    a tenth of a second.
     After the code has run for as long as its level's patience, it is compiled again, one level higher.  All levels compute
     the same bits.
     """
@@ -88,7 +88,7 @@ class Code:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Context manager for running the code.  It measures the time, and compiles the code at the next level when that is due."""
+        """Context manager in which the code runs.  It measures the run time, and compiles the code at the next level when due."""
         level = self.level  # a thread with another model may raise the level meanwhile
         if level == OPTIMISED:
             yield
@@ -201,7 +201,7 @@ class Compiled(Executor):
         value = self.memory.field(name) if kind == "field" else getattr(self.config, name)
         if isinstance(value, np.ndarray):
             if not value.flags.c_contiguous:
-                raise ValueError(f"{name}: its elements do not follow each other in memory")
+                raise ValueError(f"{name}: its elements must be contiguous in memory")
             return value.ctypes.data
         if isinstance(value, np.floating):
             return int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
@@ -215,11 +215,10 @@ class Compiled(Executor):
             return self._functions[key](self._table, *_addresses(given))
 
     def _final(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any] | None:
-        # only for code above level QUICK, where a call takes as long as the code, so that better code would gain
-        # nothing
+        # QUICK code may still be replaced; above QUICK, the call itself takes as long as the code, so faster code gains little
         if self.code.level == QUICK:
             return None
-        # PYFUNCTYPE keeps the GIL, because releasing it would take as long as the sample
+        # PYFUNCTYPE keeps the GIL: releasing the GIL would take as long as processing a sample
         return functools.partial(self._function(kernel, given, ctypes.PYFUNCTYPE), self._table, *_addresses(given))
 
     def _function(self, kernel: Kernel, given: list[np.ndarray], made: Callable[..., Any]) -> Any:
@@ -255,5 +254,5 @@ class Compiled(Executor):
 
 
 def _addresses(given: Sequence[np.ndarray]) -> list[int | None]:
-    """Return the addresses of the arrays, padded with None to the two that the machine code of an entry takes at least."""
+    """Return the addresses of the arrays, padded with None because an entry's machine code takes at least two."""
     return [*(array.ctypes.data for array in given), *[None] * (2 - len(given))]

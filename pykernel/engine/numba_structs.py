@@ -1,7 +1,7 @@
-"""Structs and configurations in Numba: one pointer to a table with the place of each field.
+"""Structs and configurations in Numba: one pointer to a table with the number, or the address and shape, of each field.
 
-With a tuple of arrays, each call would have hundreds of arguments, and LLVM would take minutes.  The table never
-changes while a kernel runs.  Its loads are marked as invariant, so LLVM does each load only once.
+With a tuple of arrays, each call would have hundreds of arguments, and LLVM would take minutes.  The table does not
+change while a kernel runs.  Loads from the table are marked as invariant, so LLVM does each load only once.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ from pykernel.spec.sections import Input
 from pykernel.training.trained import class_names
 
 FEW = 4096
-"""Inputs of up to this many numbers are checked by ``_as_is``, which is faster than scikit-learn's checks.  With more numbers, those
-checks take little time compared with learning."""
+"""Inputs of up to this many numbers are checked by ``_as_is``, which is faster than scikit-learn's checks.  With more numbers,
+scikit-learn's checks take little time compared with learning."""
 LATER = {"reset": False}
 """Options of scikit-learn's checks for all inputs after those of ``fit``."""
 INSIDE = ("pykernel.estimators.", "pykernel.river.", "river.", "sklearn.")
@@ -61,7 +61,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return values
 
     def _stated(self, *names: str) -> list[str]:
-        """Return those of the names whose parameters do not have their default values."""
+        """Return the names whose parameters differ from their default values."""
         known = self._parameters()
 
         def stated(name: str) -> bool:
@@ -71,7 +71,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return [name for name in names if stated(name)]
 
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the sections of a spec whose keys take the parameters' values unchanged; without [kernel]."""
+        """Return the sections of a spec, except [kernel], whose keys take the parameters' values unchanged."""
         content: dict[str, Any] = {}
         for name, p in self._parameters().items():
             value = values[name]
@@ -146,7 +146,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return {"dim": self.n_features_in_} if columns is None else {"columns": list(columns)}
 
     def _scaling(self, scaler: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...] | None]:
-        """Return center and scale of a fitted scaler, or of a pipeline of scalers, and the names of those of its inputs that are used."""
+        """Return center and scale of a fitted scaler, or of a pipeline of scalers, and the names of the inputs that it uses."""
         where, (*kinds, last) = self._where, [kind.__name__ for kind in scaler_types()]
         where.need(
             isinstance(scaler, (Pipeline, *affine_types())),
@@ -157,11 +157,11 @@ class KernelEstimator(Declared, BaseEstimator):
         where.need(
             affine.matrix is None,
             f"{affine.mixed_by}: mixes inputs, but the model has only a center and a factor for each input; put only "
-            "scalers and selections before it",
+            "scalers and selections before the model",
         )
         where.need(
             affine.width == self.n_features_in_,
-            f"scaler has {affine.width} inputs, and the model has {self.n_features_in_}",
+            f"scaler has {affine.width} inputs, but the model has {self.n_features_in_}",
         )
         names = getattr(scaler, "feature_names_in_", None)
         names = None if names is None else spec_columns([names[at] for at in affine.taken])
@@ -200,7 +200,7 @@ def label_section(
 ) -> dict[str, Any]:
     """Return the spec's [label]: classes or outputs.
 
-    The labels' names are included only if the inputs have names, too, and all of these differ from the labels' names.
+    The labels' names are included only if the inputs have names, too, and no input has the same name as a label.
     """
     label: dict[str, Any] = {} if classes is None else {"classes": class_names(classes)}
     if columns and names and not set(names) & set(columns):
@@ -269,9 +269,9 @@ class Streaming(KernelEstimator):
     def refresh(self) -> Self:
         """Remove the rounding errors accumulated in the factor of the Gram matrix.  O(n_max^3 + n_max^2 n_features).
 
-        Call this about every 1000 updates that stored a vector, if the technique or rule keeps such a factor. For other
-        models it does nothing. It is never called automatically, because it changes the state: to keep the same bytes,
-        the device must call NAME_refresh after the same sample.
+        Call this method about every 1000 updates that stored a vector, if the technique or rule keeps such a factor. For
+        other models, the method does nothing. It is never called automatically, because it changes the state: to keep the
+        same bytes, the device must call NAME_refresh after the same sample.
         """
         check_is_fitted(self)
         self.model_.refresh()
@@ -288,7 +288,7 @@ class Streaming(KernelEstimator):
             Prefix of every symbol and file in C.
         scaler : fitted scaler or Pipeline of scalers, default=None
             StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler or selections of columns before the model: the
-            device then takes the unscaled inputs. A model that standardises its inputs takes them unscaled anyway.
+            device then takes the unscaled inputs. A model that standardises its inputs always takes unscaled inputs.
 
         Returns
         -------
@@ -313,7 +313,7 @@ class Streaming(KernelEstimator):
         max_abs = float((reach + middle).max() if spec.standardises else (reach - middle).min())
         self._where.need(
             max_abs > 0,
-            f"input_max_abs is {self._limits}, which the scaler's center alone exceeds; learn with a larger one",
+            f"input_max_abs is {self._limits}, which the scaler's center alone exceeds; learn with a larger input_max_abs",
         )
         inputs = {k: v for k, v in content["input"].items() if k not in ("columns", "dim")} | {"max_abs": max_abs}
         if not spec.standardises:
@@ -346,11 +346,11 @@ class Streaming(KernelEstimator):
         return self._checked(X, **options), None
 
     def _label(self, y: Any, names: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Return what the samples say about the spec's [label] (None: without labels), and the attributes to be set."""
+        """Return the keys of the spec's [label] that follow from the samples (None without labels), and the attributes to set."""
         return None, {}
 
     def _encoded(self, y: Any) -> Any:
-        """Convert labels to what the host model takes."""
+        """Convert labels to the form that the host model takes."""
         return None
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
@@ -410,7 +410,7 @@ class Streaming(KernelEstimator):
     def _counted(self, statuses: np.ndarray) -> None:
         """Count the statuses of updates.
 
-        Warns if updates were refused or made the model begin anew: after the first such update, and about whenever their number has doubled.
+        Warns if updates were refused or made the model begin anew: after the first such update, and about every time their number doubles.
         """
         spec, status, counts = self.spec_, self.spec_.program.status, self.status_counts_
         met = {status(code): count for code, count in Counter(statuses.tolist()).items()}
@@ -487,7 +487,7 @@ default="gaussian"
         kind=float | str | None,
         must=SCALED,
         text="""float or "scale", default="scale"
-        The kernel's gamma; for "gaussian" instead of ``sigma``: ``1 / (2 sigma^2)``. "scale" derives it from the
+        The kernel's gamma. For "gaussian", it may replace ``sigma``: ``1 / (2 sigma^2)``. "scale" derives gamma from the
         ``sigma`` of "scale": ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
         ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for
         "polynomial".""",
@@ -500,7 +500,7 @@ default="gaussian"
 
 
 def width(sigma: Any, X: np.ndarray) -> float:
-    """Return the kernel's width; if it is not given as a number, it is derived from the inputs."""
+    """Return the kernel's width, which is derived from the inputs if ``sigma`` is not a number."""
     if sigma not in (None, "scale"):
         return cast(float, sigma)
     with np.errstate(over="ignore"):
@@ -511,8 +511,8 @@ def width(sigma: Any, X: np.ndarray) -> float:
     if found == 0:
         samples = "1 sample" if len(X) == 1 else f"{len(X)} equal samples"
         raise ValueError(
-            f'sigma="scale" is derived from how the first samples differ, and these are {samples}; '
-            "start with more, or give sigma as a number"
+            f'sigma="scale" is derived from the differences between the first samples, which are {samples}; '
+            "start with more samples, or give sigma as a number"
         )
     return found
 
@@ -530,7 +530,9 @@ SCALES: dict[str, Callable[[float, int], float]] = {
 def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
     """Return the spec's [kernel] for a kernel that is given by name."""
     function, gamma = values["kernel"] or "gaussian", values["gamma"]
-    given = {key: values.get(key) for key in (*KERNEL, "alpha") if key != "kernel"}  # alpha: of a MercerKernel
+    given = {
+        key: values.get(key) for key in (*KERNEL, "alpha") if key != "kernel"
+    }  # alpha is a parameter of a MercerKernel
     section = {key: value for key, value in given.items() if value is not None and value is not False}
     scaled = gamma in (None, "scale")
     if scaled:

@@ -1,7 +1,7 @@
 """Kernel machines with a closed form as scikit-learn estimators: Fisher discriminant, LS-SVM, kernel ridge regression.
 
-They train on the host in float64, with leave-one-out cross-validation at little additional cost.  ``to_spec`` returns a
-frozen model for the device; ``device_spec`` returns a model that trains on the device.
+The estimators train on the host in float64, with leave-one-out cross-validation at little additional cost.  ``to_spec``
+returns a frozen model for the device; ``device_spec`` returns a model that trains on the device.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Regressor(RegressesByFunctions, KernelMachine):
 
 
 class _TrainsOnSamples(KernelMachine):
-    """Base of models that, on the device, collect samples and train on them.  Here, samples may have weights."""
+    """Base of models that can collect samples on the device and train on these.  On the host, samples may have weights."""
 
     _fit: Callable[..., Self]
 
@@ -139,7 +139,7 @@ class KernelFisherClassifier(_Classifier):
     Notes
     -----
     With p vectors and n samples, ``fit`` takes O(n p min(n, p)) for each width and O(n p) for each ridge and function.
-    This includes leave-one-out, whose result is that of retraining without each sample (docs/kernel-machines.md).
+    This includes leave-one-out, with the same result as retraining without each sample (docs/kernel-machines.md).
 
     References
     ----------
@@ -172,9 +172,9 @@ class KernelFisherClassifier(_Classifier):
     }
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """Like the method of the base class, but False for given vectors that are training samples.
+        """Do the same as the method of the base class, but return False for given vectors that are training samples.
 
-        Such vectors are removed when their samples are left out, and work with any kernel.
+        These vectors are removed when their samples are left out, and work with any kernel.
         """
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
 
@@ -203,7 +203,7 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, whose result is that of retraining without each sample. The parameter C of an SVM is ``1 / ridge``.
+    leave-one-out, with the same result as retraining without each sample. The parameter C of an SVM is ``1 / ridge``.
 
     References
     ----------
@@ -248,7 +248,7 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, whose result is that of retraining without each sample.
+    leave-one-out, with the same result as retraining without each sample.
 
     References
     ----------
@@ -292,7 +292,7 @@ class LSSVMRegressor(_TrainsOnSamples, _Regressor):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
-    leave-one-out, whose result is that of retraining without each sample.
+    leave-one-out, with the same result as retraining without each sample.
 
     References
     ----------
@@ -339,7 +339,7 @@ class KernelRidgeRegressor(_TrainsOnSamples, _Regressor):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and label. This includes
-    leave-one-out, whose result is that of retraining without each sample. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)``
+    leave-one-out, with the same result as retraining without each sample. ``sklearn.kernel_ridge.KernelRidge(alpha=ridge)``
     is the same model.
 
     References

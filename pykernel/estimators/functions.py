@@ -38,7 +38,7 @@ class Expansion(KernelEstimator):
             raise Absent(str(error)) from None
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return which samples have a weight above 0, after these samples' weights (None without weights)."""
+        """Return the weights above 0 (None without weights), and which samples have a weight above 0."""
         if sample_weight is None:
             return None, np.ones(len(X), bool)
         weights, where = _check_sample_weight(sample_weight, X, dtype=np.float64), self._where
@@ -49,14 +49,14 @@ class Expansion(KernelEstimator):
         )
         counts = weights > 0
         where.need(
-            counts.sum() > 1, f"sample_weight is above 0 for {counts.sum()} samples; leaving one out takes two or more"
+            counts.sum() > 1, f"sample_weight is above 0 for {counts.sum()} samples; leave-one-out needs two or more"
         )
         return weights[counts], counts
 
     def _samples(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return checked inputs and labels, the weights above 0, and which samples have such a weight."""
+        """Return checked inputs and labels, the weights above 0, and which samples have a weight above 0."""
         self._given()
         self._label_names = column_names(y)
         X, y = self._validated(X, y, ensure_min_samples=2)
@@ -122,7 +122,7 @@ class ClassifiesByFunctions(ClassifierMixin, Classifies):  # type: ignore[misc]
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            The classes, chosen by the functions' values, not by probabilities, as ``NAME_classify`` does on the device.
+            The classes. Like ``NAME_classify`` on the device, this method compares the functions' values, not probabilities.
         """
         values = self._values(X)
         positions = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)

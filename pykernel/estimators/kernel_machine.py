@@ -59,9 +59,9 @@ PARAMETERS = {
         "gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
         ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``exp(-r)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
-        ``tanh(gamma a'b + coef0)``. "sigmoid" is not positive definite. Except for the KernelFisherClassifier, it
-        therefore needs a large ``ridge``. A MercerKernel, which may be normalised or custom, is used with its own
-        parameters: no width is chosen.""",
+        ``tanh(gamma a'b + coef0)``. "sigmoid" is not positive definite, and needs a large ``ridge``, except in the
+        KernelFisherClassifier. A MercerKernel, which may be normalised or custom, is used with its own parameters: no
+        width is chosen.""",
     ),
     "sigma": Parameter(
         must=OPEN,
@@ -99,15 +99,15 @@ PARAMETERS = {
         default="signs",
         kind=str,
         text="""{"counts", "signs"}
-        The targets of the functions. "counts": ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for the
-        others. "signs": 1 and -1. With a bias, "counts" scales and shifts the functions so that their mean over all
+        The targets of the functions. "counts": ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for other
+        samples. "signs": 1 and -1. With a bias, "counts" scales and shifts the functions so that their mean over all
         samples is 0. Small classes are then predicted more often, including by mistake.""",
     ),
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
-        The expansion vectors: how many to choose from the training samples, anew for each width; positions of
-        training samples; any vectors; or a Basis, with its kernel. None: all samples. With p vectors and n samples,
-        training takes O(n p^2), and the frozen model has p vectors. {basis}""",
+        The expansion vectors: the number of vectors to choose from the training samples, anew for each width;
+        positions of training samples; any vectors; or a Basis, with its kernel. None: all samples. With p vectors and
+        n samples, training takes O(n p^2), and the frozen model has p vectors. {basis}""",
     ),
     "basis_params": Parameter(
         kind=dict[str, Any] | None,
@@ -120,8 +120,8 @@ PARAMETERS = {
         must=HOW,
         text="""{"deleted", "kept"} or int
         How candidates are compared. "deleted": leave-one-out, equal to training again without each sample. "kept":
-        paper 004's estimate, which keeps the sample's kernel column; it differs only for the KernelFisherClassifier.
-        A number: how many stratified folds.""",
+        paper 004's estimate, which keeps the sample's kernel column. The two differ only for the
+        KernelFisherClassifier. A number: the number of stratified folds.""",
     ),
     "by": Parameter(
         default="error",
@@ -136,7 +136,7 @@ PARAMETERS = {
         kind=int | None,
         must=PROCESSES,
         text="""int
-        Number of processes that compare candidates. Each process takes one width at a
+        Number of processes that compare candidates. Each process handles one width at a
         time. None: this process.""",
     ),
     "progress": Parameter(
@@ -167,8 +167,8 @@ ATTRIBUTES = {
     "basis_": """ndarray of shape (n_vectors, n_features)
         Expansion vectors.""",
     "alpha_": """ndarray of shape (n_vectors, n_functions)
-        Weights of the expansion vectors in each function. Each label has a function. Two classes share one; more classes
-        have one each.""",
+        Weights of the expansion vectors in each function. Each label has a function. Two classes share one function; with
+        more classes, each class has a function.""",
     "bias_": """ndarray of shape (n_functions,)
         The constant added to each function; 0 if the model has no bias.""",
     "kernel_": """dict
@@ -181,8 +181,8 @@ ATTRIBUTES = {
     "selection_": """pykernel.training.selection.Selection or None
         All candidates and their errors; None if there was nothing to choose.""",
     "optimism_": """float
-        How much the chosen candidate's error is expected to be too small because the best one was chosen; 0 without a
-        choice.""",
+        How much the chosen candidate's error is expected to be too small because it was the best one; 0 if there was
+        nothing to choose.""",
     "loo_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
         Values of the functions at each training sample, from a model trained without that sample.""",
     "loo_error_": """float
@@ -190,8 +190,8 @@ ATTRIBUTES = {
     "loo_press_": """float
         Mean squared difference between ``loo_predictions_`` and the functions' targets.""",
     "calibration_": """ndarray of shape (n_functions, 2)
-        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. If these are unrelated
-        to the class, a is 0 and p is the class's share of the samples.""",
+        (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``loo_predictions_``. If these values are
+        unrelated to the class, a is 0 and p is the class's share of the samples.""",
     "n_features_in_": """int
         Number of inputs.""",
     "feature_names_in_": """ndarray of shape (n_features_in_,)
@@ -275,7 +275,7 @@ class KernelMachine(Expansion):
         widths: list[float] | None,
         ridges: list[float] | None,
     ) -> np.ndarray:
-        """Do the same as ``_trained`` with ``pykernel.training.reduced``, for a model on a basis."""
+        """Do the same as ``_trained`` for a model on a basis, with ``pykernel.training.reduced``."""
         options = {"seed": self._seed(), **((self.basis_params or {}) if isinstance(given, int) else {})}
         if not self._settled(kernel, widths, ridges):
             self._choose(kernel, reduced.select_reduced, X, targets, widths, ridges, basis=given, **options)
@@ -363,7 +363,7 @@ class KernelMachine(Expansion):
         """Return whether the model lies in the span of a basis that does not change when samples are left out."""
         self._where.need(
             given is None or function not in INDEFINITE,
-            f"the {function} kernel is not positive definite; a basis needs a kernel that is",
+            f"the {function} kernel is not positive definite; a basis needs a positive definite kernel",
         )
         return given is not None
 
@@ -458,7 +458,7 @@ class KernelMachine(Expansion):
         return self._functions(self._inputs(X))
 
     def _functions(self, X: np.ndarray) -> np.ndarray:
-        """Like ``_values``, for inputs that are already checked."""
+        """Do the same as ``_values`` for inputs that are already checked."""
         if self._linear:
             return X @ (self.basis_.T @ self.alpha_) + self.bias_
         rows = max(1, BLOCK // len(self.basis_))
@@ -503,7 +503,7 @@ class KernelMachine(Expansion):
         Raises
         ------
         UserError
-            If a name or number is invalid, or a number is beyond the precision.
+            If a name or number is invalid, or a number exceeds the range of the precision.
 
         Warns
         -----

@@ -1,6 +1,6 @@
 """A monitor as a scikit-learn estimator: it learns, row by row, what is normal for a machine, and raises alarms for other rows.
 
-It learns with the host model of rule "gmm", bit for bit as on the device.
+The estimator learns with the host model of rule "gmm", bit for bit as on the device.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
 
     A bank of Gaussians, one for each regime of the machine, learns the distribution of the rows; a linear model predicts
     each row from the previous row. A row is novel if neither model explains it, or if a sensor keeps repeating the same
-    value. During an alarm nothing is learned; a change that lasts ``relearn_after`` rows becomes normal.
+    value. The monitor learns nothing during an alarm, but a change that lasts ``relearn_after`` rows becomes normal.
 
     ``monitor`` takes rows in time order, and does what the device does. ``predict`` and ``score_samples`` evaluate each row
     separately, as if it came next.
@@ -111,7 +111,9 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
 
     @classmethod
     def _declared(cls) -> dict[str, Parameter]:
-        limit = f"float, default={INPUT_LIMIT:g}\nLargest magnitude of an input; samples beyond are refused."
+        limit = (
+            f"float, default={INPUT_LIMIT:g}\nLargest magnitude of an input; samples with a larger input are refused."
+        )
         common = {
             "missing": COMMON["missing"],
             "precision": COMMON["precision"],
@@ -135,14 +137,14 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Raises
         ------
         UserError
-            If a parameter is invalid, or has no effect together with the others.
+            If a parameter is invalid, or has no effect together with the other parameters.
         ValueError
             If the data are not finite numbers of the right shape.
         """
         return self._stream(X, None, afresh=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Continue learning: the samples in order, once.
+        """Continue to learn: learn the samples in order, once.
 
         Calls with parts of a stream give the same bytes as one call with the whole stream.
 
@@ -178,8 +180,8 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """Predict whether each sample is known (1) or novel (-1), by the present threshold.
 
-        Samples are evaluated separately, as in ``decision_function``. So with ``smoothing`` below 1, ``monitor`` raises fewer
-        alarms.
+        Samples are evaluated separately, as in ``decision_function``. With ``smoothing`` below 1, ``monitor`` therefore raises
+        fewer alarms.
 
         Parameters
         ----------
@@ -273,7 +275,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         changed : bool
-            False if there is nothing novel, so that nothing changed.
+            False if nothing changed, because there is nothing novel.
         """
         return self._decided("acknowledge")
 
@@ -283,17 +285,17 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         changed : bool
-            False if there is nothing novel, or if only one regime is not rejected yet, so that nothing changed.
+            False if nothing changed, because there is nothing novel, or all regimes but one are rejected already.
         """
         return self._decided("reject")
 
     def unlearn(self) -> bool:
-        """Remove the newest regime, which was learned from the latest alarm, or acknowledged or rejected last.
+        """Remove the newest regime: the one that was learned from an alarm, acknowledged or rejected last.
 
         Returns
         -------
         changed : bool
-            False if no regime is newer than the warm-up, or if no normal regime would be left, so that nothing changed.
+            False if nothing changed, because no regime is newer than the warm-up, or no normal regime would be left.
         """
         return self._decided("unlearn")
 

@@ -20,25 +20,25 @@ from pykernel.spec.family import Family
 from pykernel.spec.model import declared, rate_of, rules
 
 RATE_EPOCHS = 5
-"""Number of passes for rules that correct a part of each error.  The other rules are least squares, for which a second pass would
-count every sample twice."""
+"""Number of passes for rules that correct a part of each error.  All other rules solve least squares, where a second pass would count
+every sample twice."""
 SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "interval")
 """Sections of a spec whose keys are not parameters, or are parameters with other names or descriptions."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
-"""Parameter -> the parameter that it follows in signatures.  This keeps their order, which differs from that of the declarations."""
+"""Parameter -> the parameter that it follows in signatures.  Signatures keep this order, which differs from the declarations' order."""
 OF_RULES = """{{{rules}}}
         How a sample changes the model. None: a model for raw data, with the rule "spectrum-ekf", or "spectrum-softmax" for
-        classes, or "krls-t" with ``n_max`` or another kernel. It standardises the inputs, unless a width is given. It
+        classes, or "krls-t" with ``n_max`` or another kernel. The model standardises the inputs, unless a width is given,
         centres labels that are numbers, learns a linear part in addition to the rule, and estimates the noise.
-        A rule that is named learns as in its paper. "klms": stochastic gradient. "qklms": as "klms", but a sample near a
+        A named rule learns as in its paper. "klms": stochastic gradient. "qklms": as "klms", but a sample near a
         stored vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
         predicts its variance. "fb-krls": least squares on the stored samples.
         "sw-krls": the same on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until
         the budget is full, and never removed. "knlms": normalised gradient steps of all multipliers; vectors as with
-        "ald-krls". Linear models, all four with an intercept: "nlms" and "rls" of the inputs, "quadratic-rls" also
-        of their products, "rff-rls" of random Fourier features, which approximate a kernel. A few waves whose
-        frequencies are learned, too: "spectrum-ekf" by a Kalman filter, "spectrum-nlms" by normalised gradient steps,
-        and, for classes only, "spectrum-softmax", which has probabilities."""
+        "ald-krls". Four linear models with an intercept: "nlms" and "rls" of the inputs, "quadratic-rls" also of their
+        products, "rff-rls" of random Fourier features, which approximate a kernel. Sums of a few waves with learned
+        frequencies: "spectrum-ekf" by a Kalman filter, "spectrum-nlms" by normalised gradient steps, and, for classes
+        only, "spectrum-softmax", which has probabilities."""
 COMMON = {
     "precision": Parameter(
         "",
@@ -60,7 +60,7 @@ COMMON = {
         kind=float | None,
         text="""float
         Largest magnitude of an input; samples beyond it are refused. None: the spec's default, 1e12 if the model
-        standardises raw inputs by default, else 1e6; for kernels of dot products less, so that they do not overflow.""",
+        standardises raw inputs by default, else 1e6. Kernels of dot products have a smaller limit, to avoid overflow.""",
     ),
     "label_max_abs": Parameter(
         "label",
@@ -87,8 +87,8 @@ ANSWERS = {
         kind=str | Sequence[float] | Mapping[Any, float] | None,
         text="""{"balanced"}, dict or sequence of float
         ``predict`` returns the class whose probability times weight is largest. A dict has the weights of classes (1 if a
-        class is not in it), a sequence has one for each of ``classes_``, and "balanced" is 1 / sqrt of a class's share of
-        the labels. Probabilities do not change. None: all weights are equal. Only for models without a rule.""",
+        class is missing), a sequence has one weight for each of ``classes_``, and "balanced" is 1 / sqrt of a class's share
+        of the labels. Probabilities do not change. None: all weights are equal. Only for models without a rule.""",
     ),
 }
 """Parameters that concern the answers: intervals for numbers, weights for classes."""
@@ -143,7 +143,7 @@ class _BudgetedKernelModel(Streaming):
         """
         X = self._inputs(X)
         vague = f"rule {self.spec_.learning.rule!r} stores no vectors and measures no novelty"
-        self._where.need(self.model_.has("novelty"), f"{vague}; take a rule that does, such as 'klms'")
+        self._where.need(self.model_.has("novelty"), f"{vague}; take a rule with vectors, such as 'klms'")
         return self._finite(self.model_.novelty(X))
 
     def _epochs(self) -> int:
@@ -179,8 +179,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     and raw labels, and learns sinusoids, or a kernel expansion if ``n_max`` is given. Models with a kernel rule given by
     name have no intercept: centre labels that are far from zero.
 
-    Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. So a device that
-    starts from a fitted estimator continues with the same bytes.
+    Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. A device that
+    starts from a fitted estimator therefore continues with the same bytes.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the inputs, if the data had names. They become the spec's columns, and so do the names of labels.
+        Names of the inputs, if the data had names. These names become the spec's columns, and so do the labels' names.
 
     See Also
     --------
@@ -212,8 +212,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     has no effect for the rule or the technique is refused.
 
     An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and
-    O(n_max^2 + n_max n_features) with the other techniques and with rules of least squares, whatever the number of samples
-    seen. A prediction costs O(n_max n_features). The state has about ``n_max * (n_features + n_outputs)`` numbers, and
+    O(n_max^2 + n_max n_features) with the other techniques and with least-squares rules, regardless of the number of
+    samples. A prediction costs O(n_max n_features). The state has about ``n_max * (n_features + n_outputs)`` numbers, and
     ``n_max ** 2`` more for each matrix that is kept. ``pykernel plan`` chooses a model.
 
     Parameters are read when learning starts, by ``fit`` or the first ``partial_fit``; later ``partial_fit`` calls
@@ -301,7 +301,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Continue learning: the samples in order, once.
+        """Continue to learn: learn the samples in order, once.
 
         The first call fixes the number of outputs, and derives the value of ``sigma="scale"`` from its data. Otherwise,
         calls with parts of a stream give the same bytes as one call with the whole stream.
@@ -329,7 +329,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
         return_std : bool, default=False
             Whether to return standard deviations, too; only for rule "krls-t".
         return_interval : bool, default=False
-            Whether to return intervals, too. They contain the fraction ``interval_level`` of the labels.
+            Whether to return intervals, too, which contain the fraction ``interval_level`` of the labels.
 
         Returns
         -------
@@ -382,7 +382,7 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
 
 def _tells(estimator: BudgetedKernelClassifier) -> bool:
-    """Return whether the model has probabilities; before it is fitted, whether it may have them."""
+    """Return whether the model has probabilities; before it is fitted, whether it may have probabilities."""
     if hasattr(estimator, "model_"):
         return bool(estimator.model_.has("probability"))
     return estimator.rule == SOFTMAX or (estimator.rule is None and estimator.n_max is None)
@@ -394,12 +394,12 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     For two classes, the sign of one function decides: ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max``
     kernels. With more classes, each class has a function, and the class with the largest value is predicted (one-vs-rest).
     The functions share the vectors, but each function has separate multipliers. A function learns to be at least 1 for its
-    class and at most -1 for other classes. Rules and techniques are those of `BudgetedKernelRegressor`, and
-    "spectrum-softmax". If ``rule`` is None, the model takes raw inputs, and a function is the sum of a linear part and a few
+    class and at most -1 for other classes. The rules and techniques of `BudgetedKernelRegressor` are available, and the
+    rule "spectrum-softmax". If ``rule`` is None, the model takes raw inputs, and a function is the sum of a linear part and a few
     sinusoids whose frequencies are learned, or a kernel expansion if ``n_max`` is given.
 
-    Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. So a device that
-    starts from a fitted estimator classifies as ``predict`` does, and continues with the same bytes.
+    Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. A device that
+    starts from a fitted estimator therefore classifies as ``predict`` does, and continues with the same bytes.
 
     Parameters
     ----------
@@ -421,7 +421,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the inputs, if the data had names. They become the spec's columns, and so do the names of labels.
+        Names of the inputs, if the data had names. These names become the spec's columns, and so do the labels' names.
 
     See Also
     --------
@@ -469,7 +469,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         return self._stream(X, y, fits=True, afresh=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Continue learning: the samples in order, once.
+        """Continue to learn: learn the samples in order, once.
 
         The first call derives the value of ``sigma="scale"`` from its data. Otherwise, calls with parts of a stream
         give the same bytes as one call with the whole stream.
@@ -481,7 +481,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         y : array-like of shape (n_samples,)
             Classes.
         classes : array-like of shape (n_classes,), default=None
-            All classes that may occur. The first call needs them; later calls may repeat them.
+            All classes that may occur. The first call needs this list; later calls may repeat it.
 
         Returns
         -------
@@ -489,7 +489,7 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
         """
         first = not hasattr(self, "model_")
         if first and classes is None:
-            raise ValueError("the first call of partial_fit needs classes, all that may ever occur")
+            raise ValueError("the first call of partial_fit needs classes, a list of all classes that may ever occur")
         if classes is not None:
             classes = np.unique(column_or_1d(classes))
             if not first and not np.array_equal(classes, self.classes_):

@@ -1,7 +1,7 @@
 """Declare the parameters of estimators and River models, each once: by a key of a spec, or by a `Parameter`.
 
-The signature, checks and docstring of a class are derived from the declarations when they are accessed. So keys of a
-family that is declared later are parameters, too.
+The signature, checks and docstring of a class are derived from the declarations at each access. Keys of a family that is
+declared later are therefore parameters, too.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class Parameter:
     """A parameter of a family of estimators."""
 
     section: str | None = None  # the spec's section of this parameter ("": top level); None: not in the spec
-    key: str = ""  # the key in the section, if its name is not the parameter's
+    key: str = ""  # the key in the section, if it differs from the parameter's name
     default: Any = None
     kind: Any = Any  # the parameter's type, for signatures
-    must: Must | None = None  # requirement that no spec checks, or for which the spec has other words
+    must: Must | None = None  # requirement that no spec checks, or that the spec expresses in other words
     text: str = ""  # description for docstrings; empty: the description in the spec's declaration
 
 
@@ -114,7 +114,7 @@ def _plain_type(annotation: Any) -> Any:
 
 
 def moved(parameters: Mapping[str, Parameter], behind: Mapping[str, str]) -> dict[str, Parameter]:
-    """Return the parameters in another order.  behind: name -> the name after which it is placed."""
+    """Return the parameters in another order.  behind: name -> the name that it follows."""
     names = list(parameters)
     for name, before in behind.items():
         names.remove(name)
@@ -136,7 +136,7 @@ class Declared:
     _without: ClassVar[Sequence[str]] = ()
     """The family's parameters that the class does not have."""
     _defaults: ClassVar[dict[str, Any]] = {}
-    """Defaults of the class that differ from those of the family."""
+    """Defaults of the class that differ from the family's defaults."""
     _attributes: ClassVar[dict[str, str]] = {}
     """The fitted attributes, with their descriptions for docstrings."""
     _words: ClassVar[dict[str, str]] = {}

@@ -37,11 +37,10 @@ PARAMETERS = {
 
 
 class SignalFeatures(TransformerMixin, KernelEstimator):
-    """Features of raw samples: of windows, spectra, lags, differences, averages and phases.
+    """Features of raw samples: measures of windows, spectra, lags, differences, averages and phases.
 
-    The numbers are those that a device with the same ``[signal]`` in its spec computes, bit for bit. ``from_sklearn``
-    takes a pipeline that begins with this step; the device then takes raw samples. docs/guide/signals.md defines each
-    feature.
+    A device with the same ``[signal]`` in its spec computes the same numbers, bit for bit. ``from_sklearn`` accepts a
+    pipeline that begins with this step; the device then takes raw samples. docs/guide/signals.md defines each feature.
 
     Rows of X are raw samples in time order, and columns are channels. Without ``window``, each raw sample is a step.
     With ``window``, a step ends with the first whole window, and after every ``hop`` further raw samples.
@@ -54,7 +53,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         Number of raw samples from one window to the next, a divisor of ``window``. None: ``window``.
     rate : float, default=None
         Raw samples per second, for ``bands`` and features in Hz.
-    features : sequence of str, or dict of such, default=None
+    features : sequence of str, or dict of sequences, default=None
         Features of each channel in a window, such as ``["mean", "rms"]``; a dict has a separate list for each channel.
     bands : sequence of (float, float), default=None
         Pairs of frequencies in Hz. The feature is the root mean square of each channel between the two frequencies. The
@@ -91,7 +90,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
 
     Notes
     -----
-    Each row of ``transform`` depends on the rows before, so split by time, and do not shuffle. Most consecutive rows are
+    Each row of ``transform`` depends on earlier rows, so split by time, and do not shuffle. Most consecutive rows are
     equal, so train on the result of ``steps``. A model that learns on the device has ``[signal]`` in its spec.
 
     ``transform`` takes O(n_samples (n_features_in_ + n_features_out)), and O(measures window / hop) more for each step.
@@ -141,8 +140,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Return the newest features after each raw sample, which the device's ``NAME_signal`` writes at that time.
 
-        Each call starts anew. Rows before the first step, where a device has no features yet, hold the features of that
-        step.
+        Each call starts anew. Rows before the first step, where a device has no features yet, hold the features of the
+        first step.
 
         Parameters
         ----------
@@ -208,7 +207,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return np.array(self._spec().input.columns, object)
 
     def __pykernel_signal__(self) -> Spec:
-        """Return the spec that ``from_sklearn`` uses if this is the first step of a pipeline."""
+        """Return the spec that ``from_sklearn`` uses if this transformer is the first step of a pipeline."""
         return self._spec()
 
     def _spec(self) -> Spec:
@@ -221,17 +220,17 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return self._made({"name": "windows", **model, "signal": signal, **content}, None)
 
     def _pushed(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the status of each raw sample, and the newest features after it; NaN before the first features."""
+        """Return the status of each raw sample, and the newest features after the sample; NaN before the first features."""
         X, spec = self._inputs(X), self._spec()
         assert spec.signal is not None
         least = raw_samples_needed(spec.signal)
         self._where.need(
-            len(X) >= least, f"X has {len(X)} rows, and the first features need {least}; give {least} or more"
+            len(X) >= least, f"X has {len(X)} rows, but the first features need {least}; give {least} or more"
         )
         statuses, values = SignalStage(spec).push(X)
         for row in np.flatnonzero(statuses == SignalStatus.REFUSED_SAMPLE):
             raise self._where.error(
                 f"row {row} of X holds a number beyond max_abs, which the device refuses; raise max_abs, or transform the rows "
-                "before and after it separately"
+                "before and after this row separately"
             )
         return statuses, values.astype(np.float64)

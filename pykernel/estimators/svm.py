@@ -1,7 +1,7 @@
 """Support vector machines on a greedy basis, and linear programming machines, as scikit-learn estimators.
 
-They train on the host in float64: support vector machines by an interior-point method with a Gram matrix of low rank, linear
-programming machines by HiGHS.  ``to_spec`` returns a frozen model, which is a sum over the vectors.
+The estimators train on the host in float64: support vector machines by an interior-point method with a low-rank Gram matrix,
+linear programming machines by HiGHS.  ``to_spec`` returns a frozen model, which is a sum over the vectors.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ PARAMETERS = {
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         A number: the largest number of expansion vectors. The basis starts with 64 vectors and doubles until ``tol`` is
-        met. None: at most 1,024. With ``penalty="l1"``, the limit is for vectors with a weight: while more have one, the
-        half with the smaller terms is removed, and the others get new weights. Or the vectors: positions of training
-        samples, any vectors, or a Basis, with its kernel.""",
+        met. None: at most 1,024. With ``penalty="l1"``, the limit is for vectors with a weight: while there are more, the
+        half with the smaller terms is removed, and the remaining vectors get new weights. Instead of a number, the vectors
+        may be given: positions of training samples, any vectors, or a Basis, with its kernel.""",
     ),
     "basis_params": OF_FAMILY["basis_params"],
     "tol": Parameter(
@@ -81,16 +81,16 @@ PARAMETERS = {
         must=POSITIVE,
         text="""float
         Largest residual of the KKT conditions with all kernel values. The unit is the margin for classes (LIBSVM's
-        ``tol``); for numbers it is the label's standard deviation, or epsilon if that is larger. With ``penalty="l1"``: by
-        what fraction the gain from a weight of any sample's function may exceed its cost.""",
+        ``tol``); for numbers it is the label's standard deviation, or epsilon if epsilon is larger. With ``penalty="l1"``:
+        the fraction by which the gain from a weight of any sample's function may exceed its cost.""",
     ),
     "cv": Parameter(
         default=5,
         kind=int,
         must=whole(2),
         text="""int
-        Number of folds, stratified for classes. They are for ``cv_error_``, probabilities, and the choice of widths and
-        ``C``, which are compared on at most 2,000 samples (with ``penalty="l1"``, 1,000).""",
+        Number of folds, stratified for classes. The folds serve ``cv_error_``, probabilities, and the choice of widths
+        and ``C``, which are compared on at most 2,000 samples (with ``penalty="l1"``, 1,000).""",
     ),
     **{name: OF_FAMILY[name] for name in ("progress", "precision", "random_state")},
 }
@@ -107,7 +107,7 @@ ATTRIBUTES = {
     "C_": """float
         The weight of a sample's loss.""",
     "support_": """ndarray of shape (n_support,)
-        Positions of the samples that are support vectors: those with a weight in ``dual_coef_``.""",
+        Positions of the support vectors, which are the samples with a weight in ``dual_coef_``.""",
     "dual_coef_": """ndarray of shape (n_samples, n_functions)
         Weights of the samples in the dual, from -C to C times a sample's weight. The functions themselves are sums over
         ``basis_``.""",
@@ -130,7 +130,7 @@ ATTRIBUTES = {
     "calibration_": """ndarray of shape (n_functions, 2)
         (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``cv_predictions_``.""",
     "interrupted_": """bool
-        Whether Ctrl-C ended the training; the model is then that of the last finished basis. After Ctrl-C during the folds,
+        Whether Ctrl-C ended the training; the model then uses the last finished basis. After Ctrl-C during the folds,
         only the error and the probabilities are missing.""",
     "n_features_in_": OF_MACHINES["n_features_in_"],
     "feature_names_in_": OF_MACHINES["feature_names_in_"],
@@ -153,7 +153,7 @@ class _SupportVectorMachine(KernelMachine):
         kernel, widths, _ = self._choices(values)
         self._where.need(
             kernel.function not in INDEFINITE,
-            f"the {kernel.function} kernel is not positive definite; take one that is",
+            f"the {kernel.function} kernel is not positive definite; take a positive definite kernel",
         )
         given = self._basis_of(X)
         if isinstance(given, np.ndarray) and given.ndim == 1:
@@ -258,7 +258,7 @@ class SupportVectorClassifier(ClassifiesByFunctions, _SupportVectorMachine):
     """Support vector machine for classes, trained by an interior-point method on a greedy basis.
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, 1 - y f))`` over ``f(x) = k(x, basis_) alpha_ + bias_``, with y = 1
-    and -1. ``penalty="l1"`` has ``sum of |alpha|`` instead of ``1/2 |f|^2``, which leaves few vectors (a linear programming
+    and -1. ``penalty="l1"`` replaces ``1/2 |f|^2`` by ``sum of |alpha|``, which leaves few vectors (a linear programming
     machine). Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
     function that separates it from all other classes, and the class with the largest value is predicted. The basis grows
     until the functions are optimal, within ``tol``, among all functions with the samples as vectors.
@@ -351,7 +351,7 @@ class SupportVectorRegressor(RegressesByFunctions, _SupportVectorMachine):
     """Support vector machine for numbers, trained by an interior-point method on a greedy basis.
 
     The functions minimise ``1/2 |f|^2 + C * (sum of max(0, |y - f| - epsilon))`` over ``f(x) = k(x, basis_) alpha_ + bias_``,
-    one for each label. ``penalty="l1"`` has ``sum of |alpha|`` instead of ``1/2 |f|^2``, which leaves few vectors (a linear
+    one for each label. ``penalty="l1"`` replaces ``1/2 |f|^2`` by ``sum of |alpha|``, which leaves few vectors (a linear
     programming machine). The basis grows until the functions are optimal, within ``tol``, among all functions with the
     samples as vectors.
 

@@ -1,6 +1,6 @@
 """Kernel machines whose vectors are trained, as scikit-learn estimators.
 
-They train on the host in float64, and choose widths and ridge by cross-validation.  ``to_spec`` returns a frozen model.
+The estimators train on the host in float64, and choose widths and ridge by cross-validation.  ``to_spec`` returns a frozen model.
 """
 
 from __future__ import annotations
@@ -200,8 +200,8 @@ class _TrainedVectors(Expansion):
     ) -> tuple[vectors.Trained, np.ndarray]:
         """Train on standardised labels, with ``middle`` and ``deviation``, or on classes.
 
-        folds: targets by which the folds of the cross-validation are stratified.  Returns what training found, and the
-        predictions of a linear model for the compared samples, cross-validated with the same folds, (places, O).
+        folds: targets by which the folds of the cross-validation are stratified.  Returns the result of the training, and a
+        linear model's predictions for the compared samples, cross-validated with the same folds, (places, O).
         """
         self._near_one("inputs", X)
         self._where.need(
@@ -209,7 +209,7 @@ class _TrainedVectors(Expansion):
         )
         m = self._count(len(X))
         self._where.need(m <= len(X), f"n_vectors is {m}; it must be at most {len(X)}, the number of samples")
-        # each input's range, and its value farthest from an integer, without which the input could be taken for counts
+        # each input's range, and its value farthest from an integer: without this value, the input could pass for counts
         broken = np.take_along_axis(X, np.abs(X - np.rint(X)).argmax(axis=0)[None], axis=0)
         start, self._seen = self._start(X, m), np.vstack([X.min(axis=0), X.max(axis=0), broken])
 
@@ -315,7 +315,7 @@ class _TrainedVectors(Expansion):
         Raises
         ------
         UserError
-            If a name or number is invalid, or a number is beyond the precision.
+            If a name or number is invalid, or a number exceeds the range of the precision.
         """
         check_is_fitted(self)
         precision = self.precision if precision is None else precision
@@ -434,8 +434,8 @@ class TrainedKernelRegressor(RegressesByFunctions, _TrainedVectors):
 class TrainedKernelClassifier(ClassifiesByFunctions, _TrainedVectors):
     """Kernel machine for classes with few vectors, which are trained together with widths and weights.
 
-    The functions are those of ``TrainedKernelRegressor``. Training minimises the cross-entropy of their softmax, or for
-    two classes the logistic loss of one function.
+    The functions have the form of ``TrainedKernelRegressor``'s functions. Training minimises the cross-entropy of the
+    functions' softmax or, for two classes, the logistic loss of one function.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class CModel:
     """The generated C, compiled for the host.  It has the same calls as HostModel, and separate memory.
 
     patch: changes the C text before it is compiled (for negative controls).  whole: compile the snapshots now.  Otherwise they are
-    compiled when first used, because they take nearly half of the time, and most comparisons do not need them.
+    compiled when first used, because they take nearly half of the compilation time and most comparisons do not need them.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class CModel:
 
     @functools.cached_property
     def _whole(self) -> Any:
-        """The library with the snapshots, too.  Both libraries work on this object's memory."""
+        """The library that also has the snapshots.  Both libraries work on this object's memory."""
         return self._compiled(self.library.with_name("whole.so"), self.sources)
 
     def function(self, name: str) -> Any:
@@ -90,8 +90,8 @@ class CModel:
         """Predict each row, then learn it.  Returns (answers, statuses), like HostModel.prequential.
 
         y: (rows, 0) if there are no labels.
-        predict: whether to predict.  A model that does not learn only answers, and the statuses are those of the
-        answers.
+        predict: whether to predict.  A model that does not learn only answers, and the statuses are the answers'
+        statuses.
         """
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
@@ -123,7 +123,7 @@ class CModel:
         return statuses
 
     def counts(self, values: np.ndarray) -> np.ndarray:
-        """Return the counts that NAME_counts makes of floats, (rows, numbers of a sample), in a build that may fuse operations."""
+        """Return the counts to which NAME_counts converts floats, (rows, numbers of a sample), if the compiler may fuse operations."""
         name, (rows, width), made = self.spec.name, values.shape, np.zeros(values.shape, np.int16)
         each = f"for (int32_t i = 0; i < rows; i++) {{ {name}_counts(values + (i * {width}), x + (i * {width})); }}"
         text = f'#include "{name}_counts.h"\n{COUNTED};\n{COUNTED}\n{{\n{each}\n}}\n'

@@ -42,7 +42,7 @@ ONCE = slice(1)
 class Report:
     """Result of a check: one row for each build, and the model's sizes.
 
-    ok: whether all rows and witnesses are equal.  engine: the engine that simulated the model.
+    ok: whether all rows and witnesses equal the reference.  engine: the engine that simulated the model.
     witnesses: one row for each other engine that learned the same stream: ``engine``, ``equal``, ``first_difference``.
     """
 
@@ -92,7 +92,7 @@ def check(
         return CModel(project, c, tuple(level.split()), whole=level == levels[0])
 
     told = told_late() if progress is None else contextlib.nullcontext(progress)
-    # compilers have separate threads, so that they do not wait for a long stream
+    # compilers and streams have separate threads, so that compilers do not wait for a long stream
     with told as say, Threads() as compiling, Threads() as running:
         say(0.0, "generating C")
         project = build(spec, memory)
@@ -139,7 +139,7 @@ def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[
 
 
 class Device(Protocol):
-    """Generated C, wherever it runs."""
+    """Generated C that runs on the host, in an emulator or on a board."""
 
     memory: Memory
 
@@ -147,7 +147,9 @@ class Device(Protocol):
         """Call NAME_<name> on the model."""
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it.  Returns (answers, statuses); without learning, the statuses of the answers."""
+        """Predict each row, then learn it.  Returns (answers, statuses).  If nothing is learned, the statuses are
+        the answers' statuses.
+        """
 
     def ask(self, question: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what NAME_<question> writes for each row, (samples, values), and the statuses."""
@@ -200,18 +202,18 @@ class Reference:
     """The host's results on a stream, with which every build of the C is compared.
 
     The stream is processed in parts.  In each part, every row is predicted (or the main question is asked about it) and then
-    learned.  After that the program's questions are called on some rows of the part (on all rows if nothing is learned), and
-    then its readings. ``hash`` is the ``state_hash`` after the last row was learned, before anything else changes the model.
+    learned.  Next, the program's questions are called on some rows of the part (on all rows if nothing is learned), and
+    then its readings.  ``hash`` is the ``state_hash`` after the last row was learned, before anything else changes the model.
 
-    For a program with actions or visits there is a second pass with a new model.  The second pass takes only the end of
-    each part. In each part, the actions ``between`` and visits of some rows come before the questions.  After the middle
+    For a program with actions or visits there is a second pass with a new model.  The second pass uses only the last
+    rows of each part.  The actions ``between`` and the visits of some of these rows come before the questions.  After the middle
     part, all other actions are called, and then the actions ``between`` once more.
 
     devices: if the stream has the rows of many devices, each device is a part, for which the model is reset.
     """
 
     PARTS = 4
-    # rows in one call, times bytes of the model: a call takes a fraction of a second, so that an interrupt is noticed
+    # limit of a call's rows times the model's bytes: a call then takes a fraction of a second, so an interrupt is noticed
     PIECE = 2**24
     AGAIN = 250  # number of rows at the end of each part in the second pass; for a large part, a quarter of its rows
     ASKED = 16  # number of rows of each part on which questions are asked; they are spread over the part
@@ -360,7 +362,9 @@ class Reference:
         return row | self.verdict(device) | (self._header(device) if self.spec.program.is_int16 else {})
 
     def _header(self, device: CModel) -> dict[str, Any]:
-        """Compare the header that converts a user's floats to counts with the host, also for floats halfway between two counts."""
+        """Compare the header that converts a user's floats to counts with the host's conversion, also for floats halfway between
+        two counts.
+        """
         values = near_halves(self.spec)
         different = self.spec.raw_inputs(values) != device.counts(values)
         told = f"{self.spec.name}_counts.h: gives other counts than the host for {values[different][:3].tolist()}"
@@ -407,7 +411,7 @@ class Reference:
         return "the self-test or the hash only"
 
     def _row(self, t: int) -> str:
-        """Return a row's number; with many devices, its number within the device, and the device's name."""
+        """Return a row's number or, if there are many devices, the row's number within the device and the device's name."""
         if not self.devices:
             return str(t)
         which = int(np.searchsorted(self.edges, t, "right")) - 1

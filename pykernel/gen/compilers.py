@@ -74,9 +74,9 @@ def zig_command() -> list[str]:
 
 @functools.cache
 def find_compilers() -> tuple[Compiler, ...]:
-    """Return the compiler $CC if it is set; else those of gcc, clang and the ziglang wheel that are installed.
+    """Return the compiler $CC if it is set, or else the installed compilers among gcc, clang and the ziglang wheel.
 
-    Raises UserError, with the way to install one, if there is none.
+    Raises UserError, which says how to install a compiler, if none is found.
     """
     if os.environ.get("CC"):
         command = shlex.split(os.environ["CC"])
@@ -138,10 +138,10 @@ def compile_c(
 
 
 def _run(chosen: Compiler, words: Sequence[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a compiler.  folder: for its temporary files, which it leaves behind if it is killed."""
+    """Run a compiler.  folder: the folder for temporary files, which a killed compiler leaves behind."""
     environment = {**os.environ, **({"TMPDIR": str(folder)} if folder else {})}
     if chosen.name == "zig":
-        # zig's cache is by content, so it can be kept between runs, in a folder of pykernel
+        # the keys of zig's cache depend on the content, so pykernel can keep the cache between runs, in a folder of its own
         cache = str(_zig_cache())
         environment |= {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
     return run_program(words, environment)
@@ -151,7 +151,8 @@ def _run(chosen: Compiler, words: Sequence[str], folder: Path | None = None) -> 
 def _zig_cache() -> Path:
     """Return a folder for zig's cache to which no other user can write, because zig links the files in its cache.
 
-    This is the user's cache; if it cannot be used, a temporary folder of the user; if this cannot be used, a new folder.
+    The folder is in the user's cache or, if the cache cannot be used, among the temporary files.  If neither can be used,
+    the folder is new.
     """
     import platformdirs
 

@@ -75,7 +75,7 @@ def of_spec(spec: Spec, printer: Printer) -> dict[str, Any]:
         "gap": spec.signal is not None,
         "periods": sorted(set(spec.signal.periods)) if spec.signal is not None else [],
         "clamps": _clamps(spec.signal) if spec.signal is not None and program.is_int16 else [],
-        "sample": program.sample_size,  # the number of a sample's numbers
+        "sample": program.sample_size,  # how many numbers a sample has
         "main": _question(program.asks, spec, printer),
         "training": next((name for name in program.trainings if name in names), ""),
         "others": [entry.name for entry in program.entries if entry.name in names - called],  # not in the examples
@@ -154,7 +154,7 @@ def of_memory(spec: Spec, code: ModelCode, memory: Memory | None) -> dict[str, A
 def selftest_hash(spec: Spec, drop: tuple[str, ...]) -> int:
     """Return the number that NAME_selftest must compute."""
     with told_late() as say:
-        say(0.0, f"computing what {spec.name}_selftest must find, which takes long for a model of this size")
+        say(0.0, f"computing the result that {spec.name}_selftest must find, which takes long for a model of this size")
         return rehearsal.run(spec, drop)
 
 
@@ -231,7 +231,7 @@ def _about(spec: Spec) -> list[str]:
 
 
 def _about_in_markdown(spec: Spec, real: str) -> list[str]:
-    """Return the names of ``_names`` in Markdown, with the numbers' types and limits.  No character of a name can end its quotes."""
+    """Return the names of ``_names`` in Markdown, with the numbers' types and limits.  Characters that would end a name's quotes are replaced."""
 
     def quoted_name(name: str) -> str:
         return f"`{name.replace('`', chr(39))}`"
@@ -250,7 +250,7 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
             lines.append(f"  - {name if name == 'each input' else quoted_name(name)}{means}{rest}")
         if signal is not None:
             units = ", ".join(f"{unit:.6g}" for unit in spec.feature_units[1])
-            quoted["Features"] += f"; what a count of each is worth: {units}"
+            quoted["Features"] += f"; the size of one count of each: {units}"
     elif _ranged(spec):
         lines[0] = f"{what}; each a `{real}`, in the ranges below."
         names = spec.input.columns or [f"x[{j}]" for j in range(spec.dim)]
@@ -261,7 +261,7 @@ def _about_in_markdown(spec: Spec, real: str) -> list[str]:
     if signal is None and not spec.program.is_int16 and spec.standardises:
         lines[0] += " The model standardises them."
     if spec.completes:
-        lines[0] += " NaN is a missing input, for which the model takes a stand-in."
+        lines[0] += " NaN is a missing input, which the model fills in."
     lines += [f"  - {quoted_name(f'x[{j}] = {how}')}" for j, how in spec.formulas.items()]
     return lines + [f"{what}: {names}." for what, names in quoted.items()]
 
@@ -277,7 +277,7 @@ def _example(spec: Spec, printer: Printer) -> dict[str, Any]:
         form = "double" if not whole else "long" if program.is_int16 and program.label_kind != "class" else "int"
         return {"what": what, "value": value, "printed": f"({form}){value}"} | FORMS[form]
 
-    # the example names an answer after the question, unless it is a forecast
+    # the example names an answer after the question, unless the answer is a forecast
     question = program.forecasts(spec.config)
     main = program.answering.get(program.asks, program.asks)
     answer = "forecast" if main == "predict" else main

@@ -1,4 +1,4 @@
-"""Find the lines of a model's C that the self-test runs, with gcov, and the faults in these lines that it notices."""
+"""Use gcov to find the lines of a model's C that the self-test runs, and find out which faults in them the self-test notices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SECOND = "ulimit -t 1; exec ./run"
 
 @dataclass(frozen=True)
 class Coverage:
-    """Lines of NAME.c, by number: lines that the self-test runs (or whose fault it notices), and lines that it misses, with their text."""
+    """Lines of NAME.c, by number: lines that the self-test runs (or whose faults it notices), and lines that it misses, each with its text."""
 
     reached: tuple[int, ...]
     missed: dict[int, str]

@@ -26,8 +26,8 @@ A frame has 8 further bytes, so 56 bytes in all.  Every buffered UART holds at l
 
 FOLDER = "examples/{name}_check"
 PROGRAM = {f"{FOLDER}/{file}": file for file in ("check.h", "check.c", "check_link.c", "check_time.c")}
-"""Path -> template of the files that all boards use.  They are in the Arduino sketch's folder, because Arduino compiles all
-files there."""
+"""Path -> template of the files that all boards use.  The files are in the Arduino sketch's folder, because Arduino compiles
+all files in this folder."""
 BOARDS = {
     f"{FOLDER}/{{name}}_check.ino": "check_sketch.ino",
     "examples/bare-metal-check/main.c": "check_main.c",
@@ -136,7 +136,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
         takes[RUN] = f"{name}_{program.learner}(&model, x{label if labelled else ''})"
     push = f"{name}_{named['gather']}(&model, x)" if late else None
     if program.reads and not spec.inner.program.learns:
-        push = takes[RUN]  # the call only gathers, and the answer is for the row that it takes
+        push = takes[RUN]  # the call only gathers a row, and the answer is for this row
     visits = f"order[0] >= {orders.first_visit}u"
     kind = "int32_t" if labels.is_class or program.is_int16 else real
     return {

@@ -14,8 +14,8 @@ from pykernel.spec.model import Spec
 def flow_facts(spec: Spec) -> Turns:
     """Return the limits for a model's C.  A loop is identified by the number of its mark, and a root by the public function's name.
 
-    For the algorithms' loops, the limits are computed with intervals (``language.ranges``).  For C that was written by hand, they are
-    known constants.
+    The limits of the algorithms' loops are computed with intervals (``language.ranges``).  The limits of loops in
+    hand-written C are known constants.
     """
     code, program = model_code(spec), spec.program
     names = {entry.kernel.name: entry.name for entry in code.entries}

@@ -128,7 +128,7 @@ def require() -> str:
 
 
 def _words(folder: Path, macro: str, level: str = "") -> list[str]:
-    """Return the beginning of a command line.  It sets the machine, and allows any value of floating-point numbers.
+    """Return the beginning of a command line.  These words set the machine, and allow any floating-point value.
 
     The FPU's square root and the marks of loops are left out, because they are assembly.
     """
@@ -138,7 +138,7 @@ def _words(folder: Path, macro: str, level: str = "") -> list[str]:
 
 
 def _run(words: list[str], times: Path, timeout: float) -> tuple[str | None, float]:
-    """Run Frama-C.  Returns what it prints (None if it took too long), and its CPU time in seconds."""
+    """Run Frama-C.  Returns the printed text (None if the run took too long), and the CPU time in seconds."""
     begin = time.monotonic()
     environment = {**os.environ, "WHY3CONFIG": str(times.with_name(PROVERS))}
     ended = run_program([words[0], "-time", str(times), *words[1:]], environment, timeout)
@@ -159,7 +159,7 @@ def analyse(call: Call, folder: Path, macro: str, timeout: float) -> Finding:
     if first.proved:
         return first
     again = _analyse(call, folder, macro, timeout)
-    # if the second analysis is stopped, the files are still those of the first
+    # if the second analysis is stopped, the folder still has the files of the first analysis
     return replace(first if first.ended and not again.ended else again, seconds=first.seconds + again.seconds)
 
 
@@ -214,7 +214,7 @@ def _properties(
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for row in rows:
-        # the directory is absolute, or relative to the shell's directory; that of Frama-C's files begins with FRAMAC_SHARE
+        # the directory is absolute or relative to the shell's; for Frama-C's own files, it begins with FRAMAC_SHARE
         name, number, status, kind = row["file"], int(row["line"]), row["status"], row["property kind"]
         foreign = row["directory"].startswith("FRAMAC_SHARE") or not (folder / name).is_file()
         if foreign or kind in ("assigns clause", "from clause"):
@@ -257,7 +257,7 @@ def prove_passed(
 ) -> tuple[set[tuple[str, int]], float]:
     """Prove assertions about NaN by WP.  Returns the proved assertions, as file and line, and the seconds that this took.
 
-    WP assumes nothing about callers.  It assumes the preceding assertions about indices, which Eva proves or reports.
+    WP assumes nothing about callers, but it assumes the preceding assertions about indices, which Eva proves or reports.
     """
     proved, seconds = set[tuple[str, int]](), 0.0
     files = sorted({name for name, _ in places})
@@ -288,7 +288,7 @@ MAKEFILE = """\
 # Written by pykernel prove for {about}.
 # What is proved, and what is not: docs/proof.md of pykernel.
 
-# Frama-C looks for files where the shell was, not where make is
+# Frama-C looks for files in the directory of the shell, not in that of make
 export PWD := $(CURDIR)
 export WHY3CONFIG := $(CURDIR)/{provers}
 
@@ -296,8 +296,8 @@ unproved.txt: {tables}
 \tawk -F '\\t' '$(UNPROVED)' $^ | sort -u > $@
 \t@cat $@; test ! -s $@ && echo 'proved: {count} calls'
 
-# rows of the tables that are no proof: what Eva leaves, but for the steps about NaN that WP proves; and statements behind a
-# call of which the analysis finds no end
+# selects the rows of the tables that are not proved: properties that Eva leaves open, except the steps about NaN that WP
+# proves; and statements after a call whose end the analysis does not reach
 UNPROVED = FILENAME ~ /^wp_/ {{ if ($$5 ~ /^(user assertion|postcondition)$$/ && $$6 ~ /^(Valid|Partially proven)$$/) wp[$$2 ":" $$3]; next }} \\
     $$2 ~ /^({name}|{name}_snapshot|prove_[a-z]+)[.]c$$/ && $$5 !~ /^(assigns|from) clause$$/ && \\
     ($$6 !~ /^(Valid|Dead|Considered valid)/ || ($$6 == "Dead" && $$5 == "user check" && $$4 ".csv" == FILENAME)) && \\

@@ -30,7 +30,7 @@ def micropython_files(
 ) -> dict[str, str]:
     """Return the module's C, and the files for MicroPython's builds with make and CMake: path -> text.
 
-    sources: paths of the model's C files.  Calls with callbacks are left out, because an exception in a callback would leave NAME_restore
+    sources: paths of the model's C files.  Calls with callbacks are left out, because an exception in a callback would stop NAME_restore
     halfway.
     """
     name = context["name"]

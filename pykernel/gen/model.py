@@ -38,7 +38,7 @@ class ModelCode:
 def printer_of(
     spec: Spec, kind: type[Printer], public: dict[str, str], marks: bool = False, annotated: bool = False
 ) -> Printer:
-    """Return a printer for a model's functions.  annotated: whether it prints annotations for a proof, as comments."""
+    """Return a printer for a model's functions.  annotated: whether the printer writes annotations for a proof, as comments."""
     program = spec.program
     return kind(
         spec.name,

@@ -1,4 +1,4 @@
-"""Make the files around a model's C, with which the folder is a package for several toolchains."""
+"""Make the build files and manifests that turn the folder of a model's C into a package for several toolchains."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ TEMPLATES = {
     "CMakeLists.txt": "CMakeLists.txt",
     "examples/main.c": "main.c",
     "VALIDITY.md": "VALIDITY.md",
-    # Arduino, PlatformIO
+    # Arduino and PlatformIO
     "library.properties": "library.properties",
     "library.json": "library.json",
     "examples/{name}/{name}.ino": "sketch.ino",
-    # Zephyr; the folder's name has a dash, and so differs from the folder of the Arduino sketch, which has the model's name
+    # Zephyr; this folder's name has a dash, so it differs from the Arduino sketch's folder, which has the model's name
     "zephyr/module.yml": "module.yml",
     "zephyr/CMakeLists.txt": "zephyr_CMakeLists.txt",
     "zephyr/Kconfig": "Kconfig",
@@ -43,7 +43,7 @@ def package_files(
     """Return build files, manifests and examples for the C files among ``sources``.
 
     checks: results for VALIDITY.md, see gen.record.  The only text from the spec in these files is the model's name,
-    which is a C identifier.  They contain no column names.
+    which is a C identifier.  The files contain no column names.
     """
     packaged = {
         "sources": [path for path in sources if path.endswith(".c")],
@@ -69,7 +69,7 @@ def bound_macros(row: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def bounds_of(row: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return for each function its name and the largest number of instructions that a call executes."""
+    """Return the name of each function, and the largest number of instructions that a call of it executes."""
     return re.findall(r"(\w+) (\d+)", row["bounds"])
 
 

@@ -36,7 +36,7 @@ from pykernel.report.document import Document
 from pykernel.spec.model import Spec
 
 SAID = ("proof", "misra", "tools")
-"""Names in the manifest of the sentences that record the results of checks."""
+"""Keys of the manifest under which sentences record the results of checks."""
 HASHES = ("config_hash", "state_kind")
 """Names of the numbers that identify a model.  A model that does not learn on the device has no state_kind."""
 
@@ -124,11 +124,11 @@ def build(
     except DialectError as error:
         if spec.custom is None:
             raise
-        # the custom kernel cannot be used with this model, such as if both define the same name
+        # the custom kernel cannot be used with this model, for example because both define the same name
         place = (
             ""
             if error.file == spec.custom.file
-            else f"{spec.custom.file}: {spec.custom.name} does not go with this model: "
+            else f"{spec.custom.file}: {spec.custom.name} cannot be used with this model: "
         )
         raise UserError(f"{place}{error}") from None
 
@@ -157,8 +157,8 @@ def _build(
         raise DialectError(
             first.file,
             first.function.__code__.co_firstlineno,
-            f"{first.name} keeps nothing in the memory, and C has no empty struct; keep what it computes in a field of a "
-            "struct, and read that",
+            f"{first.name} keeps nothing in the memory, and C has no empty struct; store a result in a field of a struct, "
+            "and read the field",
         )
     context = of_spec(spec, code.printer) | of_code(spec, code) | of_memory(spec, code, memory)
     context |= {key: comment(said.get(key, "")) for key in SAID}
@@ -171,7 +171,7 @@ def _build(
         context["snapshot"] = storage = snapshot_context(
             spec, valid, code.layout, frozenset(code.whose.drop), annotated
         )
-        # tables of both files, defined in NAME.c
+        # tables that both files use; NAME.c defines them
         storage["shared"] = {table["name"] for table in code.tables} & {table["name"] for table in storage["tables"]}
     files = {path.format(name=spec.name): render(template, context) for path, template in _sources(context).items()}
     if "recorder" in also:
@@ -268,7 +268,7 @@ def stamp_of(files: Mapping[str, str]) -> str:
 def state_hash(spec: Spec, memory: Memory) -> int:
     """Return the value of NAME_hash for this memory.
 
-    A hash that is listed with a number of samples is the value after each of these samples was predicted and then learned.
+    If a hash is listed with a number of samples, each of these samples was first predicted and then learned.
     """
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 

@@ -31,7 +31,7 @@ LEVELS = {
     STATE: "from every state that load accepts and every input",
     SNAPSHOT: "from every byte of model, buffer and storage",
     WILD: "from every byte of the model, as after a fault of the RAM",
-    FINITE: "as state, with reals within their limits: they stay there, and answers are finite",
+    FINITE: "like state, with reals within their limits: the reals stay within them, and answers are finite",
 }
 STATES, BYTES = 5, 3
 """Eva's precision for calls that low precision does not prove, and for snapshots."""
@@ -159,7 +159,7 @@ class _Writer:
         return isinstance(most, Extent) and most.text in most.symbols
 
     def splits(self, level: str, reads: frozenset[str]) -> list[str]:
-        """Return annotations about the persistent counts that this call reads: fields of few elements, with ranges from 0."""
+        """Return annotations about the persistent counts that this call reads: fields of few elements whose ranges begin at 0."""
         kept = self.program.state_bytes(self.layout)
         of_call = [r for r in self.ranges if r.slot.offset < kept and r.slot.name in reads]
         counts = [r for r in of_call if r.low == 0 and len(r.slot.shape) <= 1 and math.prod(r.slot.shape) <= FEW]
@@ -257,7 +257,7 @@ class _Writer:
     def call(self, f: Function, level: str) -> tuple[list[str], list[str]]:
         """Return C that calls an entry with arguments of any bits, and statements about its answers."""
         lines, stated, given = [], [], ["&model"] if self.printer.takes_struct(f.name) else []
-        # these copies turn bits into reals, because Eva splits values of reals, not bits read as reals
+        # these copies turn bits into reals, because Eva can split the values of a real, but not of bits that are read as a real
         read: list[str] = []
         for name, kind in f.params:
             if isinstance(kind, Array):
@@ -302,7 +302,7 @@ static int32_t any_status(void)
     return status;
 }}
 
-/* Storage that gives any bytes, each time others, and any status. */
+/* Storage that returns any bytes, which may differ at each call, and any status. */
 static int32_t reads(void *given, int32_t slot, uint32_t offset, uint8_t *bytes, uint32_t count)
 {{
     (void)given;
@@ -341,7 +341,7 @@ static void any_bytes(void)
         return head, calls
 
     def judged(self) -> tuple[str, Call]:
-        """Return a driver with the statement that every snapshot that is accepted is within the ranges.  It reads memory instead of storage."""
+        """Return a driver that states that every accepted snapshot is within the ranges.  The driver reads memory instead of storage."""
         persistent = self.program.state_bytes(self.layout)
         checks = [r for r in self.ranges if r.slot.offset < persistent]
         valid = self.program.valid

@@ -93,13 +93,13 @@ def record(folder: str | Path, spec: Spec, report: Report, recorded: bool = Fals
     said |= {
         "misra": misra(made.sources) or said["misra"],
         "tools": _tools(),
-    }  # a machine with cppcheck has recorded the earlier result for the same C
+    }  # without cppcheck here, the earlier result stays: it was recorded for the same C
     reached = _coverage(spec, report)
     for result in report.rows:
         row = _row(result, report, recorded) | _cells(
             {"coverage": "", "faults": "", "command": _command(spec, result, recorded)} | reached
         )
-        reached = {}  # in the first row only
+        reached = {}  # only the first row has these results
         rows[row["built"], row["target"]] = row
     return _write(Path(folder), spec, list(rows.values()), said)
 
@@ -219,5 +219,5 @@ def _row(row: dict[str, Any], report: Report, recorded: bool) -> dict[str, str]:
 
 
 def _cells(row: dict[str, str]) -> dict[str, str]:
-    """Return the row's text, with characters escaped that would end a cell of a Markdown table."""
+    """Return the row's text without characters that would end a cell of a Markdown table."""
     return {key: " ".join(text.replace("|", "/").replace("`", "'").split()) for key, text in row.items()}

@@ -46,7 +46,7 @@ stays within float32."""
 
 
 class Kind(IntEnum):
-    """The kind of sample n of the sequence, by n modulo 16.
+    """The kind of sample n of the sequence; n modulo 16 decides.
 
     The samples 8 to 11 form a narrow cluster.  All numbers that are not listed are usual samples.
     """
@@ -158,7 +158,9 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
     learns = of("gather", "label", "update")
     begun = actions | of("visit", "reading")  # the model has not learned the sample yet
     events = [(0, begun), (plan.steps // 2, begun), (plan.steps - 1, begun)]
-    events.append((plan.turned, actions & (actions - 1)))  # not the first action, after which the others do nothing
+    events.append(
+        (plan.turned, actions & (actions - 1))
+    )  # all actions except the first, after which the other actions do nothing
     answers = [1 << i for i, entry in enumerate(entries) if entry.answers]
     if answers:
         # an outlying row is rejected, comes again, and is accepted; other rows become normal until there is no room
@@ -238,15 +240,15 @@ def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _steps(spec: Spec) -> tuple[int, int, int]:
-    """Return three numbers of samples: of all samples that the rule sees; of the last samples, which begin around the last center; and of
-    those at the very end, during which alarms are answered.
+    """Return three numbers of samples: all samples that the rule sees; the last samples, which begin around the last center;
+    and the samples at the very end, during which alarms are answered.
     """
     config = spec.config
     waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)
     most = max(2 * KINDS, REHEARSAL_LIMIT // (2 * spec.numbers))
     components = getattr(spec.learning, "components", 0)
     answered = (min(8, components) + 3) * KINDS if components else 0
-    # an alarm that takes too long to become normal is not continued to this point
+    # if an alarm takes too long to become normal, the sequence ends earlier
     lasting = getattr(config, "relearn_after", 0) * 5 // 4
     tail = min(3 * KINDS + (lasting if lasting <= most else 0) + answered, most)
     rehearsed = getattr(config, "rehearsed", 0)
@@ -256,9 +258,9 @@ def _steps(spec: Spec) -> tuple[int, int, int]:
 
 
 def armed(spec: Spec, layout: Layout) -> list[tuple[str, int]]:
-    """Return the counts of rows until a monitor is armed, and their ends.
+    """Return the fields that count rows until a monitor is armed, and the values at which the counts end.
 
-    The self-test sets the counts to their ends at step ``moved``, because it has too few samples to reach them.
+    The self-test sets each count to its last value at step ``moved``, because the sequence is too short to reach it.
     """
     ranges = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
     counts = [slot.name for slot in layout.slots if slot.name in ranges and ranges[slot.name].most == "commissioning"]
@@ -381,7 +383,7 @@ def _label_kind(spec: Spec) -> str:
 
 
 def distances(plan: Sequence) -> list[int]:
-    """Return for each kind of sample how many times its sizes are halved.  Its label is halved ``label_halvings - halvings`` times more."""
+    """Return how many times the sizes of each kind of sample are halved.  The label is halved ``label_halvings - halvings`` times more."""
     other: dict[int, int] = {Kind.OUTLYING: 0, Kind.MIDDLE: MIDDLE}
     other |= dict.fromkeys(range(Kind.NARROW, Kind.OUTLYING), plan.halvings + CLOSE)
     return [other.get(kind, plan.halvings) for kind in range(KINDS)]

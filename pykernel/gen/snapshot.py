@@ -71,7 +71,7 @@ class StoredPrinter(Printer):
         return "stored"
 
     def said_before(self, node: Statement) -> list[str]:
-        """Return all assertions except those about indices, because a reader takes any position, and the stored tables have longer rows than
+        """Return all assertions except the assertions about indices, because a reader takes any position, and the stored tables have longer rows than
         a kernel's arrays.
         """
         return [text for text in super().said_before(node) if not text.startswith(f"assert {INSIDE}:")]
@@ -120,7 +120,7 @@ def snapshot_context(
         raise DialectError(
             root.file,
             root.function.__code__.co_firstlineno,
-            f"{root.name} reads {missing[0]}, which this model does without; read it only where the choice that needs it is made",
+            f"{root.name} reads {missing[0]}, which this model does not have; read the field only under the choice that needs it",
         )
     printer = printer_of(spec, StoredPrinter, {}, annotated=annotated)
     printed = ["\n".join(lines) for lines in printer.all(functions).values()]
@@ -160,7 +160,7 @@ def _ranges(spec: Spec, layout: Layout, printer: Printer) -> list[dict[str, Any]
     """Return tables of the numbers in a model: their positions, how many there are, and the ends of their declared ranges.
 
     One table has the integers with ranges from 0, the widest type first.  Another table has the reals with ranges from 0, followed by the
-    reals with ranges around 0; it has no lower ends.
+    reals with ranges around 0; this table has no lower ends.
     """
     declared = {name: given for struct in spec.program.persistent for name, given in struct.ranges.items()}
     found: dict[tuple[str, Scalar], list[dict[str, Any]]] = {}

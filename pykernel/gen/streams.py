@@ -1,4 +1,4 @@
-"""Make streams of samples for checks, which visit every path of a model."""
+"""Make streams of samples with which checks visit every path of a model."""
 
 from typing import Any
 
@@ -150,7 +150,7 @@ def near_halves(spec: Any, rows: int = 4096) -> np.ndarray:
     """
     rng, shape = np.random.default_rng(0), (rows, len(spec.counts_per_unit))
     counts = (np.rint(2.0 ** rng.uniform(0, 15.01, shape)) - rng.choice([0.5, 1], shape)) * rng.choice([-1, 1], shape)
-    counts[5:20] = np.nextafter(np.float32(0.5), np.float32(0))  # plus one half, this rounds to 1 in float32
+    counts[5:20] = np.nextafter(np.float32(0.5), np.float32(0))  # the sum of this number and 0.5 rounds to 1 in float32
     found = (counts / spec.counts_per_unit + spec.offsets).astype(np.float32)
     found = np.nextafter(
         found, rng.choice(np.array([-np.inf, np.inf], np.float32), shape), where=rng.random(shape) < 0.6, out=found

@@ -15,7 +15,7 @@ from pykernel.errors import UserError
 from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
 MANIFEST_FORMAT = 1
-"""The version of manifest.json.  In manifests without a version, ``spec`` has the spec's keys, and the extents are among the figures."""
+"""The version of manifest.json.  A manifest without a version has the spec's keys in ``spec``, and the extents among the figures."""
 MANIFEST_LIMIT = 2**24
 """Largest size of a manifest.json, in bytes.  A manifest has no tables, so it is small."""
 
@@ -30,8 +30,8 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
 
     An existing file is replaced if an earlier manifest.json lists it with its present content, or with ``force``.
     Files of the same model that are not in the new manifest.json are removed, unless they were changed by hand.  A
-    folder with another model is refused, unless ``force`` is given; files of the other model that have other names then
-    stay.
+    folder with another model is refused without ``force``.  With ``force``, files of the other model stay if their names
+    differ from the new files' names.
     """
     _refuse_collisions(folder, files)
     with project_folder(folder):
@@ -45,7 +45,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
             _refuse_unsafe(folder, path, text, known, force)
         _clear_project(folder, (*known, *files))
         gone = known.keys() - vouched.keys() if own and name == own else set()
-        # the manifest is last: until then, the old manifest lists the files that are still to be written or removed
+        # the manifest is written last: until then, the old manifest lists the files that are still to be written or removed
         for path in [*sorted(gone), *sorted(files, key="manifest.json".__eq__)]:
             outdated = folder / path
             if path in files:
@@ -58,7 +58,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
 
 @contextlib.contextmanager
 def project_folder(folder: Path) -> Iterator[None]:
-    """Within the block, no other run changes the project, and all files are written together or not at all.
+    """Keep other runs from changing the project within the block, and write its files together or not at all.
 
     Temporary files of a run that died are removed first.
     """
@@ -89,7 +89,7 @@ def extras(folder: Path) -> set[str]:
 def _told_by(read: Callable[[], Any]) -> tuple[str, dict[str, str]]:
     """Return the model's name in a manifest.json, and the digests of the files that it lists.
 
-    read: a function that returns the content.  There are no digests if it fails, or if pykernel did not write the content.
+    read: a function that returns the content.  There are no digests if ``read`` fails, or if pykernel did not write the content.
     """
     try:
         content = read()

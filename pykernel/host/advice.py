@@ -1,6 +1,6 @@
 """Find out why a model is bad, and what to change.
 
-Tests look for signs of known problems in a simulation.  Proposed changes are tried on the same rows.
+Tests search a simulation for signs of known problems.  Proposed changes are tried on the same rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
 """A model is worse than a simple predictor if its error is more than WORSE times the predictor's, and if a t statistic
 over BLOCKS blocks is above CHANCE."""
 KEPT = 64
-"""Number of rows with the most unusual labels that are kept."""
+"""How many rows are kept: the rows with the most unusual labels."""
 OUTLYING, DECIDED = 10.0, 0.5
 """A label is an outlier if its distance from the running mean is more than OUTLYING times the root mean square distance of
 all other labels. Outliers are reported if they cause at least the fraction DECIDED of the squared error."""
@@ -49,8 +49,8 @@ WORTH = 0.95
 FEW = 200
 """With fewer scored rows, nothing is reported."""
 FEW_LABELS, HALF = 20, 0.5
-"""A class is missed if it has at least FEW_LABELS labels, but fewer than HALF of a class's mean number, and if fewer than HALF of them
-are classified correctly."""
+"""A class is missed if it has at least FEW_LABELS labels but fewer than HALF times the mean number of labels per class, and if
+fewer than HALF of its labels are classified correctly."""
 
 
 class Signs:
@@ -64,7 +64,7 @@ class Signs:
         self.moments = np.zeros((2, spec.dim + (0 if spec.label.classes else spec.outputs)))
         self._waiting = np.zeros((delay + 1, spec.outputs))
         self._taken = delay
-        # row, r r, e e; then label and answer of the output with the most unusual label
+        # columns: row, r r, e e, and the label and answer of the output with the most unusual label
         self.unusual = np.zeros((0, 5))
 
     def take(self, x: np.ndarray, truth: np.ndarray, errors: np.ndarray, mean: np.ndarray) -> None:
@@ -83,12 +83,12 @@ class Signs:
 
     def take_columns(self, table: np.ndarray, answered: np.ndarray) -> None:
         """Take the next rows' inputs and numeric labels, (rows, columns), and which of these rows the model answered, (rows,)."""
-        # rows that the model refused are left out: it does not learn from them
+        # refused rows are left out, because the model does not learn from them
         table = table[np.isfinite(table).all(axis=1) & answered]
         if self.first is None and len(table):
             self.first = table[0].copy()
         if len(table):
-            # relative to the first row, so that no digits are lost
+            # subtract the first row, so that no digits are lost
             table = table - self.first
             self.rows += len(table)
             self.moments += np.stack([table.sum(axis=0), (table * table).sum(axis=0)])
@@ -104,7 +104,7 @@ class Signs:
         self._taken += len(r)
 
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean and the standard deviation of each column: first the inputs, then the labels that are numbers."""
+        """Return the mean and the standard deviation of each column: first the inputs, then the numeric labels."""
         mean, square = self.moments / max(1, self.rows)
         first = np.zeros(len(mean)) if self.first is None else self.first
         return mean + first, np.sqrt(np.maximum(square - mean * mean, 0))
@@ -114,14 +114,14 @@ Trial = Callable[[Spec], "float | None"]
 """A function that runs another spec over the same rows, and returns its error over their second half."""
 Content = dict[str, Any]
 Change = tuple[str, Content]
-"""A change of a spec: words for it, and the content of the changed spec."""
+"""A change of a spec: its description, and the content of the changed spec."""
 
 
 def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
     """Return the problems that were found, as {test, value, why, change}; empty for a good model.
 
-    Without ``trial``, every finding of a test is reported.  With ``trial``, a change is reported only if it reduces the
-    error of the second half by at least a twentieth, after the changes reported before it were made.
+    Without ``trial``, every finding of a test is reported.  With ``trial``, a change is added to the changes reported
+    earlier, and is reported only if it reduces the error of the second half by at least another twentieth.
     """
     return _Adviser(simulation, trial).found()
 
@@ -165,10 +165,10 @@ class _Adviser:
             self._propose("new beginnings", count, why, [*self._smaller_steps(), *self._recipes()])
 
     def _digits(self) -> None:
-        """Measure the loss by rounding with the same model in float64.
+        """Measure how much rounding costs, by running the same model in float64.
 
-        It is measured only if an input is far from 0, or if a simple predictor is better.  Rules that multiply inputs
-        lose the most digits, and no status shows this.
+        This is done only if an input is far from 0, or if a simple predictor is better.  Rules that multiply inputs
+        lose the most digits, and no status reports the loss.
         """
         if self.trial is None or self.spec.precision != "float32":
             return
@@ -193,7 +193,7 @@ class _Adviser:
             self._propose("too few digits", value, why, [wide])
 
     def _standardised(self) -> list[Change]:
-        """Return the change to standardised inputs, if the rule can have them and they are not standardised yet."""
+        """Return the change to standardised inputs, if the rule supports them and the inputs are not standardised yet."""
         if self.spec.standardises or self.spec.scaling != (None, None) or not self.spec.has("input", "standardise"):
             return []
         changed: dict[str, Content] = {"input": {"standardise": True}}
@@ -231,7 +231,7 @@ class _Adviser:
         found = found[found[:, 0] >= self.half][: self.scored // 100]
         if not (len(found) and 0 < e2 < math.inf and r2 < math.inf):
             return
-        # means of r r over all rows except the first of ``found``, except the first two, ...
+        # means of r r over all rows without the first 1, 2, ... rows of ``found``
         rest = np.maximum(r2 - np.cumsum(found[:, 1]), 0) / (self.scored - 1 - np.arange(len(found)))
         count = int(np.argmin(np.append(found[:, 1] > OUTLYING**2 * rest, False)))
         outlying = float(found[:count, 2].sum())
@@ -316,7 +316,7 @@ class _Adviser:
             self._tell("a class is missed", recall, why, change)
 
     def _missing(self) -> None:
-        """Compare imputing missing inputs with refusing such rows and keeping the last answer."""
+        """Compare two ways: impute missing inputs, or refuse their rows and keep the last answer."""
         gaps = self.simulation.missing.sum()
         if self.trial is None or not gaps or not self.spec.has("input", "missing") or choice(self.spec) != "refuse":
             return
@@ -384,7 +384,7 @@ class _Adviser:
         return [] if "mixture" in self.content else self._possible([change])
 
     def _possible(self, changes: list[Change]) -> list[Change]:
-        """Return those of the changes that give a valid spec."""
+        """Return the changes that give a valid spec."""
         found = []
         for change in changes:
             with contextlib.suppress(UserError):
@@ -419,7 +419,7 @@ class _Adviser:
     def _default(self, budget: bool = False) -> Content | None:
         """Return the spec's content without a rule and the rule's keys; None if the default model does not accept the other keys.
 
-        budget: keep the budget, so that the default is a model of stored vectors.
+        budget: keep the budget, so that the default model stores vectors.
         """
         kept: Content = {name: self.content[name] for name in ("name", "precision") if name in self.content}
         kept["input"] = {k: v for k, v in self.content["input"].items() if k in ("columns", "dim", "max_abs")}

@@ -18,9 +18,9 @@ UNTOLD = "unknown"
 class Alarms:
     """The alarms that a model raised.
 
-    A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm are one alarm.  It also
-    includes samples between them that are not in alarm, as long as the model keeps counting the alarm's rows.  Refused samples
-    are ignored, unless there are so many in a row that they are an alarm themselves.
+    A sample is in alarm if its status is in the program's ``alarms``.  Consecutive samples in alarm form one alarm.  An alarm
+    may also contain samples that are not in alarm, as long as the model keeps counting the alarm's rows.  Refused samples
+    are ignored, unless there are so many in a row that the model raises an alarm about them.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -29,7 +29,7 @@ class Alarms:
         self.kinds = {int(status): status.name.lower() for status in spec.program.status}
         self.samples = self.count = 0  # number of samples in alarm; number of alarms
         self.listed: list[dict[str, Any]] = []  # the first ALARMS alarms
-        self._taken, self._last = 0, -1  # number of samples that were not refused; index of the last of them in alarm
+        self._taken, self._last = 0, -1  # number of accepted samples; index of the last accepted sample in alarm
         self._row, self._gone = -1, False  # the last row in alarm; whether this alarm is about refused rows
 
     def take(self, rows: np.ndarray, statuses: np.ndarray, states: np.ndarray, blame: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ class Alarms:
     def _tell(self, blame: np.ndarray) -> None:
         """Record the latest diagnosis of the alarm: the most blamed input, its share, the kind, and the second input or None.
 
-        A known kind is not replaced by an unknown one, which the model gives when it starts counting the alarm's rows again.
+        When the model restarts counting the alarm's rows, it gives the kind "unknown", which does not replace a known kind.
         """
         input, share, kind, second = blame.tolist()
         told = {"input": self.inputs[int(input)], "share": share, "kind": self.kinds[int(kind)]}

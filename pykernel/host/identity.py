@@ -122,7 +122,7 @@ def _parameters(program: Program, config: Any, read: set[str]) -> dict[str, str]
 
 
 def _exact(value: Any) -> str:
-    """Return text for a number, or a digest of a table.  It is exact to the last bit and the same on every platform."""
+    """Return text for a number, or a digest of a table, exact to the last bit and the same on every platform."""
     if isinstance(value, np.ndarray):
         table = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
         return f"{table.shape} {hashlib.sha256(table.tobytes()).hexdigest()}"

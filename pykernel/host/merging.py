@@ -2,14 +2,14 @@
 
 All devices have the same spec, and each has learned from different samples.
 
-Sums.  Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and w = P sum phi y.  The sums of several devices add up, so the
-merged state is that of one model that has learned all samples.  Normalised least mean squares keeps no sums: its merged weights are
-the mean of the devices' weights.
+Sums.  Recursive least squares keeps P = (sum phi phi' + I / s)^-1 and w = P sum phi y.  The sums of several devices can be added, so
+the merged state equals the state of one model that has learned all samples.  Normalised least mean squares keeps no sums: the merged
+weights are the mean of the devices' weights.
 
 Answers.  A new model is trained, by its usual update, on the devices' answers in the region where they have learned: at the vectors
-that they store, and at inputs drawn with the means and standard deviations that their standardisers have estimated.  A device's answer
-has the more weight, the nearer the input is to the inputs of that device.  The merged state is one that learning can produce, whatever
-the rule and its stages store (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
+that they store, and at inputs drawn with the means and standard deviations that their standardisers have estimated.  The nearer
+an input is to the inputs of a device, the more weight this device's answer has.  Learning can produce the merged state, whatever the
+rule and its stages store (C. Bucila, R. Caruana, A. Niculescu-Mizil, Model Compression, 2006).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from pykernel.spec.model import Spec
 from pykernel.telling import QUIET, Watch, refuse
 
 ASKED, DRAWN = 20_000, 400
-"""Maximum number of inputs, stored vectors and drawn inputs together, at which all devices predict; and of inputs drawn per device."""
+"""Maximum number of inputs (stored vectors and drawn inputs) at which all devices predict; maximum number of inputs drawn per device."""
 ROUNDS = 10
 """Number of training passes over all answers, each in another order.  The state with the smallest residual is taken."""
 SURE = 1e-3
 """Fraction of the variance of all inputs that is added to the variance of each device's inputs.
 
-Otherwise the weight of a device with a single vector would be infinite.
+Without it, the weight of a device with a single vector would be infinite.
 """
 STRANGE = 3.0
-"""A device disagrees if the other devices predict its answers with an error of more than this many times the median device's error, and
-of more than a tenth of the answers' standard deviation."""
+"""A device disagrees if the other devices predict its answers with an error above this many times the median device's error and above a
+tenth of the answers' standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Merged:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about devices that disagree with the others.  With only two devices there are none: it is not clear which one is wrong."""
+        """Warnings about devices that disagree with the others.  With only two devices there is no warning, because either may be wrong."""
         told = {name: each for name, each in self.foretold.items() if each is not None}
         usual = max(float(np.median([*told.values()])), 0.1 / STRANGE) if len(told) > 2 else np.inf
         return tuple(
             f"{name} answers differently from the other devices; is a sensor broken, or are its surroundings different? merge the "
-            "others without it, and compare"
+            "other devices without this one, and compare"
             for name, each in told.items()
             if each > STRANGE * usual
         )
@@ -77,8 +77,8 @@ class Merged:
 def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, watch: Watch = QUIET) -> Merged:
     """Merge the states of several devices into one state.
 
-    states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, which may have another budget, and
-    other parameters that do not change the meaning of a state; None: ``spec``.
+    states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, which may differ in the budget and
+    in parameters that do not change the meaning of a state; by default ``spec``.
 
     Cost: O(K F^3) for the sums of K devices with F features.  Otherwise, there are some hundred inputs per device; each takes a
     prediction by every device and ROUNDS updates.  Raises UserError if the states cannot be merged.
@@ -109,7 +109,7 @@ def _way(spec: Spec) -> str:
             f"{spec.name}: learns without labels, and merge takes only models that learn from labels; start each device from the "
             "state of the device that has seen most",
         ),
-        (spec.real.is_int16, f"{spec.name}: has precision int16; merge takes models of float32 and float64"),
+        (spec.real.is_int16, f"{spec.name}: has precision int16; merge supports only float32 and float64"),
     )
     if program.name in ("linear", "expansion") and not (config.standardises or config.centers or config.leads):
         if config.gain == Gain.NLMS:
@@ -117,12 +117,12 @@ def _way(spec: Spec) -> str:
         if program.name == "expansion" or not config.forgets:
             return "sums"
         raise UserError(
-            f"{spec.name}: forgets, so that what its devices have learned cannot be added up; merge models without forgetting"
+            f"{spec.name}: uses forgetting, so that the sums of its devices cannot be added; merge models without forgetting"
         )
     if program.budget is None and not spec.standardises:
         raise UserError(
-            f"{spec.name}: a state of rule {rule} does not tell for which inputs its device has learned; merge models with "
-            "[reduction] n_max, with [input] standardise, or of rule rls, quadratic-rls, rff-rls, nlms or expansion-rls"
+            f"{spec.name}: a state of rule {rule} does not show for which inputs its device has learned; merge models with "
+            "[reduction] n_max, with [input] standardise, or with rule rls, quadratic-rls, rff-rls, nlms or expansion-rls"
         )
     return "answers"
 
@@ -158,7 +158,8 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
             others = together(np.delete(told, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
             foretold[name] = _rms(others - told[k, own]) / deviation
         g = together(told, nearness)
-        # without noise, the model would trust its next real label completely; a model of few vectors cannot average noise out, and gets none
+        # without noise, the model would trust its next real label completely; a model with a budget gets none, because few vectors
+        # cannot average it out
         noise = np.sqrt(together(np.square(told - g), nearness).mean(axis=0)) * (spec.program.budget is None)
         model, best, left = HostModel(spec), HostModel(spec), np.inf
         for number in range(ROUNDS):
@@ -185,7 +186,7 @@ def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
 
 
 def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return how near the inputs ``x``, (rows, D), are to those that a device has learned, ``own``, (own rows, D).
+    """Return how near the inputs ``x``, (rows, D), are to the inputs that a device has learned, ``own``, (own rows, D).
 
     This is the log density of a Gaussian, averaged over the D inputs, so that it does not grow with their number.
     """
@@ -201,7 +202,7 @@ def together(told: np.ndarray, nearness: np.ndarray) -> np.ndarray:
 
 
 def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Return raw inputs from the region where a device has learned, (rows, D); none if it has learned nothing."""
+    """Return raw inputs from the region where a device has learned, (rows, D); no rows if the device has learned nothing."""
     spec, memory = model.spec, model.memory
     found = np.zeros((0, spec.width))
     if spec.standardises and int(memory.field("observed")[0]) >= max(1, spec.config.input_warmup):
@@ -226,7 +227,7 @@ def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
 def answers(model: HostModel, x: np.ndarray) -> np.ndarray:
     """Return the model's predictions, (rows, OUTPUTS); for classes, clipped to [-1, 1]."""
     found = np.asarray(model.predict(x), np.float64).reshape(len(x), -1)
-    # a class's function should be at least 1, or at most -1; by how much it exceeds these limits is chance
+    # a class's function should be at least 1, or at most -1; how far it exceeds these limits is chance
     return np.clip(found, -1, 1) if model.spec.program.label_kind == "class" else found
 
 
@@ -238,7 +239,7 @@ def _rms(errors: np.ndarray) -> float:
 
 
 def add_sums(spec: Spec, into: Spec, devices: Mapping[str, HostModel]) -> HostModel:
-    """For recursive least squares: return the model of ``into`` that has learned all samples of all devices.  O(K F^3) for F features.
+    """Return the model of ``into`` that recursive least squares learns from all samples of all devices.  O(K F^3) for F features.
 
     Raises UserError for a state with a covariance that no samples can produce.
     """

@@ -69,7 +69,7 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
         return memory, 0
     if budget.remove is None:
         raise UserError(
-            f"{where}: holds {count} vectors, and there is room for {room}; rule {old.learning.rule} removes one only to make room "
+            f"{where}: holds {count} vectors, and there is room for {room}; rule {old.learning.rule} removes a vector only to make room "
             "for a sample: "
             f"{_frozen(old, where, room)}"
         )

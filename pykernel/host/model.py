@@ -66,22 +66,22 @@ class HostModel:
     def _inputs(self, x: Any) -> np.ndarray:
         x = np.array(x, self.spec.real.dtype, order="C", ndmin=2) if self.raw else self.spec.raw_inputs(x)
         if x.ndim != 2 or x.shape[1] != self.spec.width:
-            raise ValueError(f"inputs of shape {x.shape}; the model takes (samples, {self.spec.width})")
+            raise ValueError(f"the inputs have shape {x.shape}; the model takes (samples, {self.spec.width})")
         return x
 
     def _labels(self, y: Any, samples: int) -> np.ndarray:
         kind = self.spec.program.label_array(self.memory.capacities)
         if kind.shape == (0,):
             if y is not None and np.shape(y) != (samples, 0):
-                raise UserError(f"{self.spec.name} learns without labels; give it the inputs alone")
+                raise UserError(f"{self.spec.name} learns without labels; give only the inputs")
             return np.zeros((samples, 0), self.spec.real.dtype)
         if y is None:
-            raise UserError(f"{self.spec.name} learns from labels; give one for each sample")
+            raise UserError(f"{self.spec.name} learns from labels; give a label for each sample")
         if kind.is_class:
             y = np.array(y, order="C", ndmin=1)
             if y.dtype.kind not in "iu":
                 raise ValueError(
-                    f"labels of type {y.dtype}; a classifier learns positions of classes, which are integers"
+                    f"the labels have type {y.dtype}; a classifier learns positions of classes, which are integers"
                 )
             # clipped, because a number that does not fit into int32 is not a class
             y = np.clip(y, -(2**31), 2**31 - 1).astype(np.int32)
@@ -89,7 +89,7 @@ class HostModel:
             y = np.array(y, self.spec.program.label_dtype(self.spec.real)) if self.raw else self.spec.raw_labels(y)
             y = np.array(y, order="C", ndmin=1 + len(kind.shape))
         if y.shape != (samples, *kind.shape):
-            raise ValueError(f"labels of shape {y.shape} for {samples} samples; they must be {(samples, *kind.shape)}")
+            raise ValueError(f"the labels have shape {y.shape}; for these inputs it must be {(samples, *kind.shape)}")
         return y
 
     # ---- questions
@@ -192,7 +192,7 @@ class HostModel:
     def prequential(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """For each row from ``first`` on, ask a question, then learn the row ``delay`` rows before.  Returns answers and statuses.
+        """For each row from ``first`` on, ask a question, then learn the row that came ``delay`` rows earlier.  Returns answers and statuses.
 
         With a delay, NAME_expect is called for each row, if the model has it.
 
@@ -221,7 +221,7 @@ class HostModel:
         y = self._labels(y, len(x))
         if not 0 <= first <= len(x) or delay < 0:
             raise ValueError(
-                f"first {first}, delay {delay}; for {len(x)} rows first is from 0 to {len(x)}, delay 0 or more"
+                f"first is {first} and delay is {delay}; for {len(x)} rows, first must be from 0 to {len(x)} and delay 0 or more"
             )
         program = self.spec.program
         if program.reads:
@@ -256,7 +256,7 @@ class HostModel:
     def gather(self, x: Any, reading: str) -> tuple[np.ndarray, np.ndarray]:
         """Take each raw row without a label, then call NAME_<reading> for the newest features.  Returns answers and statuses.
 
-        For a model with a signal stage whose labels come later, from the firmware.
+        This is for a model with a signal stage, if labels come later from the firmware.
         """
         x, name = self._inputs(x), next(entry.name for entry in self.spec.program.entries if entry.kind == "gather")
         return self._taken(name, x, np.zeros((len(x), 0), self.spec.real.dtype), reading)
@@ -314,16 +314,16 @@ class HostModel:
 
 
 def _lacks(entry: str) -> str:
-    """Return the end of an error message: the model lacks this entry, and which key would add it."""
+    """Return the end of an error message that says that the model lacks this entry, and which key would add it."""
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",
-        "interval": "gives no intervals; [interval] does, where labels are numbers",
-        "expect": "keeps no answer until a late label comes; models with [mixture], [label] gain or [interval] do",
-        "novelty": "does not tell how new an input is; the kernel rules do",
-        "features": "has no features; rules nystrom, nystrom-rls and okfeb do",
-        "predict": "predicts nothing, for it learns without labels",
-        "probability": "gives no probabilities; a classifier with [mixture] does, rule spectrum-softmax, okfeb's logistic head, and "
+        "interval": "gives no intervals; for numeric labels, [interval] adds them",
+        "expect": "does not keep answers for late labels; models with [mixture], [label] gain or [interval] do",
+        "novelty": "does not measure how new an input is; the kernel rules do",
+        "features": "has no features; models with rule nystrom, nystrom-rls or okfeb have them",
+        "predict": "predicts nothing, because it learns without labels",
+        "probability": "gives no probabilities; a classifier does with [mixture], rule spectrum-softmax, okfeb's logistic head, or "
         "[expansion] calibration",
         "train": "is not trained: it learns sample by sample, or not at all",
     }

@@ -56,7 +56,7 @@ class Monitoring(Run):
 
     def __init__(self, spec: Spec, refresh_every: int = 0) -> None:
         if spec.program.label_kind != "none":
-            raise UserError(f"{spec.name} learns from labels; simulate it with them")
+            raise UserError(f"{spec.name} learns from labels; simulate it with labels")
         super().__init__(spec, refresh_every=refresh_every)
         self.alarms = Alarms(spec) if spec.program.alarms else None
         # the model runs many rows at once, so the cause of an alarm is read from a second model, which runs row by row
@@ -77,7 +77,7 @@ class Monitoring(Run):
             self._first.append(x[: self._keeps - self.rows])
 
     def went_on(self) -> None:
-        """Also note how much of the warm-up is over, because the model has learned before."""
+        """Also record how much of the warm-up is over, because the model had learned before this run."""
         super().went_on()
         if self.alarms is not None:
             self.warm, self._keeps = max(0, self.warm - int(self.model.memory.field("watched")[0])), 0

@@ -1,4 +1,4 @@
-"""Note the origin of a spec: how its inputs are computed, and on which rows its vectors were trained."""
+"""Record the origin of a spec: how its inputs are computed, and on which rows its vectors were trained."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Pipeline:
             for name, given in (("delay", delay), ("train_every", train_every)):
                 if given:
                     raise UserError(
-                        f"{spec.name} learns without labels, so that {option(name)} means nothing; leave it out"
+                        f"{spec.name} learns without labels, so that {option(name)} has no effect; leave it out"
                     )
             self.simulation = Monitoring(inner, refresh_every)
         else:
@@ -74,7 +74,7 @@ class Pipeline:
         save: Path | None = None,
         seen: Seen | None = None,
     ) -> bytes:
-        """Run all rows, write the files (answers, state), either all or none, and report how the recording was read.
+        """Run all rows, write the files of answers and state (both or neither), and report how the recording was read.
 
         Returns the snapshot, if it is written.
         """

@@ -1,4 +1,4 @@
-"""The CSV file of a model's predictions or answers, with a line for each row."""
+"""Format a model's predictions or answers as a CSV file, with a line for each row."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pykernel.spec.model import Spec
 
 
 def prediction_header(spec: Spec, raw: bool = False) -> str:
-    """Return the header line of a CSV file of predictions; for a model without labels, of answers to its main question.
+    """Return the header line of a CSV file of predictions or, for a model without labels, of answers to its main question.
 
-    raw: whether rows are steps of a signal stage.  Then there is a column for each step's last raw row.
+    raw: whether rows are steps of a signal stage.  If so, the file has a column for each step's last raw row.
     """
     first = ["row", *(["raw_row"] if raw else [])]
     if spec.program.label_kind == "none":

@@ -51,7 +51,7 @@ class Recorded:
 
     @property
     def trained(self) -> int | None:
-        """How many rows at the beginning are the model's training rows; None if they are not, or if they were not read yet."""
+        """The number of training rows at the beginning of the recording; None if it begins with other rows or was not read yet."""
         return self.known.most if self.known is not None and self.known.digest == training_of(self.spec).data else None
 
     def steps(self, watch: Watch) -> int:
@@ -115,7 +115,7 @@ def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, 
             raise UserError(f"{spec.name} takes no labels; give None for y")
         return inputs, np.zeros((len(inputs), 0))
     if y is None:
-        raise UserError(f"{spec.name} learns labels; give (x, y)")
+        raise UserError(f"{spec.name} learns from labels; give (x, y)")
     labels = np.asarray(by_name(y, spec.label_columns))
     if kind == "class":
         labels = _positions(spec, labels)
@@ -135,6 +135,6 @@ def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
     if unknown:
         there = f"names of {', '.join(known)}, or " if known else ""
         raise UserError(
-            f"y holds {unknown[0]!r}, which is no class; give {there}positions of classes, which are integers from 0"
+            f"y holds {unknown[0]!r}, which is not a class; give {there}positions of classes, which are integers from 0"
         )
     return np.array([known[each] for each in labels.ravel().tolist()]).reshape(labels.shape)

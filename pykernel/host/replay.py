@@ -125,7 +125,7 @@ class Difference:
 
 
 def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterator[Rows]:
-    """Yield batches of a log's rows, in memory that does not grow with the log.  Raises UserError with the line that is wrong.
+    """Yield batches of a log's rows, in memory that does not grow with the log.  Raises UserError, which names the wrong line.
 
     Columns: the inputs, with the spec's names or x0, x1, …; the label, with the spec's name or ``label`` (label0,
     label1, … if there are several labels).  Optional columns: state_hash, status, call, and those of
@@ -142,7 +142,7 @@ def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterat
 
 @dataclass(frozen=True)
 class _Cells:
-    """The kind of a column's cells: the type of the values, how a text is converted, and words for what a cell may hold."""
+    """The kind of a column's cells: the type of the values, how a text is converted, and a description of valid cells."""
 
     dtype: Any
     convert: Callable[[str], Any]
@@ -181,11 +181,11 @@ class LogColumns:
                 f"{self.name}: has the column {STATE_HASH}, but {self.spec.name} learns nothing: its hash covers "
                 "only intermediate results; record its answers instead"
             )
-        # a log without label columns is one of predictions; if only some label columns are there, the others are required
+        # a log without label columns holds only predictions; if one label column is there, all are required
         labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
         others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.may_ask else []))
         self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
-        return dict.fromkeys(self.chosen, "text")  # as text, because the number of digits is counted
+        return dict.fromkeys(self.chosen, "text")  # read as text, because the number of digits is counted
 
     def _kinds(self) -> dict[str, _Cells]:
         """Return the kind of cells of each possible column, including columns that the log lacks."""
@@ -258,7 +258,7 @@ class LogColumns:
         return values, has
 
     def _class(self, text: str) -> int:
-        """Return a class index.  An index that is not a class is allowed: the device has refused it."""
+        """Return a class index.  An index that is not a class is allowed, because the device may have refused such a label."""
         if re.fullmatch(r"-?\d+", text):
             return int(np.int32(int(text)))
         return (self.spec.label.classes or ()).index(text)
@@ -295,7 +295,7 @@ class LogColumns:
         alone = some & self.awaits  # a call of NAME_label
         refuse(
             ~sample & ~has[CALL] & ~alone,
-            "has no inputs; give them, or a call; if a row was lost, remove it and all rows after it, which cannot be repeated",
+            "has no inputs; give the inputs, or a call; if a row was lost, remove it and all rows after it, which cannot be repeated",
         )
         refuse(some & ~has["label"], "has some labels and not others; write nan for a label that was not a number")
         refuse(~sample & (some & ~alone | answered), "has no inputs, but a label or a prediction; give the inputs")
@@ -312,14 +312,14 @@ class LogColumns:
             returned |= sample
         refuse(
             has[STATUS] & ~returned,
-            "has a status, but was not learned; the status is what update returned"
+            "has a status, but was not learned; a status is the value that update returned"
             if self.unlabelled
-            else "has a status but no label; the status is what update returned, and without a label there is none",
+            else "has a status but no label; a status is the value that update returned, and without a label there was no update",
         )
 
 
 def may_ask_alone(spec: Spec) -> bool:
-    """Return whether the device only answered for a row without a label.  A signal stage takes every raw row."""
+    """Return whether a log may have rows for which the device only answered.  (A signal stage takes every raw row.)"""
     return spec.program.label_kind == "none" and not spec.program.reads
 
 
@@ -400,7 +400,7 @@ class Replay:
         return self.difference
 
     def _segment(self, rows: Rows, part: slice) -> None:
-        """Repeat rows of which only the last may have a call or a hash."""
+        """Repeat some rows; only the last of these rows may have a call or a hash."""
         last = part.stop - 1
         answers, statuses = self._feed(rows, part)
         if rows.call[last]:
@@ -529,7 +529,7 @@ class Replay:
         """Name other explanations of the difference: numbers in the log with too few digits, or another state at the log's beginning."""
         told = []
         if self._begins_new and self.spec.program.learns and self._equal_until < 0:
-            told.append(f"if the device began with a learned state, give that with {option('start')}")
+            told.append(f"if the device began with a learned state, give this state with {option('start')}")
         if not self.exact:
             digits = 9 if self.spec.precision == "float32" else 17
             told.append(f"no number of the log has {digits} digits: were they written with %.{digits}g or %a?")
@@ -537,7 +537,7 @@ class Replay:
 
 
 def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str, Any]]:
-    """Return, for each field of the model whose bytes differ, how many values differ, and the first of them on both sides."""
+    """Return, for each field of the model whose bytes differ, how many values differ, and the first differing value on both sides."""
     end = spec.program.state_bytes(host.layout)
     scalars = {slot.name: slot.scalar for slot in host.layout.slots if slot.offset < end}
     found = []

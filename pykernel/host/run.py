@@ -1,4 +1,4 @@
-"""Run a model over a stream of samples, as on the device: the code that models with labels share with models without."""
+"""Run a model over a stream of samples, as on the device.  Models with and without labels share this code."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Steps:
     """Results of a few steps of the device's loop: predict row t, or ask a model without labels its question; then learn row t - delay.
 
     labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.
-    statuses: the results of learning; ``learnt`` says which rows have one.  For a model that does not learn: the
-    results of the predictions; ``learnt`` is then true for all rows.
+    statuses: the results of learning; ``learnt`` says which rows have a result.  For a model that does not learn:
+    the results of the predictions; ``learnt`` is then true for all rows.
     states: for a model that raises alarms, its level, threshold and rows since the alarm began, after each row, (rows, 3).  For other
     models (rows, 0).
     ends: for a model with intervals, their lower ends, then their upper ends, (rows, 2 labels).  For other models (rows, 0).
@@ -51,8 +51,8 @@ class Steps:
 class Run:
     """A model that is run over a stream as on the device.
 
-    The model answers for each row; then it learns a row.  With labels, this is the row ``delay`` rows before,
-    if it has all of its labels.  The model is refreshed every ``refresh_every`` rows (0: never).  A model that is
+    The model answers for each row; then it learns a row.  With labels, it learns the row that came ``delay`` rows
+    earlier, if all labels of that row are known.  The model is refreshed every ``refresh_every`` rows (0: never).  A model that is
     trained from stored samples is trained after every ``train_every`` labels (0: never).  A model that does not learn
     only answers.  With ``forecasts``, such a model may have a delay as well, after which the simple predictors learn the
     true values.
@@ -75,7 +75,7 @@ class Run:
                 "train-every out"
             )
         if delay and (not (program.learns or forecasts) or program.label_kind == "none"):
-            raise UserError(f"rule {spec.learning.rule} takes no labels, so delay means nothing; leave delay out")
+            raise UserError(f"rule {spec.learning.rule} takes no labels, so delay has no effect; leave delay out")
         if refresh_every and not self.model.exists("refresh"):
             what = spec.reduction.technique if spec.has("reduction", "technique") else f"rule {spec.learning.rule}"
             raise UserError(f"{what} has nothing to refresh; leave refresh-every out, or use mklms")
@@ -157,7 +157,7 @@ class Run:
             start = end
 
     def _until_training(self, y: np.ndarray) -> int:
-        """Return how many rows to run until the next training: up to the row with the last label that it needs, or all rows."""
+        """Return how many rows to run until the next training: up to the row with the last label that the training needs, or all rows."""
         known = np.flatnonzero(~self._missing(self._released(y)))
         last = self.train_every - self._labels_since - 1
         return int(known[last]) + 1 if last < len(known) else len(y)
@@ -195,7 +195,7 @@ class Run:
                 self.visited += int((self.model.visit(visit, x[known], y[known]) >= 0).sum())
 
     def went_on(self) -> None:
-        """Record that the model had already learned before this run.  There will be no advice."""
+        """Record that the model had already learned before this run.  The report then gives no advice."""
         self.goes_on = True
 
     @property
@@ -250,7 +250,7 @@ class Run:
         return steps
 
     def _watch(self, statuses: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
-        """Count consecutive refusals, and keep the reason for the last one."""
+        """Count consecutive refusals, and keep the reason for the last refusal."""
         if not len(statuses):
             return
         borders = np.concatenate([[-1 - self.streak], np.flatnonzero(statuses >= 0), [len(statuses)]])
@@ -266,7 +266,7 @@ class Run:
 
     @property
     def warning(self) -> str | None:
-        """Advice for a model that keeps refusing samples, or is never trained; None if there is none."""
+        """Advice for a model that keeps refusing samples, or is never trained; None if no advice is needed."""
         if self.trains and not any(count for status, count in self.trainings.items() if status >= 0):
             if not self.train_every:
                 return (
@@ -302,7 +302,7 @@ class Run:
     def _told(self) -> dict[str, Any]:
         """Return how many samples were learnt, refused and so on, as plain values."""
         vectors = any("n" in struct.fields for struct in self.spec.program.persistent)
-        # refused rows that were only to be answered, because they have no label or it comes later
+        # refused rows that were only predicted, because their label is missing or comes later
         counted = sum(count for status, count in self.statuses.items() if status.name in ("REFUSED_INPUT", "ABSENT"))
         others = max(0, self.inputs_refused - counted)
         return {

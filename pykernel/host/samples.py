@@ -90,7 +90,7 @@ def require_columns(spec: Spec, where: str = "the spec") -> None:
 def samples_of(
     spec: Spec, file: BinaryIO, name: str, rows: int = BATCH, seen: Columns | None = None
 ) -> Iterator[Batch]:
-    """Read a model's samples from a file, as ``read_samples`` does; for a model with a signal stage, raw rows."""
+    """Read a model's samples from a file, as ``read_samples`` does; with a signal stage, read raw rows."""
     require_columns(spec)
     several = spec.inner.program.label_kind in ("reals", "none")
     labels = () if spec.forecasts else spec.label_columns if several else spec.label_columns[0]
@@ -99,7 +99,7 @@ def samples_of(
 
 
 def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batch]:
-    """Yield the batches.  If a column is missing that ``pykernel table`` made for the training, the error names this command."""
+    """Yield the batches.  If the file lacks a column that ``pykernel table`` made for the training, the error names this command."""
     try:
         yield from batches
     except NoColumn as error:
@@ -152,7 +152,7 @@ def _classes(part: Part, name: str, column: str, classes: Sequence[str], seen: C
         listed = ", ".join(map(shown_cell, classes[:12])) + (", ..." if len(classes) > 12 else "")
         remedy = f"the classes are {listed}" if near is None else f"did you mean {shown_cell(near)}?"
         raise UserError(
-            f"{name}, line {lines[at]}: column {shown_cell(column)} is {shown_cell(cell)}, which is no class; {remedy}"
+            f"{name}, line {lines[at]}: column {shown_cell(column)} is {shown_cell(cell)}, which is not a class; {remedy}"
         )
     return np.array(found, np.int32)
 
@@ -161,7 +161,7 @@ def times_of(path: str | Path, rows: int) -> np.ndarray | None:
     """Return the time of each row, in seconds since 1970, (rows,), from the first column of ISO 8601 dates.
 
     Dates without an offset are in UTC.
-    The result is None if no column has dates, if a cell holds no date, if times decrease, or if the table does not have ``rows`` rows.
+    The result is None if no column has dates, if a cell is not a date, if times decrease, or if the table does not have ``rows`` rows.
     """
     try:
         with contextlib.ExitStack() as stack:
@@ -214,7 +214,7 @@ def training_of(spec: Spec) -> Any:
 
 
 def by_name(table: Any, names: Sequence[str] | None) -> Any:
-    """Return the table with its columns in the order of the names, if it has exactly these columns; else unchanged."""
+    """Return the table with its columns in the order of the names, if it has exactly these columns; otherwise the table unchanged."""
     there = [each for each in getattr(table, "columns", ()) if isinstance(each, str)]
     return table[list(names)] if names and sorted(there) == sorted(names) else table
 
@@ -236,6 +236,6 @@ def read_rows(spec: Spec, data: str, seen: Columns | None = None) -> tuple[Any, 
         name, file, _ = open_data(data, stack)
         batches = list(samples_of(spec, file, name, seen=seen))
     if not batches:
-        raise UserError(f"{data}: has no rows to learn; give a file with some")
+        raise UserError(f"{data}: has no rows to learn; give a file with rows")
     x, y = np.concatenate([batch.x for batch in batches]), np.concatenate([batch.y for batch in batches])
     return x, y if spec.program.label is not None else np.zeros((len(x), 0))

@@ -40,9 +40,9 @@ class Windows:
     """Numbers of a stream's rows, in up to ``most`` windows of equal length.
 
     At first a window is one row; the length is doubled whenever there are too many windows.  Over a window's rows, the
-    first ``summed`` columns are summed; the next ``largest`` columns keep their largest number, and all others their
-    last number.  Windows are summed separately, not as differences of running totals, in which all digits would be lost
-    after one huge row.
+    first ``summed`` columns are summed; the next ``largest`` columns keep their largest number, and all other columns
+    keep their last number.  Each window is summed separately, because differences of running totals would lose all
+    digits after one huge row.
     """
 
     def __init__(self, summed: int, largest: int = 0, others: int = 0, most: int = MOMENTS) -> None:
@@ -91,7 +91,7 @@ class Windows:
     def longer(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Like ``windows``, for all rows.
 
-        Each new window is made of the same power of two of kept windows; the last new window may be shorter.
+        Each new window combines the same number of kept windows, a power of two; the last new window may be shorter.
         """
         together = 1
         while len(self.table) > together * most:
@@ -155,8 +155,7 @@ class Errors:
 class Coverage:
     """Counts the labels within the model's intervals, and sums the intervals' widths.
 
-    Counting begins with the first row whose interval does not cover all possible labels, as an untrained model's interval
-    does.
+    An untrained model's interval covers all possible labels.  Counting begins with the first row whose interval does not.
     """
 
     SHOWN = 200  # number of latest rows that are kept for a figure
@@ -187,7 +186,7 @@ class Coverage:
     def summary(self, first: int = 0) -> dict[str, Any]:
         """Return the coverage from row ``first`` on.
 
-        scored: the number of labels.  inside: the fraction of them within the intervals.  width: the intervals' mean width; with
+        scored: the number of labels.  inside: the fraction of these labels within the intervals.  width: the intervals' mean width; with
         several labels, one number for each.
         """
         _, part = self.kept.since(first)
@@ -293,7 +292,7 @@ class Ranges:
         some, held = np.where(there, values, np.nan), np.where(there, values, 0.0)
         self.rows += len(values)
         count = there.sum(axis=0)
-        with np.errstate(over="ignore", invalid="ignore"):  # sums of huge numbers overflow, and are reported as None
+        with np.errstate(over="ignore", invalid="ignore"):  # sums of huge numbers overflow; they are reported as None
             self.kept.add(np.column_stack([there, held, some, -some]))
             mean = held.sum(axis=0) / np.maximum(count, 1)
             squares = (np.where(there, values - mean, 0.0) ** 2).sum(axis=0)

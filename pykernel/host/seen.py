@@ -1,4 +1,4 @@
-"""Collect what a report shows of a recording's rows."""
+"""Collect the data about a recording's rows that a report shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LABELS = 6
 
 
 class Seen:
-    """What a report shows of a recording's rows: the table as it was read, forecasts and true values.
+    """The data about a recording's rows that a report shows: the table as it was read, forecasts and true values.
 
     path: the recording's path, if it is a file.
     """

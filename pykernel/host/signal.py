@@ -87,9 +87,9 @@ class SignalStage:
         return Steps(rows, values[rows])
 
     def recorded(self, raw: np.ndarray, reading: str = "signal") -> list[Steps]:
-        """Yield the steps within recorded rows, in pieces.
+        """Return the steps within recorded rows, in pieces.
 
-        A piece ends at a row that is refused; the refused row is a gap for the stage.
+        A piece ends before each refused row; the refused row is a gap for the stage.
         """
         with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is refused
             raw = np.array(raw, self.spec.number, order="C", ndmin=2)
@@ -113,10 +113,11 @@ class RawRows:
         self.spec, self.signal = spec, spec.signal
         self.rows = self.missing = self.infinite = self.beyond = 0
         self._limits = np.array(np.broadcast_to(np.array(self.signal.max_abs, float), len(self.signal.channels)))
-        self._share = self._limits.min() / self._limits  # each channel's factor, after which all have the same limit
+        self._share = self._limits.min() / self._limits  # a factor for each channel that makes all limits equal
         self._places, self._steps, self._next = list[tuple[int, int]](), 0, 0
         """Steps that do not follow the previous step at the usual distance, and the raw rows that they end with."""
-        self._far = self._odd = ""  # words for the first number beyond its limit, and for the first infinite one
+        # descriptions of the first number beyond its limit, and of the first infinite number
+        self._far = self._odd = ""
         self._largest = np.zeros(len(self._limits))  # for each channel: the largest number in a refused row
 
     def counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
@@ -191,7 +192,7 @@ class RawRows:
         told = [
             (self.beyond, "refuses", f"{self._far}{largest}; raise that limit or scale the column"),
             (self.infinite, "refuses", f"{self._odd}; correct such cells"),
-            (self.missing * missing, "misses", f"a cell is missing; a step needs {self.needed:,} without a gap"),
+            (self.missing * missing, "misses", f"a cell is missing; a step needs {self.needed:,} rows without a gap"),
         ]
         told.sort(key=lambda each: -each[0])
         return [
@@ -199,7 +200,7 @@ class RawRows:
         ]
 
     def warnings(self, steps: int) -> list[str]:
-        """Return sentences about rows that the device would refuse; if more than half of the steps are lost, about all causes of gaps.
+        """Return sentences about rows that the device would refuse or, if more than half of the steps are lost, about all causes of gaps.
 
         steps: how many steps remain.
         """
@@ -210,11 +211,11 @@ class RawRows:
     def need_steps(self, name: str, steps: int) -> None:
         """Raise UserError, with the cause, if there are no steps."""
         if not steps:
-            longer = f"it needs {self.needed:,} raw rows, and there are {self.rows:,}; give a longer recording"
+            longer = f"a step needs {self.needed:,} raw rows, and there are {self.rows:,}; give a longer recording"
             raise UserError(f"{name}: no step of [signal] is complete: {self.causes()[0] if self.possible else longer}")
 
     def report(self) -> dict[str, int]:
-        """Return the counts as plain values.  The number of steps is what the recording would have without gaps."""
+        """Return the counts as plain values.  steps_without_gaps: how many steps there would be without gaps."""
         counts = {"rows": self.rows, "missing": self.missing, "infinite": self.infinite, "beyond_max_abs": self.beyond}
         return counts | {"steps_without_gaps": self.possible}
 
@@ -230,7 +231,7 @@ def delay_of(spec: Spec, delay: int) -> int:
         return delay
     if delay:
         raise UserError(
-            f"{option('delay')} is for labels from elsewhere; for a forecast, [signal] ahead says when the true value comes"
+            f"{option('delay')} is for labels from the firmware; for a forecast, [signal] ahead says when the true value comes"
         )
     return spec.signal.ahead - 1
 
@@ -239,7 +240,7 @@ def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = N
     """Yield the samples that a model learns from recorded rows.  Raw rows give one row of features, with a label, for each step.
 
     stage: the signal stage that takes the raw rows.  The label of a forecast is the measure ``ahead`` steps later; NaN if
-    the recording ends before, or if a row in between is missing.  If labels come from the firmware, a step's label is the
+    the recording ends earlier, or if a row in between is missing.  If labels come from the firmware, a step's label is the
     label of its last raw row.
     """
     if spec.signal is None:
@@ -261,7 +262,7 @@ def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = N
         done: list[tuple[np.ndarray, np.ndarray]] = []
         both = zip(stage.recorded(batch.x), beside.recorded(batch.x, "measures"), strict=True)
         for i, (features, measured) in enumerate(both):
-            if i:  # after a gap: the waiting forecasts get no true value
+            if i:  # after a gap, the waiting forecasts get no true value
                 done.append((x, np.full(len(x), np.nan)))
                 x, truth = x[:0], truth[:0]
             x = np.concatenate([x, features.features])

@@ -88,7 +88,7 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     }
     found = {}
     for name, content in (("linear model", scaled), ("linear model, raw inputs", raw)):
-        with contextlib.suppress(UserError):  # the spec's limits may not be allowed for this model
+        with contextlib.suppress(UserError):  # a linear model may not allow the spec's limits
             found[name] = make_spec(content)
     return found
 
@@ -187,7 +187,7 @@ class Distances:
         return found
 
     def _judge(self, x: np.ndarray) -> np.ndarray:
-        # if an input was constant, any other value is extremely far
+        # if an input was constant, any other value is extremely far from the mean
         deviation = np.sqrt(np.diag(self.covariance)) + 1e-9 * np.abs(self.mean) + 1e-30
         z = (x - self.mean) / deviation
         found = [np.abs(z).max(axis=1)]

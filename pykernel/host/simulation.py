@@ -25,7 +25,7 @@ class Simulation(Run):
     Row t is predicted, or classified; then row t - delay is learnt.  So no label is used before it is known.
     A row that lacks one of its labels is only predicted.  If the model never gets labels, the simple predictors learn the labels
     of the first ``until`` rows, or all labels if ``until`` is None, and the report says so.  Errors are counted only after the first
-    known label.  Before it all predictors answer 0, and a single huge label could dominate the error of the whole stream.  The model
+    known label.  Before that label, all predictors answer 0, and a single huge label could dominate the error of the whole stream.  The model
     is refreshed every ``refresh_every`` rows (0: never).  A model that is trained from stored samples is trained after every
     ``train_every`` labels (0: never).  A model that does not learn only predicts.
 
@@ -50,7 +50,7 @@ class Simulation(Run):
         self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)
         names = ("model", *self.simple.names)
         self.errors = Errors(names)
-        # errors with the previous answer in place of a refused one
+        # errors if the previous answer replaces a refused answer
         self.standing, self._stood = Errors(("model",)), np.zeros((1, self._shape[0] if self._shape else 1))
         # with several labels: the errors of each label
         self.each = [Errors(names) for _ in range(self._shape[0])] if self._shape else []
@@ -65,7 +65,7 @@ class Simulation(Run):
             self.coverage = Coverage(spec.outputs, nothing)
         self.losses: Errors | None = None
         if self.model.has("probability"):
-            # likewise a second model for -log p of the true class; its baseline is the classes' frequencies so far
+            # likewise, a second model gives -log p of the true class; the baseline is the classes' frequencies so far
             self._second = HostModel(spec)
             self.losses, self._came = Errors(("model", "base rate")), np.ones(len(self.classes))
 
@@ -113,7 +113,7 @@ class Simulation(Run):
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
 
     def _standing(self, answers: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Return the answers, (rows, labels); where there is none, the latest answer is repeated."""
+        """Return the answers, (rows, labels); the latest answer replaces a missing answer."""
         each = zip(self._stood[0], as_table(answers).T, as_table(there).T, strict=True)
         stood = np.column_stack([latest(last, own, known)[1:] for last, own, known in each])
         self._stood = stood[-1:]

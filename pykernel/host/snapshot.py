@@ -130,12 +130,12 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
     memory = spec.memory(drop)
     end = spec.program.state_bytes(memory.layout)
     if data[: len(MAGIC)] != MAGIC:
-        raise UserError(f"{where}: is not a snapshot; one begins with the bytes {MAGIC.decode()}")
+        raise UserError(f"{where}: is not a snapshot; a snapshot begins with the bytes {MAGIC.decode()}")
     if len(data) < HEADER.size:
         raise UserError(f"{where}: ends after {len(data)} bytes; a snapshot of {spec.name} has {snapshot_bytes(spec)}")
     _, version, found_kind, sequence, count = HEADER.unpack_from(data)
     if version != VERSION:
-        raise UserError(f"{where}: has the format {version}; this version of pykernel reads {VERSION}")
+        raise UserError(f"{where}: has the format {version}; this version of pykernel reads only the format {VERSION}")
     if found_kind != state_kind:
         raise UserError(
             f"{where}: is a state of the kind {found_kind:08x}; {spec.name} takes {state_kind:08x}: give the spec that the "
@@ -240,7 +240,7 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
     for name, ends in ranges.items():
         low, high = ends_of(ends, memory.capacities, config, spec.real)
         values = memory.field(name)
-        # not "<": NaN must fail
+        # written with >= and <=, so that NaN fails
         if not ((values >= low) & (values <= high)).all():
             return False
     if any(memory.field(count)[0] == 0 and memory.field(name).any() for name, count in program.waiting(kept).items()):

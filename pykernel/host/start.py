@@ -33,7 +33,7 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
     if not taken:
         raise UserError(
             f"{spec.name} learned none of the recording's {simulation.rows:,} rows: all were refused, or have no label; "
-            "simulate says why"
+            "pykernel simulate reports why"
         )
     watch.tell(f"start    {taken:,} of {simulation.rows:,} rows of the recording were learned")
     if simulation.trains:
@@ -46,9 +46,9 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
 
 
 def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
-    """Return the memory from a saved state or from a recording, whichever ``start`` is.  Raises UserError."""
+    """Return the memory from ``start``, a saved state or a recording.  Raises UserError."""
     path = Path(start) if isinstance(start, str | Path) else None
-    # a pipe is always a recording: it cannot be read a second time, after a look for a state
+    # a pipe is always read as a recording, because a look for a state would consume its first bytes
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
         return learned(spec, start, watch)
     found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))

@@ -70,19 +70,19 @@ def from_sklearn(
     max_abs : float, or for int16 a sequence of floats, optional
         Largest magnitude of an input; the device refuses samples beyond it. By default a million times the largest
         number in the model's vectors, or less if that could overflow. int16: largest |x - center|, one for all inputs
-        or one for each; by default the range of the vectors, extended by half of the range on either side.  For raw
+        or one for each input; by default the range of the vectors, extended by half of the range on either side.  For raw
         samples, ``max_abs`` is a parameter of ``SignalFeatures``.
     inputs : sequence of str, optional
-        Names of the inputs, or of the raw samples' channels. By default, those that the estimator saw in a data frame.
+        Names of the inputs, or of the raw samples' channels. By default, the names that the estimator saw in a data frame.
     classes : sequence of str, optional
-        Names of the classes, in the order of ``classes_``. By default, these classes as text.
+        Names of the classes, in the order of ``classes_``. By default, these classes converted to text.
     distance : {"auto", "differences", "products"}
         How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions and rounds more. "auto" uses
         "products" if its error is at most that of the other operations.
     variance : bool
         For a Gaussian process: ``NAME_variance`` writes the square of the deviation that ``predict(x,
-        return_std=True)`` returns. The spec then has rule "nystrom": n²/2 more numbers in flash, and O(n² / 2 + n D)
-        for each call.
+        return_std=True)`` returns. The spec then has rule "nystrom", which needs n²/2 more numbers in flash
+        and takes O(n² / 2 + n D) for each call.
     vectors : int, optional
         Number of vectors of a smaller machine: a machine with a Gaussian kernel is trained to reproduce the estimator's
         answers (``pykernel.training.distilled``). A warning reports the loss, with a 95 % interval. The estimator may
@@ -127,7 +127,7 @@ def from_sklearn(
     else:
         machine = read_estimator(estimator)
     Place(machine.source).need(
-        vectors is None or not variance, "a variance needs all vectors; leave vectors out, or variance"
+        vectors is None or not variance, "a variance needs all vectors; leave out vectors or variance"
     )
     machine, seen = prepared(machine, vectors, data, answers)
     if not variance:
@@ -135,7 +135,9 @@ def from_sklearn(
         return _warned(spec, notes(machine, spec))
     where = Place(machine.source)
     where.need(precision != "int16", "int16 computes no variance; leave variance out, or choose float32")
-    where.need(distance != "products", "distance='products' does not go with variance, which needs 'differences'")
+    where.need(
+        distance != "products", "distance='products' cannot be combined with variance, which needs 'differences'"
+    )
     made = content(machine, name, precision, max_abs, inputs, classes, "differences")
     spec = make_spec(made | posterior(estimator, machine, precision), where)
     # the notes are about the mean, whose rounding error is the same as without a variance
@@ -163,10 +165,12 @@ def load_model(
     state: str | Path | None = None,
     trust_code: bool = False,
 ) -> Spec:
-    """Convert a model's file to a spec: ``.onnx`` with a support vector machine, a linear model or a network with one hidden
-    layer, or with ``vectors`` a spec and the state that a device has learned.
+    """Convert a model's file to a spec.
 
-    Nothing in the file is executed, because it is read as numbers.  Other files of estimators are refused; load such a file
+    The file is either ``.onnx``, with a support vector machine, a linear model or a network with one hidden layer, or, with
+    ``vectors`` and ``state``, the spec of a model that a device has trained.
+
+    Nothing in the file is executed, because the file is read as numbers.  Other files of estimators are refused; load such a file
     yourself, and give the estimator to ``from_sklearn``.
 
     Parameters
@@ -184,7 +188,7 @@ def load_model(
     Raises
     ------
     UserError
-        One sentence, with the file's name, says what was wrong: it is not such a model, is damaged, or contains
+        One sentence, with the file's name, says what is wrong: the file is not such a model, is damaged, or contains
         something that cannot be imported.
     """
     if state is not None:
@@ -209,7 +213,7 @@ def read_file(path: str | Path) -> tuple[Machine, Any]:
     pickled = data[:1] == b"\x80" and data[1:2] in (b"\2", b"\3", b"\4", b"\5")
     where.need(
         suffix not in ESTIMATORS and not pickled,
-        "is no ONNX file; load the estimator in Python, and give it to pykernel.from_sklearn, or save it with skl2onnx "
+        "is not an ONNX file; load the estimator in Python, and give it to pykernel.from_sklearn, or save it with skl2onnx "
         "(loading a pickle runs whatever it contains)",
     )
     learned = f"add {option('state')}, a device's state"
@@ -232,9 +236,9 @@ def read_device(
     where = Place.of_file(path)
     where.need(
         Path(path).suffix.lower() == ".toml",
-        "is not a spec, but a state belongs to one; give the .toml file that the firmware came from",
+        "is not a spec, but a state belongs to a spec; give the .toml file that the firmware came from",
     )
-    fixed = f"add {option('vectors')} for a model that does not"
+    fixed = f"add {option('vectors')} for a model that does not learn"
     where.need(vectors is not None, f"goes on learning, so its state is not a spec; {fixed}")
     return read_state(load_spec(path, trust_code, announce), state)
 
@@ -294,7 +298,7 @@ def inputs_of(machine: Machine, data: ArrayLike) -> np.ndarray:
             raise TypeError
         x = np.array(data, np.float64, ndmin=2)
     except (TypeError, ValueError):
-        raise where.error("data is no table of numbers; give an array, (rows, inputs)") from None
+        raise where.error("data is not a table of numbers; give an array, (rows, inputs)") from None
     if machine.signal is not None:
         return _steps_of(machine.signal, x.astype(machine.signal.real.dtype))[0].astype(np.float64)
     if machine.taken is not None and x.ndim == 2 and x.shape[1] == machine.taking:
@@ -322,8 +326,8 @@ def prepared(
 
 
 def ranging(machine: Machine, seen: np.ndarray | None) -> np.ndarray | None:
-    """Return inputs that give the ranges for int16: those in ``seen``, or the vectors.  The result is None if the
-    vectors are weights, and for features of a signal, whose ranges follow from the signal.
+    """Return inputs that give the ranges for int16: the inputs in ``seen``, or the vectors.  The result is None if the
+    vectors are weights, and for features of a signal, because the signal determines the features' ranges.
     """
     if seen is not None:
         return seen[np.isfinite(seen).all(axis=1)]  # the device refuses rows with NaN or infinity
@@ -386,7 +390,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     functions = wanted if asked is given else functions_at(asked)
     fits = functions.shape == (len(exact), len(machine.bias))
     Place(machine.source).need(
-        fits, f"itself predicts {functions.shape[1:]} values, not {len(machine.bias)}; save it again"
+        fits,
+        f"predicts values of shape {functions.shape[1:]}, but its numbers give {len(machine.bias)} functions; save it again",
     )
     allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact) + weights_bound(spec, machine, exact)
     of_inputs = np.abs(wanted - functions)
@@ -487,12 +492,13 @@ def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
         raise
     except Exception as error:
         reason = shown_value(str(error) or type(error).__name__)
-        raise Place(machine.source).error(f"cannot predict itself: {reason}; save it again") from None
+        raise Place(machine.source).error(f"cannot predict: {reason}; save it again") from None
 
 
 def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
-    """Return the functions of an estimator or an ONNX model at rows of x, (rows, F), with one for each pair if it
-    decides by pairs of classes.
+    """Return the functions of an estimator or an ONNX model at rows of x, (rows, F).
+
+    If the source decides by pairs of classes, there is one function for each pair.
     """
     if not hasattr(source, "get_params"):
         return np.asarray(source.functions(x))
@@ -501,7 +507,7 @@ def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
         (one,) = model.calibrated_classifiers_
         values = source_functions(one.estimator, x)
         return np.column_stack([-(c.a_ * f + c.b_) for c, f in zip(one.calibrators, values.T, strict=True)])
-    if hasattr(model, "out_activation_"):  # for a network, take its values before a softmax
+    if hasattr(model, "out_activation_"):  # a network's functions are its values before the softmax
         model = copy.copy(model)
         model.out_activation_ = "identity"
         return np.asarray(model._forward_pass_fast(x), np.float64)

@@ -82,18 +82,18 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
     """Return the stored vectors as a machine, and a function for the whole model's answers at rows of scaled inputs,
     (rows, F).
 
-    The machine does not contain parts of the model other than kernel values: the labels' running mean and gain, the
-    linear part, and limits.  If the state's weights are for other coordinates or are integers, the machine's weights
-    come from
-    a ridge regression to the answers at the vectors.  where: the beginning of an error message.  O(n^2 (n + D)).
+    The machine contains only the model's kernel part, without the labels' running mean and gain, the linear part, and
+    limits.  If the state's weights are for other coordinates or are integers, the machine's weights come from a ridge
+    regression to the answers at the vectors.  where: the beginning of an error message.  O(n^2 (n + D)).
     Raises UserError.
     """
     host = HostModel(spec.inner)
     host.memory.copy_from(memory)
     known = {name for struct in memory.structs for name in struct.fields}
-    where.need(host.has("predict"), "learns no function of its inputs; vectors is for models that do")
+    where.need(host.has("predict"), "learns no function of its inputs; vectors supports only models that predict")
     where.need(
-        spec.expansion is not None or "v" in known, "stores no vectors of its inputs; vectors is for models that do"
+        spec.expansion is not None or "v" in known,
+        "stores no vectors of its inputs; vectors supports only models that store vectors",
     )
     vectors = _vectors(spec, memory)
     where.need(len(vectors), "stores no vectors yet; let it learn more")
@@ -107,7 +107,7 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
     kernel, told = MercerKernel.of(spec), answers(vectors)
     where.need(np.isfinite(told).all(), "refuses some of its own vectors; let it learn more")
     where.need(
-        len(vectors) == 1 or np.ptp(told, axis=0).any(), "answers the same for all that it stores; let it learn more"
+        len(vectors) == 1 or np.ptp(told, axis=0).any(), "gives the same answer for all its vectors; let it learn more"
     )
     if {"alpha", "v"} <= known and not spec.real.is_int16:
         weights = np.array(memory.field("alpha")[: len(vectors)], np.float64)

@@ -24,24 +24,24 @@ from pykernel.spec.model import DIM_LIMIT, shown_value
 from pykernel.training.machine import Machine, array_of, checked, require_classes, votes
 
 AFFINE = ("Scaler", "Add", "Sub", "Mul", "Div", "Cast", "Identity", "Flatten", "Reshape")
-"""Operations that may stand before the machine."""
+"""Operations that may come before the machine."""
 AFTER = tuple("Abs Add ArrayFeatureExtractor Cast Concat Div Identity Less Mul Neg Normalizer Sign Sum ZipMap".split())
 """Operations that skl2onnx writes after a machine, for scikit-learn's votes, the sign of a OneClassSVM, and
 probabilities that sum to 1."""
 OUTPUTS = ("ArgMax", "Reshape", "Sigmoid", "Softmax", "Sub")
-"""Further operations that may stand after a network, for probabilities and the class."""
+"""Further operations that may come after a network, for probabilities and the class."""
 UNITS = {"Relu": "relu", "Sigmoid": "logistic", "Tanh": "tanh"}
 """Operation of hidden units -> the kernel function."""
 KERNELS = {"LINEAR": "linear", "POLY": "polynomial", "RBF": "gaussian", "SIGMOID": "sigmoid"}
 MACHINES, NETWORK = (*CLASSIFIERS, "LinearRegressor", "SVMRegressor"), "network"
-"""Operations that are models, and the name of the node that replaces a network's layers, which are several operations."""
+"""Operations that are models, and the name of the node that replaces the several operations of a network's layers."""
 PROBED, PROBED_VALUES = 64, 2**24
 """Number of test rows with which the operations after the machine are identified, and maximum number of values computed
 for this.
 """
 STRANGE = (
-    "computes something from its decision values that is neither these nor scikit-learn's votes, probabilities or class; "
-    "save the model without it"
+    "computes a result that is neither its decision values nor scikit-learn's votes, probabilities or class; save the model "
+    "without it"
 )
 
 
@@ -51,7 +51,7 @@ class Source:
 
     steps: list[Callable[[np.ndarray], np.ndarray]]
     node: Node
-    machine: Machine  # made from the node; only its kernel and vectors are used, but for a network, all of it
+    machine: Machine  # made from the node; all of it is used for a network, else only its kernel and vectors
 
     def functions(self, x: np.ndarray) -> np.ndarray:
         """Return the machine's values at rows of x, (rows, F), in float64, computed with the file's operations and the
@@ -103,7 +103,7 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     for other in graph.nodes:
         FILE.need(
             id(other) in part,
-            f"holds a {shown_value(other.kind)} that is no part of the model; save the model without it",
+            f"holds a {shown_value(other.kind)} that is not part of the model; save the model without it",
         )
     makers = {
         "SVMClassifier": _classifier,
@@ -194,8 +194,9 @@ def _regressor(node: Node) -> Machine:
 
 
 def _linear(node: Node) -> Machine:
-    """Read a linear model, coefficients x + intercepts.  Two classes have one function, which is above 0 for the second
-    class.
+    """Read a linear model, coefficients x + intercepts.
+
+    Two classes have one function, which is above 0 for the second class.
     """
     has, where, transform = node.has, Place(node.kind), _transform(node)
     labels = _labels(has, "classlabels_ints") if node.kind == "LinearClassifier" else None
@@ -292,7 +293,7 @@ def _network_decided(graph: Graph, node: Node, after: After, machine: Machine) -
     for found in after.computed(graph, node, f).values():
         FILE.need(
             functions == 1 or not _same(found, sigmoids),
-            f"ends in {functions} sigmoids, each for a label of its own; a Softmax tells one class of several",
+            f"ends in {functions} sigmoids, each for its own label; a Softmax chooses one class of several",
         )
         if found.dtype.kind != "f" and found.size == len(at):
             values = found.ravel()
@@ -302,7 +303,7 @@ def _network_decided(graph: Graph, node: Node, after: After, machine: Machine) -
         elif _same(found, p) or (functions == 1 and _same(found, p[:, 1:])):
             sure = True
         else:
-            # skl2onnx puts several targets into one column
+            # skl2onnx writes several targets into one column
             FILE.need(_same(found, f) or _same(found, f.reshape(-1, 1)), STRANGE)
     if classes is None and sure:
         classes = tuple(range(max(2, functions)))
@@ -428,14 +429,14 @@ def _after(graph: Graph, node: Node) -> After:
         if labels.intersection(other.inputs):
             FILE.need(
                 other.kind == "Identity" or other.has.get("to") in (*NUMBERS, TEXT),
-                f"changes the class by a {shown_value(other.kind)}, which is not supported",
+                f"changes the class with a {shown_value(other.kind)}, which is not supported",
             )
             labels.update(other.outputs)
         elif values.intersection(other.inputs):
             FILE.need(
                 (other.kind in AFTER or (node.kind == NETWORK and other.kind in OUTPUTS))
                 and not maps.intersection(other.inputs),
-                f"changes the decision values by a {shown_value(other.kind)}, which is not supported",
+                f"changes the decision values with a {shown_value(other.kind)}, which is not supported",
             )
             values.update(other.outputs)
             maps.update(other.outputs if other.kind == "ZipMap" else ())
@@ -445,7 +446,7 @@ def _after(graph: Graph, node: Node) -> After:
     for name in graph.outputs:
         FILE.need(
             name in labels or name in values,
-            f"also gives {shown_value(name)}, which is no result of the machine; save the model without it",
+            f"also gives {shown_value(name)}, which is not a result of the machine; save the model without it",
         )
     return After(nodes, labels, values)
 
@@ -477,12 +478,12 @@ def _require_named(after: After, machine: Machine) -> None:
     for other in after.nodes:
         FILE.need(
             other.kind != "ZipMap" or tuple(_labels(other.has, "classlabels_int64s")) == machine.classes,
-            "gives its values names that are not those of its classes; save the model again",
+            "gives its values names other than the names of its classes; save the model again",
         )
 
 
 def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:
-    """Return the linear machine, with probabilities if the graph computes a kind of probabilities that the C supports."""
+    """Return the linear machine, with probabilities if the graph computes probabilities of a kind that the C supports."""
     _require_named(after, machine)
     transform, functions = _transform(node), len(machine.bias)
     f = _probes(functions, 100)
@@ -500,7 +501,7 @@ def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) ->
         sure = True
     if sure:
         return replace(machine, calibration=np.tile([-1.0, 0.0], (functions, 1)))
-    note = f"{node.kind}: probabilities are left out; those of {functions} classes are supported if LOGISTIC and a Normalizer make them"
+    note = f"{node.kind}: probabilities are left out; probabilities of {functions} classes are supported if LOGISTIC and a Normalizer compute them"
     return machine if transform == "NONE" else replace(machine, notes=(note,))
 
 
@@ -554,7 +555,7 @@ def _result(node: Node, taken: Sequence[Any]) -> np.ndarray:
         return np.asarray(first.argmax(axis=1, keepdims=bool(node.has.get("keepdims", 1))))
     if kind == "Softmax" and node.has.get("axis", -1) in (1, -1):
         return _softmax(first)
-    if kind == "ArrayFeatureExtractor" and first.ndim == 1:  # picks classes by their positions
+    if kind == "ArrayFeatureExtractor" and first.ndim == 1:  # selects classes by their positions
         return np.asarray(first[taken[1].ravel()][None])
     if kind == "ArrayFeatureExtractor":
         (index,) = taken[1].ravel().tolist()

@@ -23,7 +23,7 @@ ONNX_LIMIT, NODES = 4 * 2**20, 2**14
 bytes, and the votes of 64 classes take 9,500 nodes.
 """
 JOINED = OUTPUTS_LIMIT
-"""Maximum number of inputs of a node, which adds up the votes for a class."""
+"""Maximum number of inputs of a node.  Nodes that add up the votes for a class have the most inputs."""
 ML, FLOAT_LISTS = "ai.onnx.ml", AttributeProto.FLOATS
 FLOAT, TEXT, FLOATS = TensorProto.FLOAT, TensorProto.STRING, (TensorProto.FLOAT, TensorProto.DOUBLE)
 SVM = {
@@ -149,7 +149,7 @@ def _graph(model: Any) -> Graph:
     known: set[str] = set()
 
     def define(name: str) -> None:
-        FILE.need(name not in known, f"makes {shown_value(name)} twice; each name must stand for one thing")
+        FILE.need(name not in known, f"defines {shown_value(name)} twice; each name must have one meaning")
         known.add(name)
 
     for tensor in graph.initializer:
@@ -160,14 +160,14 @@ def _graph(model: Any) -> Graph:
     FILE.need(len(inputs) == 1, f"has {len(inputs)} inputs; it must have one, a row of numbers for each sample")
     define(inputs[0].name)
     kind = inputs[0].type.tensor_type
-    FILE.need(kind.elem_type in NUMBERS, "its input is no table of numbers; save the model with an input of floats")
+    FILE.need(kind.elem_type in NUMBERS, "its input is not a table of numbers; save the model with an input of floats")
     nodes = []
     for proto in graph.node:
         node = _node(proto)
         for name in node.inputs:
             FILE.need(
                 not name or name in known,
-                f"its {shown_value(node.kind)} takes {shown_value(name)}, which nothing before it makes",
+                f"its {shown_value(node.kind)} takes {shown_value(name)}, which no earlier node computes",
             )
         for name in node.outputs:
             define(name)
@@ -213,7 +213,7 @@ def _node(proto: Any) -> Node:
         name = attribute.name
         FILE.need(
             name not in has and attributes.get(name) == attribute.type and not attribute.ref_attr_name,
-            f"its {kind} has {shown_value(name)}, which is not as ONNX defines it; save the model again",
+            f"its {kind} has {shown_value(name)}, which differs from ONNX's definition; save the model again",
         )
         has[name] = _value(attribute)
     for name in {"Cast": ["to"], "Concat": ["axis"]}.get(kind, []):

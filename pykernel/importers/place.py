@@ -9,7 +9,7 @@ from pykernel.spec.model import shown_value
 
 
 class Place(str):
-    """A part of a model, with whose name messages about it begin.
+    """A part of a model.  Messages about the part begin with its name.
 
     The file itself has an empty name, which the file's reader replaces.
     """

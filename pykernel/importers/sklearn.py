@@ -1,4 +1,4 @@
-"""Convert fitted scikit-learn estimators to kernel machines, or raise an error that names the part for which there is no C."""
+"""Convert fitted scikit-learn estimators to kernel machines, or raise an error that names the part that cannot be translated to C."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ from pykernel.training.trained import collapsed
 MATERN_NU = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "gaussian"}
 """nu -> Matern kernel."""
 MACHINE = "__pykernel_machine__"
-"""Name of the method that returns an estimator's Machine.  pykernel's estimators are recognised by this method.
-"""
+"""Name of the method that returns an estimator's Machine.  pykernel's estimators are recognised by this method."""
 LEARNS = "__pykernel_learned__"
 """Name of a method that only estimators that continue to learn on the device have."""
 KERNELS = {"gaussian_process.kernels": "RBF Matern RationalQuadratic ConstantKernel WhiteKernel Sum Product DotProduct"}
@@ -78,7 +77,7 @@ def _read(estimator: Any, where: Place) -> Machine:
         why = f"is not a model that can be imported; {NEAR.get(kind.__name__, IMPORTABLE)}"
         if hasattr(kind, LEARNS):
             why = (
-                f"goes on learning, with a state that is no part of a spec; give the fitted {where} to pykernel.generate, which "
+                f"goes on learning, with a state that is not part of a spec; give the fitted {where} to pykernel.generate, which "
                 "writes both"
             )
         raise FILE.error(f"{inside} {why}")
@@ -101,7 +100,7 @@ def _read(estimator: Any, where: Place) -> Machine:
     try:
         machine = getattr(model, MACHINE)() if reader is None else reader(model, where)
     except AttributeError as error:
-        raise where.error(f"{error}; it is not as scikit-learn fits it") from None
+        raise where.error(f"{error}; fit it again with the installed scikit-learn") from None
     first = not chain and signal is None
     where.need(
         machine.signal is None or first, "takes raw samples, so no step can stand before it; leave those steps out"
@@ -112,7 +111,7 @@ def _read(estimator: Any, where: Place) -> Machine:
 
 
 def _signal(steps: list[tuple[str, Any]], where: Place) -> tuple[Spec | None, list[tuple[str, Any]]]:
-    """Return the signal spec of the first step if this step computes features of raw samples, else None, and the other steps."""
+    """Return the first step's signal spec, or None if this step does not compute features of raw samples, and the other steps."""
     if not steps or not hasattr(type(steps[0][1]), SIGNAL):
         return None, steps
     (name, step), *others = steps
@@ -148,21 +147,21 @@ EXPONENTIAL = "it predicts exp of a linear function; fit a Ridge to the logarith
 NEAR = {
     "PoissonRegressor": EXPONENTIAL,
     "GammaRegressor": EXPONENTIAL,
-    "GaussianProcessClassifier": "an SVC is, and CalibratedClassifierCV(ensemble=False) gives it probabilities",
+    "GaussianProcessClassifier": "import an SVC instead; CalibratedClassifierCV(ensemble=False) adds probabilities",
     "MultiOutputClassifier": "give its estimators_ one by one",
-    "OneVsOneClassifier": "SVC, which is one against one, and OneVsRestClassifier are",
+    "OneVsOneClassifier": "import an SVC, which also compares pairs of classes, or a OneVsRestClassifier instead",
 }
 """Model that cannot be imported -> what can be imported instead."""
 IMPORTABLE = (
     "support vector machines, kernel ridge regression, Gaussian process regression, linear models, networks with one hidden "
-    "layer and pipelines that end in one of them are"
+    "layer, and pipelines that end in such a model can be imported"
 )
 
 
 def _svc(model: Any, where: Place) -> Machine:
     """Read SVC and NuSVC, which have one function for each pair of classes.
 
-    With two classes, the sign of the only function is opposite.
+    With two classes, the only function has the opposite sign.
     """
     count = len(model.classes_)
     kernel = kernel_keys(where, model, model._gamma)
@@ -193,12 +192,12 @@ def _svc(model: Any, where: Place) -> Machine:
 def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: Place, told: str) -> Machine:
     """Return the machine with libsvm's functions for pairs of classes.  sizes: the number of vectors of each class.
 
-    sigmoids: the sigmoid's numbers A and B by their names, if there are probabilities.  With more than two classes, there is no
-    C for them.  told: the beginning of the note on this.
+    sigmoids: the sigmoid's numbers A and B by name, if there are probabilities.  Probabilities of more than two classes cannot be
+    translated to C.  told: the beginning of the note that says so.
     """
     count = len(machine.classes or ())
     if count > 2:
-        note = f"{where}: {told} left out, for {count} classes have no probabilities in C"
+        note = f"{where}: {told} left out, because probabilities of {count} classes cannot be translated to C"
         support_class = np.repeat(np.arange(count), sizes)
         return replace(machine, decision="ovo", support_class=support_class, notes=(note,) if sigmoids else ())
     if not sigmoids:
@@ -233,7 +232,7 @@ def _kernel_ridge(model: Any, where: Place) -> Machine:
 
 def _gaussian_process(model: Any, where: Place) -> Machine:
     """Read the mean of a Gaussian process: std * (K alpha) + mean, with K = c + s k(x, v) and k one of ``_terms``."""
-    terms = _terms(model.kernel_, where)  # refuse a wrong kernel before the vectors are converted
+    terms = _terms(model.kernel_, where)  # before the vectors are converted, to refuse a wrong kernel early
     vectors = table(model.X_train_, where)
     dim = vectors.shape[1]
     alpha = _several(model.alpha_, len(vectors), where, "alpha_")
@@ -256,7 +255,9 @@ def _gaussian_process(model: Any, where: Place) -> Machine:
     alike = (inverse.shape == first.shape and np.allclose(inverse, first, rtol=1e-12) for _, inverse in widths[1:])
     kinds = {"gaussian": "RBFs", "polynomial": "dot products", "rational-quadratic": "RationalQuadratics"}
     kind = kinds.get(function, "Matern kernels")
-    where.need(all(alike), f"kernel_ is a sum of {kind} of different length scales; only one is supported")
+    where.need(
+        all(alike), f"kernel_ is a sum of {kind} with different length scales; only one length scale is supported"
+    )
     size = sum(size for size, _ in widths)
     bias = mean + std * constant * alpha.sum(axis=0)
     weights = size * alpha * std
@@ -275,7 +276,8 @@ def with_lengths(machine: Machine, inverse_squares: np.ndarray) -> Machine:
     inverse_squares: 1 / length^2, one number for all inputs or one for each input.
     """
     function, vectors = machine.function, machine.vectors
-    if function == "matern12" and machine.dim == 1:  # then it equals the Laplacian kernel, without a square root
+    if function == "matern12" and machine.dim == 1:
+        # with one input, this kernel equals the Laplacian kernel, which needs no square root
         function = "laplacian"
     # gamma if inputs are divided by their length scales
     unit = {"gaussian": 0.5, "laplacian": 1.0, "matern12": 1.0, "matern32": math.sqrt(3), "matern52": math.sqrt(5)}[
@@ -312,13 +314,13 @@ def posterior(estimator: Any, machine: Machine, precision: str) -> dict[str, Any
     terms = _terms(model.kernel_, where)
     size = sum(size for size, shape in terms if shape is not None)
     constant = sum(size for size, shape in terms if shape is None)
-    where.need(constant <= 0, "kernel_ holds a constant beside k(x, v); the variance of such a sum is not supported")
+    where.need(constant <= 0, "kernel_ adds a constant to k(x, v); the variance of such a sum is not supported")
     kernel = machine.kernel
     vectors = machine.vectors.astype(PRECISIONS[precision].dtype).astype(float)
     gram = kernel.gram(vectors, vectors)
     white = model.kernel_.diag(model.X_train_) - size * kernel.diagonal(machine.vectors)
     extra = np.broadcast_to(np.asarray(model.alpha, float), white.shape) + white
-    # white is a difference of two numbers of the diagonal's size, so it has their rounding error
+    # white is a difference of two numbers of the diagonal's size, and has the rounding error of such numbers
     rounding = 1e-13 * float(np.abs(model.kernel_.diag(model.X_train_)).max())
     where.need(
         np.ptp(extra) <= 1e-9 * np.abs(extra).max() + rounding,
@@ -357,7 +359,7 @@ Terms = list[tuple[float, Shape | None]]
 
 
 def _terms(kernel: Any, where: Place) -> Terms:
-    """Return a kernel as a sum of terms.  A WhiteKernel adds none, because it is zero between different samples."""
+    """Return a kernel as a sum of terms.  A WhiteKernel adds no term, because it is zero between different samples."""
     kind = type(kernel).__name__
     where.need(
         type(kernel) in sklearn_types(KERNELS),
@@ -432,12 +434,13 @@ def _linear(model: Any, where: Place) -> Machine:
 
 
 def _perceptron(model: Any, where: Place) -> Machine:
-    """Read MLPRegressor and MLPClassifier, for several classes with the values before the softmax."""
+    """Read MLPRegressor and MLPClassifier.  For several classes, the functions are the values before the softmax."""
     classes, last = None, "identity"
     if hasattr(model, "classes_"):
         kind, classes = model._label_binarizer.y_type_, tuple(np.asarray(model.classes_).tolist())
         where.need(
-            kind in ("binary", "multiclass"), f"its labels are {shown_value(kind)}; a model tells one class of several"
+            kind in ("binary", "multiclass"),
+            f"its labels are {shown_value(kind)}; a model chooses one class of several",
         )
         require_classes(len(classes), where)
         last = "logistic" if len(classes) == 2 else "softmax"
@@ -464,7 +467,7 @@ def network(where: Place, activation: Any, layers: Sequence[tuple[Any, Any]]) ->
     where.need(
         1 <= len(layers) <= 2,
         f"has {len(layers) - 1} hidden layers, but only one is supported; run a deeper network in its own runtime, and give the values "
-        "of its last hidden layer, as inputs, to a model that learns",
+        "of its last hidden layer to a model that learns",
     )
     units = [name for name in HIDDEN if name != "fourier"]
     where.need(
@@ -487,11 +490,11 @@ def told_apart(machine: Machine, classes: tuple[Any, ...], where: Place) -> Mach
     """Return a network as a classifier, with probabilities if there are two classes."""
     if len(machine.bias) == 1:
         return replace(machine, classes=classes, calibration=np.array([[-1.0, 0.0]]))
-    note = f"{where}: probabilities are left out, for the softmax of {len(classes)} classes is not supported"
+    note = f"{where}: probabilities are left out, because the softmax of {len(classes)} classes is not supported"
     return replace(machine, classes=classes, notes=(note,))
 
 
-# ------------------------------------------------------------------------------------------------ models around models
+# -------------------------------------------------------------------------------------------------- meta-estimators
 
 
 def _calibrated(model: Any, where: Place) -> Machine:
@@ -517,7 +520,7 @@ def _calibrated(model: Any, where: Place) -> Machine:
     )
     where.need(
         machine.classes == tuple(np.asarray(model.classes_).tolist()) and len(calibrators) == len(machine.bias),
-        "its classifier knows other classes; fit it again",
+        "its classifier has other classes; fit it again",
     )
     a, b = (
         array_of([getattr(calibrator, name) for calibrator in calibrators], (len(calibrators),), where, name)
@@ -563,7 +566,7 @@ def _one_vs_rest(model: Any, where: Place) -> Machine:
     machines = [_read(part, where) for part in model.estimators_]
     kind, classes = model.label_binarizer_.y_type_, tuple(np.asarray(model.classes_).tolist())
     where.need(
-        kind in ("binary", "multiclass"), f"its labels are {shown_value(kind)}; a model tells one class of several"
+        kind in ("binary", "multiclass"), f"its labels are {shown_value(kind)}; a model chooses one class of several"
     )
     require_classes(len(classes), where)
     where.need(

@@ -1,7 +1,7 @@
 """Fold the steps before a model in a pipeline into the model: affine maps, selections of inputs, and kernel features.
 
 A chain of scalers, selections and projections is one affine map.  For a linear model, the map is multiplied into the
-weights. For a kernel of distances or products, the map must be expressible by a center and a factor for each input.
+weights. For a kernel of distances or products, a center and a factor for each input must be able to express the map.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ KERNELS = {
 }
 """Name of a kernel in scikit-learn -> name in a spec."""
 EXACT = 1e-10
-"""A number in a map is treated as a rounding error if it is below this relative size, as in products of orthogonal
-directions.
+"""A number in a map is treated as a rounding error if it is below this relative size, for example in products of
+orthogonal directions.
 """
 SIGNAL = "__pykernel_signal__"
 """Method of a first step that computes features of raw samples.  It returns a spec with the same [signal]."""
@@ -111,7 +111,7 @@ def affine_types() -> dict[type, Callable[[Affine, Any, Place], Affine]]:
 
 
 def kernel_types() -> tuple[type, ...]:
-    """Return types of steps with kernel features, after which a linear model is a kernel machine."""
+    """Return types of steps with kernel features.  Such a step and a linear model after it form a kernel machine."""
     return sklearn_types({"kernel_approximation": "Nystroem RBFSampler"})
 
 
@@ -213,7 +213,7 @@ def _selector(affine: Affine, step: Any, where: Place) -> Affine:
 
 
 def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
-    """Append the identity for an imputer, because a missing number is NaN, which the device refuses."""
+    """Leave an imputer out, because the device refuses a missing number, NaN; drop only the features that the imputer drops."""
     missing = step.missing_values
     where.need(
         isinstance(missing, float) and math.isnan(missing),
@@ -306,7 +306,7 @@ def affine_of(estimator: Any, where: Place) -> Affine:
 def behind(machine: Machine, affine: Affine, where: Place) -> Machine:
     """Return the machine composed with a map before it: x -> machine(affine(x)).
 
-    O(n D^2) with a matrix.  Raises UserError if there is no C for the result.
+    O(n D^2) with a matrix.  Raises UserError if the result cannot be translated to C.
     """
     where.need(
         affine.width == machine.taking,
@@ -317,7 +317,7 @@ def behind(machine: Machine, affine: Affine, where: Place) -> Machine:
     if machine.seen is not None:
         seen = None if affine.matrix is not None else machine.seen / affine.scale + affine.center
         machine = replace(machine, seen=seen)
-    if machine.largest is not None:  # a nominal value, because the vectors do not give the inputs' size
+    if machine.largest is not None:  # the result is nominal, because the vectors do not show how large inputs are
         nominal = float((machine.largest / np.abs(affine.scale) + np.abs(affine.center)).max())
         machine = replace(machine, largest=nominal)
     if machine.center is not None or machine.scale is not None:

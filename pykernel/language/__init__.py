@@ -1,1 +1,1 @@
-"""Kernels of the dialect: read, typed, specialised, and printed as C, LLVM IR and Python."""
+"""Read, type and specialise kernels of the dialect, and print them as C, LLVM IR and Python."""

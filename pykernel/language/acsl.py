@@ -1,14 +1,14 @@
-"""ACSL annotations that the proof of a function needs.  They are comments, so they change no bit.
+"""ACSL annotations that the proof of a function needs.  They are comments, so they do not change results.
 
 They are derived from the form of the code alone:
 
-- if a number or its absolute value passed a comparison, an ``assert``, which WP proves, says that the number is not NaN and is
-within the limits, because Eva does not know that;
-- a function of integers, such as the position of a row in a triangle, is analysed for each value of its arguments, and a loop
-that starts at a field's value, for each value of the field;
+- after a comparison of a number or its absolute value, an ``assert`` says that the number is not NaN and is within the
+limits, because Eva does not know that; WP proves the assertion;
+- a function of integers, such as the position of a row in a triangle, is analysed for each value of its arguments;
+- a loop that starts at a field's value is analysed for each value of the field;
 - a square is analysed separately for both signs of the number, because Eva does not know that squares are not negative;
-- before |x| is compared with a limit, x is analysed separately above, within and below ± the limit, and as NaN, because Eva
-does not know what |x| says about x;
+- before |x| is compared with a limit, x is analysed separately above the limit, between ± the limit, below minus the limit,
+and as NaN, because Eva does not know what |x| says about x;
 - an ``assert`` says that an index into an array argument is within the array, because for Eva, all fields of the model are one
 piece of memory.
 """
@@ -53,10 +53,10 @@ Printed = Callable[[Expr], str]
 
 
 def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[object], int]) -> dict[str, dict[str, int]]:
-    """Return, for each array parameter of each function, the greatest length that is passed.  extent: returns the value of
-    a size.
+    """Return, for each array parameter of each function, the greatest length that is passed.
 
-    roots: functions that are called from outside, whose arrays have the declared sizes.
+    extent: a function that returns the value of a size.  roots: functions that are called from outside, whose arrays
+    have the declared sizes.
     """
     found: dict[str, dict[str, int]] = {name: {} for name in functions}
     for name in roots & functions.keys():
@@ -64,7 +64,7 @@ def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[objec
             if isinstance(kind, Array) and ... not in kind.extents:
                 found[name][param] = extent(kind.extents[0])
     changed = True
-    while changed:  # arrays are passed on through several functions
+    while changed:  # an array may be passed on through several functions
         changed = False
         for name, f in functions.items():
             for call in f.calls:
@@ -105,8 +105,8 @@ def before(node: Statement, f: Function, printed: Printed, known: Mapping[str, i
 
 
 def after(node: Statement, following: Statement | None, printed: Printed, real: str) -> list[str]:
-    """Return the annotations between a statement, such as ``if (!(x >= limit)) { return }``, and the next one.  real: the C
-    type of x.
+    """Return the annotations between a statement, such as ``if (!(x >= limit)) { return }``, and the next
+    statement.  real: the C type of x.
     """
     merged = list[str]()
     if not (_becomes_several(node) or _becomes_several(following)):
@@ -122,9 +122,9 @@ def after(node: Statement, following: Statement | None, printed: Printed, real: 
 
 
 def _without_calls(found: list[str]) -> list[str]:
-    """Return the annotations that call no C function.
+    """Return the annotations that do not call a C function.
 
-    In snapshot readers, where a call reads each number, some annotations would.
+    Some annotations would contain calls in snapshot readers, because these read each number by a call.
     """
     return [text for text in found if not CALL.search(text)]
 
@@ -191,7 +191,7 @@ def _evaluated(node: Statement) -> tuple[Expr, ...]:
 
 
 def _indices(f: Function) -> frozenset[str]:
-    """Return the locals in the indices of elements."""
+    """Return the locals that occur in indices of elements."""
     return f.made(
         "locals in indices",
         lambda: frozenset(
@@ -229,7 +229,7 @@ def _sides(node: Statement, printed: Printed) -> list[str]:
 
 
 def _places(value: Expr) -> list[Expr]:
-    """Return the arguments that are not constant in calls that map integers to an integer."""
+    """Return the arguments that are not constant in calls of functions from integers to an integer."""
     return [
         argument
         for call in walk(value)
@@ -258,7 +258,7 @@ def _calls_nothing(value: Expr) -> bool:
 
 
 def _inside(value: Expr, printed: Printed, known: Mapping[str, int]) -> list[str]:
-    """Return 0 <= index < length for elements of array arguments."""
+    """Return the condition 0 <= index < length for each element of an array argument."""
     found = []
     for node in _certain(value):
         if isinstance(node, Element) and isinstance(node.array, Local) and node.array.name in known:

@@ -17,7 +17,7 @@ def number(value: Any, precision: Precision) -> str:
         return str(int(value))
     value = precision.real(value)
     if not np.isfinite(value):
-        raise ValueError(f"{value} has no literal")
+        raise ValueError(f"C has no literal for {value}")
     if precision is not FLOAT32:
         return repr(value.item())
     # all NumPy versions give the same digits, but str() differs in exponents, and checked-in examples have this text
@@ -27,7 +27,7 @@ def number(value: Any, precision: Precision) -> str:
 
 
 def comment(text: str) -> str:
-    """Make text safe within a C comment: without an end of comment, a trigraph, a line splice or invisible characters."""
+    """Make text safe within a C comment: remove ends of comments, trigraphs, line splices and invisible characters."""
     if not text.replace("\n", "").isprintable():
         text = "".join(ch if ch == "\n" or not unicodedata.category(ch).startswith("C") else " " for ch in text)
     text = re.sub(r"\?(?=\?)", "? ", text.replace("*/", "* /").replace("/*", "/ *"))
@@ -99,7 +99,7 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
     indent = line[: len(line) - len(line.lstrip())]
     if not in_comment and (
         found := re.fullmatch(r"(\s*)(\S.*?) /\* (.*) \*/", line)
-    ):  # a comment after code goes above it
+    ):  # move a comment after code to the line above the code
         return [*_folded(f"{indent}/* {found[3]} */", False, False), *_folded(indent + found[2], False, directive)]
     if in_comment or re.match(r"\s*/\* ", line):
         indent = indent if in_comment else indent + " "

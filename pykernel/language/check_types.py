@@ -1,8 +1,8 @@
 """Translate a syntax tree to the typed representation.  Code that could mean different things in Numba and in C is
 refused.
 
-Each refusal says what was found and how to write it instead.  ``effects`` has the refusals that depend on what callees
-write.
+Each error message says what was found and what to write instead.  The checks that depend on what callees write are in
+``effects``.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Typer(Expressions):
         return Function(kernel, kernel.doc, passed, pointer, self.returns, statements)
 
     def parameter(self, argument: ast.arg) -> Any:
-        """Return the kind of a parameter, or the struct, configuration or model that it stands for."""
+        """Return the kind of a parameter, or the struct, configuration or model that the parameter represents."""
         name, known = argument.arg, self.kernel.params
         self.refuse_if(name not in known, argument, f"parameter {name} has no type; annotate it, e.g. {name}: Real")
         kind = known[name]
@@ -116,10 +116,10 @@ class _Typer(Expressions):
         """Return the body of a kernel that only chooses which other kernel to call: one call under each condition."""
         line, kernel = self.node.lineno, self.kernel
         body, kinds = self.node.body, kernel.params.values()
-        told = "only chooses which kernel is called; leave its docstring alone there"
+        told = "only chooses which kernel is called; its body must be a docstring and nothing else"
         self.refuse_if(len(body) > 1 or not ast.get_docstring(self.node), self.node, f"{kernel.name} {told}")
         known = kernel.choice in {name for kind in kinds for part in parts_of(kind) for name in part.fields}
-        told = f"{kernel.name} has no {kernel.choice}, by which it chooses; take the model that has it"
+        told = f"{kernel.name} chooses by {kernel.choice}, which its parameters do not have; take a model that has it"
         self.refuse_if(not known, self.node, told)
         args = tuple(
             Local(line, in_expressions(kind), name) for name, kind in kernel.params.items() if not parts_of(kind)
@@ -192,7 +192,7 @@ class _Typer(Expressions):
         self.refuse_if(
             known not in (None, kind),
             node,
-            f"{name} is {known}, the value is {kind}; convert it, or use another name",
+            f"{name} is {known}, but the value is {kind}; convert it, or use another name",
         )
         return Assign(node.lineno, Local(node.lineno, kind, name), value, "", known is None)
 
@@ -207,7 +207,7 @@ class _Typer(Expressions):
             self.refuse_if(
                 target.kind != value.kind,
                 node,
-                f"{name} is {target.kind}, the value is {value.kind}; convert it with real()",
+                f"{name} is {target.kind}, but the value is {value.kind}; convert it with real()",
             )
         else:
             target = self.place(node.target, value.kind)
@@ -228,7 +228,7 @@ class _Typer(Expressions):
         self.refuse_if(
             target.kind != kind,
             node,
-            f"the element is {target.kind}, the value is {kind}; convert it with real() or truncate()",
+            f"the element is {target.kind}, but the value is {kind}; convert it with real() or truncate()",
         )
         return target
 
@@ -281,11 +281,11 @@ class _Typer(Expressions):
         """Return start, stop and step of a range."""
         numbers = [self.value(argument) for argument in call.args]
         for argument, number in zip(call.args, numbers, strict=True):
-            self.refuse_if(number.kind is not Index, argument, f"range takes Index, this is {number.kind}")
+            self.refuse_if(number.kind is not Index, argument, f"range takes Index, but this is {number.kind}")
         if len(numbers) == 1:
             return Literal(call.lineno, Index, 0), numbers[0], 1
         step = self.integer(call.args[2]) if len(numbers) == 3 else 1
-        self.refuse_if(step == 0, call.args[-1], "the step must be a number that is written out and not zero")
+        self.refuse_if(step == 0, call.args[-1], "the step must be a literal number that is not zero")
         return numbers[0], numbers[1], step
 
     def integer(self, node: ast.expr) -> int:
@@ -309,6 +309,6 @@ class _Typer(Expressions):
         self.refuse_if(
             kind != self.returns,
             node,
-            f"the result is {kind}, declared is {self.kernel.returns}; convert it, or mend the annotation",
+            f"the result is {kind}, but {self.kernel.returns} is declared; convert it, or change the annotation",
         )
         return Return(node.lineno, value)

@@ -1,4 +1,4 @@
-"""Find what a function writes, itself or through its callees, and refuse code that these writes make ambiguous."""
+"""Find the memory that a function writes, directly or through its callees, and refuse code that these writes make ambiguous."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ from pykernel.language.ir import (
 
 @dataclass(frozen=True)
 class Effects:
-    """Names of the struct fields and of the array parameters that a function writes, and names of fields that it
-    reads.
-    """
+    """Names of the struct fields and array parameters that a function writes, and of the fields that it reads."""
 
     fields: frozenset[str]
     params: frozenset[str]
@@ -45,14 +43,14 @@ class Effects:
 
 
 def root(array: Expr) -> Field | Local | Parameter | None:
-    """Return the field, the function's parameter or the configuration's table that an array expression is part of."""
+    """Return the field, the function's parameter or the configuration's table to which an array expression belongs."""
     while isinstance(array, (Row, Element)):
         array = array.array
     return array if isinstance(array, (Field, Local, Parameter)) else None
 
 
 def effects(functions: Functions) -> dict[str, Effects]:
-    """Return the effects of every function.  In ``functions``, callees come first."""
+    """Return the effects of every function.  ``functions`` lists callees first."""
     found: dict[str, Effects] = {}
     for name, function in functions.items():
         called = frozenset(
@@ -65,8 +63,9 @@ def effects(functions: Functions) -> dict[str, Effects]:
 
 
 def _effects(function: Function, called: Iterable[tuple[str, Effects, tuple[bool, ...]]]) -> Effects:
-    """Return the effects of a function.  called: its callees, each with its effects and whether it writes each of its
-    parameters.
+    """Return the effects of a function.
+
+    called: for each callee, its name, its effects and, for each of its parameters, whether the callee writes to it.
     """
     own = function.made("own effects", functools.partial(_own, function))
     fields, reads, targets = set(own.fields), set(own.reads), []
@@ -106,12 +105,12 @@ def _own(function: Function) -> Effects:
 
 
 def check_effects(functions: Functions) -> None:
-    """Refuse code that depends on the order of side effects, which C does not define, and loop bounds that the loop
-    changes.
+    """Refuse code that depends on the order of side effects, which C does not define, and loops that change their own
+    bounds.
     """
     known = effects(functions)
     for function in functions.values():
-        # a kernel determines its callees, so a function that has passed once passes in every program
+        # a kernel determines its callees, so a function that passed this check once passes it in every program
         function.made("checked effects", functools.partial(_check, function, functions, known))
 
 
@@ -126,7 +125,7 @@ def _check(function: Function, functions: Functions, known: dict[str, Effects]) 
 
 
 def _check_order(function: Function, node: Statement, known: dict[str, Effects]) -> None:
-    alone: Expr | None = None  # the only call in the statement, which may write
+    alone: Expr | None = None  # a call that is the whole value of the statement, and so may write
     if isinstance(node, Do):
         alone = node.call
     elif isinstance(node, Return) or (isinstance(node, Assign) and isinstance(node.target, Local) and not node.op):
@@ -166,7 +165,7 @@ def _check_bound(function: Function, loop: For, functions: Functions, known: dic
         raise DialectError(
             function.file,
             loop.line,
-            "range() is evaluated once in Python and at each turn in C; assign the bound before the loop",
+            "range() is evaluated once in Python and at each iteration in C; assign the bound before the loop",
         )
     read = [n for n in parts if isinstance(n, (Local, Field))]
     for node in walk(loop.body):
@@ -185,7 +184,7 @@ def _check_bound(function: Function, loop: For, functions: Functions, known: dic
                 function.file,
                 node.line,
                 f"the bound of the loop in line {loop.line} changes here ({', '.join(sorted(changed))}): range() is evaluated once in "
-                "Python and at each turn in C; assign the bound to a name before the loop",
+                "Python and at each iteration in C; assign the bound to a name before the loop",
             )
 
 
@@ -197,7 +196,7 @@ def _fields_named(names: Iterable[str], call: Call) -> Iterable[Field]:
 
 
 def _same_memory(a: Local | Field, b: Local | Field | Parameter) -> bool:
-    """Return whether two arrays are, or may be, the same memory.  A caller may have passed a field, or the same array twice."""
+    """Return whether two arrays may be the same memory: a caller may pass a field, or pass the same array twice."""
     if type(a) is type(b) and a.name == b.name:
         return True
     arrays = isinstance(a.kind, Array) and isinstance(b.kind, Array) and a.kind.scalar is b.kind.scalar

@@ -1,4 +1,4 @@
-"""Translate expressions to the typed representation.  ``check_types`` says what is refused, and how."""
+"""Translate expressions to the typed representation.  The docstring of ``check_types`` describes refusals."""
 
 import ast
 import functools
@@ -82,9 +82,11 @@ class Expressions:
         self.kernel = kernel
         self.node, self.comments = read(kernel)
         self.space = {**kernel.function.__globals__, **kernel.names}
-        python = self.space["__builtins__"]  # in scripts this is the module, elsewhere the module's dictionary
+        python = self.space["__builtins__"]  # this is the module in a script, and the module's dictionary elsewhere
         self.builtins = python if isinstance(python, dict) else vars(python)
-        self.scopes: list[dict[str, Any]] = [{}]  # name -> its kind, or the struct or configuration that it stands for
+        self.scopes: list[dict[str, Any]] = [
+            {}
+        ]  # name -> its kind, or the struct or configuration that the name represents
         self.running: dict[str, bool] = {}  # variable of an enclosing loop -> whether it is never negative
         self.counters: set[str] = set()  # variables of all loops
         self.kinds_seen: dict[str, Kind] = {}
@@ -103,7 +105,7 @@ class Expressions:
             self.refuse(at, message)
 
     def method(self, name: str, node: ast.stmt | ast.expr) -> Callable[[Any], Any]:
-        """Return the method that translates such a node.  Code that is not in the dialect is refused."""
+        """Return the method that translates this kind of node, or refuse code that is not in the dialect."""
         kind = type(node)
         self.refuse_if(not hasattr(self, name), node, INSTEAD.get(kind, f"{kind.__name__} is not in the dialect"))
         return getattr(self, name)
@@ -131,7 +133,7 @@ class Expressions:
         self.refuse_if(
             value.kind is not Bool,
             node,
-            f"a condition is a truth value, this is {value.kind}; compare it, e.g. with != 0",
+            f"a condition is a truth value, but this is {value.kind}; compare it, e.g. with != 0",
         )
         return value
 
@@ -157,7 +159,7 @@ class Expressions:
             )
             return Local(node.lineno, kind, name)
         seen = name in self.kinds_seen
-        self.refuse_if(seen, node, f"{name} has no value on every path to here; assign it before the block")
+        self.refuse_if(seen, node, f"{name} does not have a value on every path to here; assign it before the block")
         self.refuse_if(name not in self.space, node, f"{name} is not defined")
         value = self.space[name]
         if isinstance(value, Constant):
@@ -182,7 +184,7 @@ class Expressions:
             self.refuse_if(
                 rounded.ndim > 1 or not rounded.size or not np.isfinite(rounded).all(),
                 node,
-                f"{name} is not a finite number or a table of them in {precision}; give such values",
+                f"{name} is not a finite number or a table of finite numbers in {precision}; use finite values",
             )
         if not value.is_table:
             self.refuse_if(
@@ -229,7 +231,7 @@ class Expressions:
             self.refuse_if(
                 extent == 1 and written is None,
                 position,
-                "there is one element, and C does not look at its position; write [0]",
+                "this array has one element, and C ignores the position; write [0]",
             )
             shortest = min(map(len, array.constant.by_precision.values())) if isinstance(array, Named) else extent
             if written is not None and isinstance(shortest, int) and written >= shortest:
@@ -242,7 +244,7 @@ class Expressions:
 
     def position(self, node: ast.expr) -> Expr:
         index = self.value(node)
-        self.refuse_if(index.kind is not Index, node, f"a position is Index, this is {index.kind}")
+        self.refuse_if(index.kind is not Index, node, f"a position is Index, but this is {index.kind}")
         self.refuse_if(
             (isinstance(index, Unary) and index.op == "-") or (isinstance(index, Literal) and index.value < 0),
             node,
@@ -253,9 +255,9 @@ class Expressions:
     def of_UnaryOp(self, node: ast.UnaryOp) -> Expr:
         if isinstance(node.op, ast.Not):
             return Unary(node.lineno, Bool, "not", self.condition(node.operand))
-        self.refuse_if(not isinstance(node.op, ast.USub), node, "only - and not exist as unary operators")
+        self.refuse_if(not isinstance(node.op, ast.USub), node, "the only unary operators are - and not")
         operand = self.value(node.operand)
-        self.refuse_if(operand.kind not in (Real, Index), node, f"- of {operand.kind}")
+        self.refuse_if(operand.kind not in (Real, Index), node, f"- takes Real or Index, but this is {operand.kind}")
         if isinstance(operand, Literal) and (operand.kind is Index or operand.value != 0):
             return Literal(node.lineno, operand.kind, -operand.value)
         # -0.0 remains an operation, because as a literal it would be equal to 0.0
@@ -275,7 +277,7 @@ class Expressions:
         )
         if op in ("//", "%"):
             self.refuse_if(
-                left.kind is not Index, node, f"{op} needs Index, this is {left.kind}; use truncate() or index()"
+                left.kind is not Index, node, f"{op} needs Index, but this is {left.kind}; use truncate() or index()"
             )
             positive = isinstance(right, Length) or (isinstance(right, Literal) and right.value > 0)
             self.refuse_if(
@@ -293,14 +295,14 @@ class Expressions:
         if op == "&":
             left, right = self.same_numbers(node, left, right)
         elif right.kind is not Index or (isinstance(right, Literal) and not 0 <= right.value <= 31):
-            self.refuse(node, f"a Word is shifted by an Index from 0 to 31, this is {ast.unparse(node.right)}")
+            self.refuse(node, f"a Word is shifted by an Index from 0 to 31, but this is {ast.unparse(node.right)}")
         return Binary(node.lineno, Word, op, left, right)
 
     def same_numbers(self, node: ast.AST, left: Expr, right: Expr) -> tuple[Expr, Expr]:
         """Return both sides with a common type, or refuse them if they have none.  A literal next to a Word becomes a Word."""
         for side in (left, right):
             strange = side.kind not in (Real, Index, Word)
-            self.refuse_if(strange, node, f"arithmetic and order need numbers, this is {side.kind}")
+            self.refuse_if(strange, node, f"arithmetic and order need numbers, but this is {side.kind}")
         left, right = _as_word(left, right), _as_word(right, left)
         self.refuse_if(
             left.kind is not right.kind,
@@ -357,7 +359,7 @@ class Expressions:
         self.refuse_if(
             yes.kind != no.kind or yes.kind not in (Real, Index, Word, Bool),
             node,
-            f"one side is {yes.kind}, the other {no.kind}; both need the same scalar type",
+            f"one side is {yes.kind} and the other is {no.kind}; both need the same scalar type",
         )
         return Choice(node.lineno, yes.kind, condition, yes, no)
 
@@ -388,7 +390,7 @@ class Expressions:
             self.refuse_if(
                 not self.fits(value, kind),
                 argument,
-                f"{param} of {name} is {kind}, this is {value.kind}; convert it with real(), truncate(), word() or index()",
+                f"{param} of {name} is {kind}, but this is {value.kind}; convert it with real(), truncate(), word() or index()",
             )
             args.append(value)
         return Call(node.lineno, in_expressions(callee.returns), callee, tuple(args))
@@ -423,7 +425,7 @@ class Expressions:
             isinstance(value, Member), node, "Numba cannot convert an enumeration's member to real; write its number"
         )
         self.refuse_if(
-            value.kind is not Index, node, f"real() takes a literal or an Index, this is {value.kind} already"
+            value.kind is not Index, node, f"real() takes a literal or an Index, but this is {value.kind} already"
         )
         return ToReal(node.lineno, Real, value)
 
@@ -432,7 +434,7 @@ class Expressions:
         array = self.value(node.args[0])
         extent = self.want(Array, array.kind, node, "len() takes an array").extents[0]
         moves = isinstance(array, Row) and not isinstance(array.index, Literal)
-        self.refuse_if(moves, node, "in C, len() does not look at the position; write [0]")
+        self.refuse_if(moves, node, "len() ignores the position in C; write [0]")
         if isinstance(array, Named):
             return Length(node.lineno, Index, 0, array)
         if not isinstance(extent, (Extent, int)):

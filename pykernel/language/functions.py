@@ -11,7 +11,7 @@ from pykernel.language.ir import Functions
 from pykernel.language.specialise import Specialised, specialise
 
 _typed = functools.cache(check_types)
-"""The typed representation of one kernel, which many programs share."""
+"""Return the typed representation of one kernel.  The result is cached, because many programs share a kernel."""
 
 
 @functools.cache

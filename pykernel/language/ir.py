@@ -20,7 +20,7 @@ T = TypeVar("T")
 class DialectError(Exception):
     """Raised for source that could mean different things in Numba and in C.
 
-    The message has the place and what to write instead.
+    The message says where the code is and what to write instead.
     """
 
     def __init__(self, file: Path, line: int, message: str) -> None:
@@ -197,7 +197,7 @@ class Return(Statement):
 
 @dataclass(frozen=True)
 class Function:
-    """A function.  It never changes, so it keeps the results that were computed from it.
+    """A function.  A function never changes, so results that were computed from it are kept with it.
 
     Passes visit the same functions many times, and models share functions.
     """
@@ -240,8 +240,9 @@ class Function:
         return {}
 
     def made(self, key: Any, make: Callable[[], T]) -> T:
-        """Return the result of ``make``, which is computed once.  key: the result's name, and what it depends on in
-        addition to the function.
+        """Return the result of ``make``, which is called only once for each key.
+
+        key: the result's name, and everything except the function on which the result depends.
         """
         if key not in self._made:
             self._made[key] = make()
@@ -255,8 +256,8 @@ Functions = dict[str, Function]
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields that hold nodes, found from the annotations.  Looking into all fields would take
-    most of the time.
+    """Return the names of the fields whose annotations are nodes.  Looking into all fields would take most of a walk's
+    time.
     """
     nodes = {name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Node)}
     return tuple(f.name for f in fields(kind) if nodes & set(re.findall(r"\w+", str(f.type))))

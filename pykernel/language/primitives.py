@@ -1,4 +1,4 @@
-"""C that was written by hand: the files of runtime_c.  In a model, their names begin with the model's prefix."""
+"""Read the files of runtime_c, which are C written by hand, and put a model's prefix before the names in them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def runtime_text(name: str) -> str:
 def primitive(name: str, prefix: str, values: Mapping[str, str] | None = None, annotated: bool = False) -> str:
     """Return the text of a file of runtime_c, with the model's prefix in its names.
 
-    values: other text -> its replacement.  annotated: whether to keep the lines for proofs.
+    values: further text -> its replacement.  annotated: whether to keep the lines that only proofs need.
     """
     text = runtime_text(name)
     if not annotated:

@@ -68,9 +68,9 @@ from pykernel.language.ir import (
 from pykernel.language.primitives import C_TYPES, primitive, primitive_file
 from pykernel.language.widths import Widths
 
-WIDTH = 110  # statements are broken at this width
+WIDTH = 110  # longer statements are broken into several lines
 CONDITION = re.compile(r"(\s*)\[(not )?(\w+)(?: (\w+))?\] ")
-"""The beginning of a sentence in a docstring that is true only for one choice: ``[keeps]``, ``[not keeps]``, ``[update EKF]``."""
+"""The mark before a sentence of a docstring that is true only for one choice: ``[keeps]``, ``[not keeps]``, ``[update EKF]``."""
 OPERATORS = {"and": "&&", "or": "||", "not": "!", "//": "/"}
 PRECEDENCE = {
     "or": 1,
@@ -102,7 +102,7 @@ INTEGER_TYPES = {
     Int8: "int8_t",
     Uint8: "uint8_t",
 }
-# names that the templates use after the prefix, lower-case for functions and types, upper-case for macros
+# names that the templates use after the prefix: functions and types in lower case, macros in upper case
 GENERATED = frozenset(
     """t s init reset hash selftest trial_t make_up call strike replay crc32 arithmetic CONST ASSERT H NO_FPU STATE_BYTES RAM_BYTES CONST_BYTES CONFIG_HASH
     STATE_KIND STAMP GENERATOR BROKEN_BUILD FLASH UNROLL save load store restore wipe write_fn read_fn header chunk number recognise
@@ -147,7 +147,7 @@ class Printer:
     pointer: str = "s"
     choices: Mapping[str, Any] = field(
         default_factory=dict
-    )  # the configuration's choices, which decide what sentences docstrings keep
+    )  # the configuration's choices, which decide which sentences of docstrings are printed
     statuses: tuple[type[IntEnum], ...] = ()  # their members have macros; other members are printed as numbers
     widths: Widths = field(default_factory=lambda: Widths({}, None))  # decides which operations on constants are cast
 
@@ -169,7 +169,7 @@ class Printer:
         return extent.value(self.widths.capacities) if isinstance(extent, Extent) else int(extent)
 
     def extent(self, extent: Any, wide: str = "(int32_t)%s") -> str:
-        """Return an extent as C text.  wide: how a symbol is written in a size that may not fit into an ``int``."""
+        """Return an extent as C text.  wide: the format of a symbol in a size that may not fit into an ``int``."""
         if not isinstance(extent, Extent):
             return str(extent)
         shape = wide if self.widths.extent_needs_width(extent) else "%s"
@@ -189,10 +189,10 @@ class Printer:
         return {name: self.function(f) for name, f in functions.items()}
 
     def places(self, functions: Functions) -> None:
-        """Find which parameters take arrays in RAM, and so which tables must lie in RAM.  Some CPUs read flash with other
-        instructions.
+        """Find which parameters take arrays in RAM, and therefore which tables must be in RAM.
 
-        A parameter has one type, so all arrays that are passed to it lie in the same memory.  "" stands for RAM.
+        Some CPUs need other instructions to read flash.  A parameter has one type, so all arrays that are passed to it
+        must be in the same memory.  The place "" means RAM.
         """
         links = [
             *(
@@ -220,7 +220,7 @@ class Printer:
         return name in self.public or self.touches_struct(self.functions[name])
 
     def touches_struct(self, f: Function) -> bool:
-        """Return whether a function uses the model's memory, itself or through its callees."""
+        """Return whether a function uses the model's memory, directly or through its callees."""
         return bool(f.names[Field]) or any(self.takes_struct(name) for name in f.called & self.functions.keys())
 
     def is_elementary(self, f: Function) -> bool:
@@ -230,11 +230,11 @@ class Printer:
         return f.returns is Real and not self.takes_struct(f.name) and not self.known[f.name].writes
 
     def is_shared(self, f: Function) -> bool:
-        """Return whether a function that writes nothing, returns a value, and has a condition but no loop is called from
-        three or more places.
+        """Return whether a function is called from three or more places, only returns a value, and has a condition but no
+        loop.
 
-        Such functions should not be inlined in short code.  In int16 the result is always false, because small functions
-        replace operators there.
+        Such a function should not be inlined if the code must be short.  In int16 the result is always false, because
+        small functions replace operators there.
         """
         whole = self.precision.is_int16
         asks = not whole and self.callers[f.name] >= 3 and f.returns is not None and not self.known[f.name].writes
@@ -376,7 +376,7 @@ class Printer:
         raise TypeError(type(node).__name__)
 
     def said_before(self, node: Statement) -> list[str]:
-        """Return the annotations of a statement."""
+        """Return the annotations before a statement."""
         f = self.current
         return acsl.before(node, f, self.expression, self.lengths[f.name])
 
@@ -495,7 +495,7 @@ class Printer:
 
     def binary(self, node: Binary) -> str:
         level = PRECEDENCE[node.op]
-        # brackets spare readers C's rules of precedence; a chain of operators of equal precedence has none
+        # with brackets, readers need not know C's precedence; a chain of operators of equal precedence needs none
         chained = isinstance(node.left, Binary) and self.level(node.left) == level and level not in COMPARING
         left = self.operand(node.left, level if chained else UNARY)
         if self.widths.needs_width(node):  # an int may have 16 bits
@@ -552,9 +552,9 @@ class Printer:
     # -------------------------------------------------------------------------------------------------- data
 
     def data(self, functions: Functions, config: Any, docs: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
-        """Return the parameters, constants and tables that the functions still use, as the templates take them.
+        """Return the parameters, constants and tables that the functions still use, in the form that the templates take.
 
-        Tables of modules come first, then those of the configuration.  docs: name of a parameter -> its comment.
+        Tables of modules come first, and tables of the configuration follow.  docs: name of a parameter -> its comment.
         """
         nodes = [node for f in functions.values() for node in walk(f.body)]
         named = {node.name: node for node in nodes if isinstance(node, Named)}
@@ -589,7 +589,7 @@ class Printer:
         return f"({text})" if text.startswith("-") else text
 
     def table(self, node: Named | Parameter, values: np.ndarray, doc: str) -> dict[str, Any]:
-        """Return a table of constant numbers.  The entry text is what the outermost braces of the initialiser enclose."""
+        """Return a table of constant numbers.  The entry "text" is the part between the initialiser's outermost braces."""
         scalar, width = node.kind.scalar, values.shape[-1]
         # a constant may have a different length in each precision
         sizes = node.kind.extents if isinstance(node, Parameter) else values.shape
@@ -607,7 +607,7 @@ class Printer:
 
 
 def _lies(f: Function, array: Expr) -> Any:
-    """Return where an array lies: the name of a table, a parameter of the function, or "" for RAM."""
+    """Return the place of an array: the name of a table, a parameter of the function, or "" for RAM."""
     while isinstance(array, (Row, Element)):
         array = array.array
     if isinstance(array, Local):
@@ -617,7 +617,7 @@ def _lies(f: Function, array: Expr) -> Any:
 
 @functools.cache
 def _capacities(kernel: Kernel) -> list[str]:
-    """Return the capacities in the sizes of a kernel's structs and tables."""
+    """Return the capacities on which the sizes of a kernel's structs and tables depend."""
     kinds = [part for kind in kernel.params.values() for part in parts_of(kind)]
     arrays = [array for kind in kinds for array in kind.fields.values() if isinstance(array, Array)]
     extents = [e for array in arrays for e in array.extents]

@@ -1,10 +1,10 @@
-"""Print functions as LLVM IR, for the host.  One text serves every size and every number, and computes the same bits as the
-C.
+"""Print functions as LLVM IR, for the host.  The same text serves all sizes and numbers, and computes the same bits as the
+C code.
 
-The text has no flag that lets a compiler compute other results: no fast-math flag and no contraction, and integers wrap.
-Each flag in the text is explained in a comment next to it.
+The text has no flag that lets a compiler change results: no fast-math flag and no contraction, and integers wrap.  A
+comment explains each flag that the text has.
 
-Memory, tables, numbers and sizes are reached through a table of eight-byte words.  The first parameter of every
+The code reaches memory, tables, numbers and sizes through a table of eight-byte words.  The first parameter of every
 function is the address of this table.  ``Module.words`` says what each word holds: the address of an array for ("field",
 name) and ("table", name), a parameter's value for ("number", name), or a size for ("extent", text).
 """
@@ -61,8 +61,8 @@ from pykernel.language.ir import (
 TableWord = tuple[str, str]
 
 REALS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
-# no nsw: a sum beyond int32 wraps.  The checker allows // and % only if the left side is not negative and the right
-# side is positive
+# these have no nsw flag, because a sum beyond int32 wraps.  The checker allows // and % only if the left side is not
+# negative and the right side is positive
 WHOLES = {"+": "add", "-": "sub", "*": "mul", "//": "sdiv", "%": "srem", "<<": "shl", ">>": "lshr", "&": "and"}
 # these comparisons treat NaN as unequal to everything, and as neither less nor greater than anything
 COMPARE_REALS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
@@ -72,7 +72,7 @@ COMPARE_WORDS = {"==": "eq", "!=": "ne", "<": "ult", "<=": "ule", ">": "ugt", ">
 INTRINSICS: dict[str, tuple[str, ...]] = {
     "sqrt": ("call {real} @llvm.sqrt.f{bits}({real} {0})",),
     "absolute": ("call {real} @llvm.fabs.f{bits}({real} {0})",),
-    # freeze: for a number that does not fit, the result is unspecified (the processor's, as in C) but always the same
+    # if the number does not fit, the processor determines the result, as in C; freeze makes all uses see the same result
     "truncate": ("fptosi {real} {0} to i32", "freeze i32 {1}"),
     "word": (),
     "index": (),
@@ -126,10 +126,11 @@ ROWS = "pk.rows"
 
 ROWS_TYPES = (c_void_p,) * 5 + (c_int64,) * 3 + (c_void_p, c_int64) * 4 + (c_void_p,)
 """Types of the loop's parameters."""
-# Fixed text.  The loop calls public functions, which all take (table, pointer, pointer).
-#   ask: a question or null; promise: a promise or null; learn: the update, a visit or null; look: a reading or null
-#   for each row t >= ``first``: ask(x[t], answer), promise(x[t]), learn(x[t - delay], y[t - delay]), look(state)
-# The status is the result of learn, or 0 if t < delay; without learn, the result of ask.
+# This text is the same in every module.  The loop calls up to four public functions, each given by its address or null:
+# ask (a question), promise (a promise), learn (the update or a visit) and look (a reading).  All of them take (table,
+# pointer, pointer).  For each row t >= ``first``, the loop calls
+#   ask(x[t], answer), promise(x[t]), learn(x[t - delay], y[t - delay]), look(state)
+# The row's status is the result of learn, or 0 if t < delay.  Without learn, the status is the result of ask.
 LOOP = f"""define void @{ROWS}(ptr %t, ptr %ask, ptr %promise, ptr %learn, ptr %look, i64 %first, i64 %rows, i64 %delay, ptr %x, i64 %x_bytes, ptr %y, i64 %y_bytes, ptr %answers, i64 %answer_bytes, ptr %states, i64 %state_bytes, ptr %statuses) nounwind {{
 entry:
   %asks = icmp ne ptr %ask, null
@@ -212,8 +213,8 @@ def print_llvm(functions: Functions, roots: Iterable[Kernel], precision: Precisi
     ``public_name``.
 
     A public function takes the table, and then one pointer for each parameter of the root that is an array or a number.
-    It takes at least two pointers, so that the loop over samples can call every public function.  It returns int32 (0
-    or 1 for a truth value, 0 for no result), or the root's Real.
+    Each public function takes at least two pointers, so that the loop over samples can call all of them, and returns int32
+    (0 or 1 for a truth value, 0 for no result) or the root's Real.
     """
     return _Printer(functions, precision).module(roots)
 
@@ -249,7 +250,7 @@ class _Printer:
         return named.get(kind) or f"i{8 * kind.dtype(self.precision).itemsize}"
 
     def number(self, value: Any) -> str:
-        """Return a real as text.  LLVM writes the bits of a double, even for float."""
+        """Return a real as text.  LLVM IR writes the bits of a double, even for a number of type float."""
         return f"0x{struct.pack('>d', float(self.precision.real(value))).hex().upper()}"
 
     def literal(self, kind: Any, value: Any) -> str:
@@ -417,8 +418,8 @@ class _Body:
     def loop(self, node: For) -> None:
         start, stop = self.value(node.start), self.value(node.stop)
         head, body, step, after = (self.label() for _ in range(4))
-        # the counter has 64 bits, because with a step above 1, the last increment may go beyond int32; so nsw is
-        # correct
+        # the last increment may go beyond int32 if the step is above 1.  The counter therefore has 64 bits, so that it
+        # cannot overflow, and nsw is correct
         first, last = (self.new(f"sext i32 {bound} to i64") for bound in (start, stop))
         before = self.label()
         self.next_block(before)

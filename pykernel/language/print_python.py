@@ -1,7 +1,8 @@
 """Print functions with folded choices as Python for Numba, the reference with which the generated C is compared.
 
-One text serves all values of numbers, and all sizes that are the shape of an array in memory.  Other sizes are printed
-as literals.  Each function takes the structs and configurations that it needs, and then its numbers and arrays.
+The same text serves all values of numbers, and all sizes that can be read from the shape of an array in memory.  Other
+sizes are printed as literals.  Each function first takes the structs and configurations that it needs, and then its
+numbers and arrays.
 """
 
 from __future__ import annotations
@@ -85,9 +86,8 @@ def print_python(
 
 
 def python_name(kernel: str) -> str:
-    """Return the Python function's name for a kernel.
-
-    It has a prefix, because a local variable may have the kernel's name.
+    """Return the Python function's name for a kernel.  The name has a prefix, because a local variable may have the
+    kernel's name.
     """
     return f"f_{kernel}"
 

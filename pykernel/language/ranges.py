@@ -7,9 +7,9 @@ one more axis, with one element for each iteration.  So each iteration uses its 
 sum is the sum of its terms' bounds.  If a loop has too many iterations, a sum's bound is the number of iterations times
 the largest term.
 
-The same intervals give the largest number of iterations of each loop: ``most_turns``.  For that, a function is analysed
-separately for each value of an argument that bounds its loops: a loop may have many iterations only when another loop
-has few.
+From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  It analyses a function
+separately for each value of an argument that bounds the function's loops, because a loop may have many iterations only
+when another loop has few.
 
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """
@@ -59,7 +59,7 @@ from pykernel.language.widths import Widths
 LANES = 2**21
 """Maximum number of iterations (the product over all nested loops) that are analysed with one element for each."""
 UNKNOWN = 2**30
-"""If the number of iterations is this or more, it is treated as unknown."""
+"""A number of iterations that is this large or larger is treated as unknown."""
 ROUNDS = 4
 """Passes over a loop's body to find the range of a variable that one iteration hands to the next.  If the range still
 grows after these passes, it becomes the range of the variable's type."""
@@ -130,13 +130,13 @@ NONE = Interval(np.array(2**62, np.int64), np.array(-(2**62), np.int64))
 class Place:
     """The array to which an expression refers: a field, a table, or an argument of a public function.
 
-    before: the ranges of the indices that are already fixed, for the first axes.
+    before: the ranges of the indices along the first axes, which are already fixed.
     """
 
     kind: Array
     shape: tuple[int | None, ...]
     before: tuple[Interval, ...] = ()
-    depth: int = 0  # number of enclosing loops where the indices were fixed
+    depth: int = 0  # number of loops around the place where the indices were fixed
     table: np.ndarray | None = None
     struct: type[Struct] | None = None
     name: str = ""
@@ -144,7 +144,7 @@ class Place:
 
 @dataclass
 class State:
-    """What is known at one point of the code.
+    """The ranges that are known at one point of the code.
 
     alive: for each iteration, whether the point can be reached.  locals, elements: name or text -> range.
     """
@@ -157,7 +157,7 @@ class State:
         return State(self.alive, dict(self.locals), dict(self.elements))
 
     def joined(self, other: State) -> State:
-        """Return what is known where two control paths meet."""
+        """Return the state where two control paths meet."""
 
         def both(a: dict[str, Interval], b: dict[str, Interval]) -> dict[str, Interval]:
             # a path that cannot be reached adds nothing to a range
@@ -188,7 +188,9 @@ def prove(
         for name in struct.ranges:
             low, high = prover.declared(struct, name)
             if not low <= 0 <= high:
-                raise TypeError(f"{struct.__name__}.{name} is 0 at first, but declared from {low} to {high}")
+                raise TypeError(
+                    f"{struct.__name__}.{name} is 0 at first, but its declared range is from {low} to {high}"
+                )
     found = {}
     for name in roots:
         result = prover.public(functions[name]).result
@@ -201,8 +203,8 @@ def prove(
 class Turns:
     """The largest numbers of iterations of loops.  A loop is identified by the ``id`` of its node.
 
-    within: outer loop -> a loop in it, or the outer loop itself -> the iterations of that loop in one complete run of
-    the outer loop, in each of several cases.  For each run there is a case that no loop exceeds.
+    within: outer loop -> loop (an inner loop, or the outer loop itself) -> the loop's iterations in one complete run of
+    the outer loop, in each of several cases.  In each run, at least one case bounds the iterations of all loops.
     in_all: root -> loop -> iterations in one call of the root.  Loops for which no bound was found are missing.
     """
 
@@ -235,7 +237,7 @@ def most_turns(
 
 
 def _fewer(cases: np.ndarray) -> np.ndarray:
-    """Return at most CASES cases (rows), such that for each given case at least one of them is nowhere smaller."""
+    """Return at most CASES cases (rows), such that each given case has a returned case with no smaller number."""
     most = cases.max(0)
     for parts in (UNKNOWN, 64, 16, 4):
         unit = -(-most // parts) + (most == 0)
@@ -318,7 +320,7 @@ class _Frame:
     # ------------------------------------------------------------------------------------------ what is refused
 
     def need(self, state: State, line: int, value: Interval, low: Any, high: Any, what: str, remedy: str) -> Interval:
-        """Return the value's range, cut to low ... high.  Refuses the line if the value may be outside."""
+        """Return the value's range, cut to low ... high.  Refuses the line if the value may be outside this range."""
         if not self.prover.refuses or self.prover.exploring:
             return value.met(interval(low, high))
         wrong = state.alive & ~value.empty & ((value.low < low) | (value.high > high))
@@ -330,12 +332,12 @@ class _Frame:
         return value.met(interval(low, high))
 
     def int32(self, state: State, line: int, value: Interval, what: str) -> Interval:
-        return self.need(state, line, value, *INT32, what, "int32 does not hold that: scale or clip before")
+        return self.need(state, line, value, *INT32, what, "int32 cannot hold this: scale or clip first")
 
     def computed(self, state: State, node: Expr, value: Interval, what: str) -> Interval:
         """Return the range of a result.  Refuses the line if the result may not fit into the type in which C computes it."""
         if self.prover.widths.in_int(node) is not None:
-            return self.need(state, node.line, value, *INT16, what, "an int of 16 bits does not hold that")
+            return self.need(state, node.line, value, *INT16, what, "an int of 16 bits cannot hold this")
         return self.int32(state, node.line, value, what)
 
     # --------------------------------------------------------------------------------------------- statements
@@ -388,7 +390,7 @@ class _Frame:
         elif scalar.stored and scalar is not Word:
             limits = np.iinfo(scalar.dtype(self.prover.precision))
             found = self.need(
-                state, node.line, found, limits.min, limits.max, name, f"{scalar} does not hold that: clip it"
+                state, node.line, found, limits.min, limits.max, name, f"{scalar} cannot hold this: clip it"
             )
         self.forget(state, {place.name} if place.struct is not None else None)
         if (text := self.key(target)) is not None:
@@ -396,8 +398,9 @@ class _Frame:
         return state
 
     def forget(self, state: State, fields: set[str] | None) -> None:
-        """Forget the ranges of elements that may have been written: those of these fields and of all arguments; None:
-        of all fields, too.
+        """Forget the ranges of elements that may have been written: the elements of these fields and of all arguments.
+
+        fields: None means all fields.
         """
         for key in list(state.elements):
             owner = key.split("[")[0]
@@ -491,9 +494,10 @@ class _Frame:
     def sum_up(
         self, body: tuple[Statement, ...], inner: State, outer: State, sums: list[str], lanes: Lanes
     ) -> dict[str, Interval]:
-        """Find each sum in each iteration (stored in ``inner``) and after the loop (returned), from what an iteration adds.
+        """Find the range of each sum from the term that an iteration adds.
 
-        Sums are treated one after another, because a sum's term may depend on an earlier sum, such as a position.
+        The ranges in each iteration are stored in ``inner``, and the ranges after the loop are returned.  Sums are treated
+        one after another, because a sum's term may depend on an earlier sum, for example on a position.
         """
         jumps = any(isinstance(n, (Leave, Return)) for n in walk(body))
         sure = lanes.must & outer.alive[..., None] & (not jumps)
@@ -520,7 +524,7 @@ class _Frame:
         return after
 
     def prove_turns(self, node: For, inner: State, own: np.ndarray, lanes: Lanes) -> State:
-        """Prove all iterations, and count the iterations of the loops inside."""
+        """Prove all iterations, and count the iterations of the inner loops."""
         around, self.turned = self.turned, {}
         end = self.ways(node.body, inner.copy())
         inside = dict[int, np.ndarray]()
@@ -533,21 +537,21 @@ class _Frame:
         return end
 
     def count(self, node: For, own: np.ndarray, inside: dict[int, np.ndarray]) -> None:
-        """Record the iterations of a loop and of those inside in one run, for each iteration of the enclosing loops."""
+        """Record the iterations of a loop and of its inner loops in one run, for each iteration of the enclosing loops."""
         if self.prover.exploring:
             return
         turned = {loop: np.minimum(turns, UNKNOWN) for loop, turns in ({id(node): own} | inside).items()}
         _add(self.turned, turned)
         # a run belongs to one iteration of the enclosing loops and one value of each argument, so the numbers of one
-        # element belong together.  Loops in a callee are left out: other callers may run them as well
+        # element belong together.  Loops in a callee are left out, because other callers may run them as well
         loops = [id(n) for n in (node, *walk(node.body)) if isinstance(n, For)]
         rows = np.stack(np.broadcast_arrays(*(turned.get(loop, np.array(0)) for loop in loops)), -1)
         _, known = self.prover.cases.get(id(node), (loops, np.zeros((0, len(loops)), np.int64)))
         self.prover.cases[id(node)] = loops, _fewer(np.concatenate([known, rows.reshape(-1, len(loops))]))
 
     def explore(self, body: tuple[Statement, ...], inner: State, sums: list[str]) -> State:
-        """Return the state at the end of a loop's body, without refusing anything.  Each sum's range is what one
-        iteration adds.
+        """Return the state at the end of a loop's body, without refusing anything.  The range of each sum is the range of
+        the term that one iteration adds.
         """
         state = inner.copy()
         state.locals |= {name: interval(np.zeros((1,) * inner.alive.ndim)) for name in sums}
@@ -567,7 +571,7 @@ class _Frame:
         return end
 
     def written(self, body: tuple[Statement, ...]) -> set[str]:
-        """Return the fields that a loop's body writes, itself or through its callees."""
+        """Return the fields that a loop's body writes, directly or through callees."""
         fields, arrays = set[str](), list[Expr]()
         for node in walk(body):
             if isinstance(node, Assign) and isinstance(node.target, Element):
@@ -711,11 +715,11 @@ class _Frame:
         left, right = self.divided(node.line, left, right, state)
         if node.op == "//":
             return Interval(left.low // right.high, left.high // right.low)
-        small = left.high < right.low  # the remainder is then the left side itself
+        small = left.high < right.low  # in this case, the remainder is the left side itself
         return Interval(np.where(small, left.low, 0), np.where(small, left.high, np.minimum(left.high, right.high - 1)))
 
     def divided(self, line: int, left: Interval, right: Interval, state: State) -> tuple[Interval, Interval]:
-        left = self.need(state, line, left, 0, INDEX_MAX, "what is divided", "it must not be negative")
+        left = self.need(state, line, left, 0, INDEX_MAX, "the dividend", "it must not be negative")
         right = self.need(state, line, right, 1, INDEX_MAX, "the divisor", "it must be above zero")
         return left, Interval(np.maximum(right.low, 1), np.maximum(right.high, 1))
 
@@ -738,14 +742,17 @@ class _Frame:
                 values.append(self.value(argument, state))
         shape = np.broadcast_shapes(state.alive.shape, *(v.low.shape for v in values if isinstance(v, Interval)))
         result, written = None, set(self.prover.known[f.name].fields)
-        if not self.prover.exploring or f.returns not in (Real, None):  # else only the fields that f writes matter
+        if not self.prover.exploring or f.returns not in (
+            Real,
+            None,
+        ):  # otherwise, only the fields that f writes matter
             alive, parted = np.broadcast_to(state.alive, shape), False
             if not (self.prover.refuses or self.prover.exploring):
                 values, alive, parted = _parted(f, values, alive)
             frame = _Frame(self.prover, f, values, alive)
             result, turned = frame.result, frame.turned
             if parted:
-                # a call has one value of each argument, so it is one of the elements of the last axis
+                # each argument has one value in a call, so a call is one of the elements of the last axis
                 result = None if result is None else result.over(np.array(True))
                 turned = {loop: turns.max(-1) for loop, turns in turned.items()}
             _add(self.turned, turned)
@@ -870,7 +877,7 @@ def _parted(f: Function, values: list[Any], alive: np.ndarray) -> tuple[list[Any
     """Return a call's arguments with one more axis, which has an element for each value of the arguments that bound the
     function's loops.
 
-    If there are too many values, an element stands for a range of them.  This is done only for functions with nested
+    If there are too many values, an element represents a range of values.  This is done only for functions with nested
     loops.
     """
     loops = [n for n in walk(f.body) if isinstance(n, For)]
@@ -909,13 +916,15 @@ class Lanes(NamedTuple):
     variable: Interval
     may: np.ndarray  # whether the loop may have this iteration
     must: np.ndarray  # whether the loop certainly has this iteration
-    in_one: int  # the largest number of iterations that an element stands for
+    in_one: int  # the largest number of iterations that one element represents
     apart: int  # distance between the elements that belong to one run
 
 
 def _lanes_of(node: For, start: Interval, stop: Interval, reached: np.ndarray, own: np.ndarray) -> Lanes:
-    """Return a loop's iterations.  own: their largest number, for each iteration of the enclosing loops.  reached: which of those
-    can be reached.
+    """Return a loop's iterations.
+
+    own: the largest number of iterations, for each iteration of the enclosing loops.  reached: which iterations of the
+    enclosing loops can be reached.
     """
     up = node.step > 0
 

@@ -28,7 +28,7 @@ class Comment:
 
 @dataclass(frozen=True)
 class _Module:
-    functions: dict[tuple[str, int], ast.FunctionDef]  # by name and first line, also that of a decorator
+    functions: dict[tuple[str, int], ast.FunctionDef]  # by name and line, for the line of def and of each decorator
     classes: dict[str, ast.ClassDef]
     comments: dict[int, Comment]
 
@@ -57,7 +57,7 @@ def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
     node = module.functions.get((kernel.function.__name__, first))
     if node is None:
         raise DialectError(
-            kernel.file, first, f"the source of {kernel.name} is not there; define it with def, in a file"
+            kernel.file, first, f"the source of {kernel.name} was not found; define the kernel with def, in a file"
         )
     return node, Comments(kernel.file, node, module.comments)
 
@@ -78,7 +78,7 @@ def member_comments(cls: type) -> dict[str, str]:
 
 
 def _lines_above(comments: Mapping[int, Comment], line: int) -> range:
-    """Return the lines with only comments just before a line."""
+    """Return the lines just before a line that contain only comments."""
     first = line
     while first - 1 in comments and comments[first - 1].alone:
         first -= 1

@@ -57,7 +57,7 @@ def specialise(
 ) -> Specialised:
     """Return the functions that the roots need, for one model's choices.
 
-    choices: name -> value of the configuration's choices.  fields: all fields of the model's structs.
+    choices: the configuration's choices, name -> value.  fields: all fields of the model's structs.
     """
     roots = list(roots)
     passes: list[Callable[[Functions], Functions]] = [
@@ -103,7 +103,7 @@ ARITHMETIC = {
 
 
 def _folded(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
-    """Return the function with its choices folded.  It is made once for all models that agree in the choices that it reads."""
+    """Return the function with its choices folded.  Models that agree in the choices that the function reads share the result."""
     own = {name: choices[name] for name in function.names[Parameter] if name in choices}
     return function.made(("folded", precision, frozenset(own.items())), lambda: _fold(function, own, precision))
 
@@ -192,7 +192,7 @@ def _fold_binary(node: Binary) -> Expr:
 
 
 def _unroll(loop: For) -> Any:
-    """Unroll a loop over a short constant table, whose bound was folded to a literal."""
+    """Unroll a loop over a short constant table, if the loop's bound was folded to a literal."""
     indexed = {
         n.indices[0].name
         for n in walk(loop.body)
@@ -300,8 +300,8 @@ def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
 def _only_value(f: Function, once: bool) -> Expr | None:
     """Return the only expression of a function whose body is one return or one call, or None for other functions.
 
-    The expression is a parameter, a constant, or a call with such arguments; if the function is called once, it may
-    also be a condition.
+    The expression is a parameter, a constant, or a call whose arguments are parameters, constants or fields.  If the
+    function is called once, the expression may also be a condition.
     """
     match f.body:
         case (Return(value=Local() | Literal() | Parameter() | Member() as value),):
@@ -374,7 +374,7 @@ def _joined(before: Assign, name: str, statement: Statement, carried: frozenset[
 
 
 def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Functions:
-    """Replace a parameter that always receives the same constant with the constant."""
+    """Replace each parameter that always receives the same constant with this constant."""
     received: dict[tuple[str, int], set[Expr | None]] = {}
     for f in functions.values():
         for place, constants in f.made("passed constants", functools.partial(_passed_constants, f)).items():
@@ -463,7 +463,7 @@ def _without_unused_locals(function: Function, writing: frozenset[str]) -> Funct
                     if isinstance(node.target, Element):
                         found |= {n.name for n in walk(node.target) if isinstance(n, Local)}
                     elif not writes(node.value):
-                        found.discard(node.target.name)  # the read of n in `n = n + 1` does not count
+                        found.discard(node.target.name)  # the read of n in `n = n + 1` is ignored
                 read |= found
         return read
 

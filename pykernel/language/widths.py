@@ -1,8 +1,8 @@
 """The number of bits in which C computes integer expressions, on targets where an ``int`` has only 16 bits.
 
 Variables, elements and results of functions have types of 32 bits, so an expression with one of them has 32 bits.  An
-expression that consists only of constants is computed in ``int``: literals, macros of parameters and capacities, and
-enumeration members.
+expression that consists only of constants (literals, macros of parameters and capacities, and enumeration members) is
+computed in ``int``.
 """
 
 from __future__ import annotations

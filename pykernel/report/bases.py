@@ -86,7 +86,7 @@ def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Say how the vectors were chosen, and what the choice cost."""
     n, bound = report["vectors"], report["bound"]
     left = (
-        f"what is left of every other row is less than {option('precision')} resolves"
+        f"the part of every other row that is left out is too small for {option('precision')}"
         if report["spec"]
         else "every row is spanned"
     )

@@ -1,4 +1,4 @@
-"""Documents of ``check`` and ``prove``: whether the C computes what the host computes, what its calls cost, and what is proved about them."""
+"""Documents of ``check`` and ``prove``: whether the C and the host compute the same, what calls cost, and what is proved about calls."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _bounds(row: Mapping[str, Any]) -> list[str]:
 
 
 def _loads(loads: Rows) -> list[Part]:
-    """Show the processor's load for a sample, with all functions that a firmware calls for it."""
+    """Show the processor's load for one sample, including all functions that a firmware calls for this sample."""
     rows = []
     for load in loads:
         if load["cycles"] is not None:
@@ -150,7 +150,7 @@ def _loads(loads: Rows) -> list[Part]:
 
 def _load_told(load: Mapping[str, Any]) -> str:
     if load["cycles"] is None:
-        return "no cycles are known without a bound; pykernel check --board measures them"
+        return "without a bound, the number of cycles is unknown; pykernel check --board measures it"
     if load["mean_share"] > 1:
         return (
             "samples come faster than they are learned; take a smaller model, fewer samples a second, or a faster clock"
@@ -166,7 +166,7 @@ def _load_told(load: Mapping[str, Any]) -> str:
 def checked(
     name: str, report: Mapping[str, Any], rows: Rows, learns: bool, asked: Asked, model: Mapping[str, Any]
 ) -> Document:
-    """Say whether the C computes what the host computes.
+    """Say whether the C and the host compute the same bytes.
 
     rows: the builds that the user asked for.  The report also has builds for the spec's [target], after these rows.
     """

@@ -27,7 +27,7 @@ def what_was_asked(given: Asked, *more: tuple[str, object]) -> Section:
 
 
 def default_of(report: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a name and a text for ``document.Facts``: which default rule a spec without a rule gets; "" for other specs."""
+    """Return a name and a text for ``document.Facts``.  The text says which default rule a spec without a rule gets; "" for other specs."""
     return "default", (report["default"] or {"told": ""})["told"]
 
 
@@ -63,11 +63,11 @@ def table_read(columns: Sequence[Mapping[str, Any]], courses: Courses, rows: int
         parts.append(Table(head, lines, words=(0, 1), strong=strong))
         parts.append(
             Sentence(
-                f"{rows:,} rows. Drift: the mean of the last third minus that of the first third, in standard deviations; bold if its magnitude is at least {DRIFT:g}."
+                f"{rows:,} rows. Drift: the mean of the last third minus the mean of the first third, in standard deviations; bold if its magnitude is at least {DRIFT:g}."
             )
         )
     if len(columns) > COLUMNS:
-        parts.append(Sentence(f"{len(columns) - COLUMNS:,} more columns are left out here"))
+        parts.append(Sentence(f"{len(columns) - COLUMNS:,} more columns are not shown here"))
     return Section("The table as it was read", parts)
 
 

@@ -106,7 +106,7 @@ else:
 class Section:
     """A part of a document with a heading.  It is left out if it has no content.
 
-    shown: whether it is shown only on the page, which has more room than the terminal, or on both.
+    shown: "page" for the page only, which has more room than the terminal; "both" for the page and the terminal.
     """
 
     title: str
@@ -123,7 +123,7 @@ class Document:
     """A command's result, for people.
 
     verdict: the conclusion, in one sentence.  good: whether the conclusion is good news.  next: commands that the user may want to run
-    next.  last: makes the sections at the end, which take long to make and are only on the page.
+    next.  last: makes the last sections, which take long to make and appear only on the page.
     """
 
     title: str

@@ -24,7 +24,7 @@ FINEST = 30_000
 KNOTS = 200
 """The number of rows whose times a figure contains.  The times of rows between them are interpolated."""
 ROOM = 0.06
-"""The part of the height that stays free above and below."""
+"""The part of the height that stays free above the largest and below the smallest value."""
 SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 DAYS = (1, 2, 5, 10)
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240)
@@ -239,7 +239,7 @@ def _path(line: Line, across: Axis, up: Axis) -> Html:
         half = np.rint(
             across.part(line.x + (line.x[1] - line.x[0] if len(line.x) > 1 else 0) / 2) * across.steps
         ).astype(int)
-        # each window has two values; first comes the value that is nearer to the end of the window before
+        # each window has two values; the value nearer to the end of the previous window comes first
         swap = np.zeros(len(x), bool)
         swap[1:] = np.abs(low[1:] - y[:-1]) < np.abs(y[1:] - y[:-1])
         first, second = np.where(swap, low, y), np.where(swap, y, low)
@@ -338,7 +338,7 @@ def front(title: str, ylabel: str, panel: Panel) -> Html:
     if not points:
         return Html("")
     least = min(point[1] for point in points)
-    # a point far above the others is left out, because it would squeeze the others together
+    # points far above the median are left out, because they would squeeze the other points together
     top = max(
         [2.2 * float(np.median([point[1] for point in points])), *(1.3 * point[1] for point in points if point[4])]
     )
@@ -434,7 +434,7 @@ def heat(
     ]
     return element(
         "figure",
-        element("figcaption", element("b", measure), "; the ringed cell is taken"),
+        element("figcaption", element("b", measure), "; the ringed cell was chosen"),
         element("div", element("table", element("thead", head), element("tbody", *body), class_="heat"), class_="wide"),
     )
 

@@ -66,7 +66,7 @@ def fitted(
 
 
 def _expected(report: Mapping[str, Any], measure: str) -> Table:
-    """List several estimates of the error to expect, and the errors of simple models."""
+    """List estimates of the error on new rows, and the errors of simple models."""
     classes, errors, how = report["classes"], report["errors"], how_tested(report)
     shown = rate if classes else number
     best, taken = (_values(report[cell]) for cell in ("best", "taken"))

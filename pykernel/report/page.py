@@ -122,7 +122,7 @@ for(const plot of document.querySelectorAll(".pykernel .plot[data-x]")){
 for(const hint of document.querySelectorAll(".pykernel .hint"))hint.hidden=false;
 })();
 """
-HINT = "Drag across a figure to zoom in, double-click to see all; the pointer reads values."
+HINT = "Drag across a figure to zoom in; double-click to zoom out; move the pointer to read values."
 
 
 def policy(*scripts: str, more: str = "") -> Html:

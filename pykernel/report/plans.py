@@ -122,7 +122,7 @@ def planned(
     state = None if winner["learning"] else report["states"].get("planned")
     start = f" --start {quote(state)}" if state else ""
     then = [f"pykernel check {spec}", f"pykernel generate {spec}{start} -o out/"]
-    if state is None:  # no state is saved for a frozen model: a simulation would train it further
+    if state is None:  # with a saved state, the planned model does not learn on the device; a simulation would train it
         then.insert(0, f"pykernel simulate {spec} {names}{late}")
     good = compared is None or compared["winner"] == "model"
     return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)

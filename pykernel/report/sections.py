@@ -9,7 +9,7 @@ from pykernel.report.common import default_of, in_words, inside
 from pykernel.report.document import Document, Facts, Section, Table
 
 LONGEST = 200
-"""Largest number of characters shown of a key's value."""
+"""Largest number of characters of a key's value that are shown."""
 
 
 def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -> Document:

@@ -143,8 +143,8 @@ def _interval(report: Mapping[str, Any]) -> str:
         return ""
     part = found["second_half"]
     widths = part["width"] if isinstance(part["width"], list) else [part["width"]]
-    told = f"{rate(part['inside'])} of the labels inside, mean width{'s' * (len(widths) > 1)} {', '.join(map(number, widths))}"
-    inside = "no label came that could be judged" if part["inside"] is None else f"{told}, over the second half"
+    told = f"{rate(part['inside'])} of the labels are inside, with mean width{'s' * (len(widths) > 1)} {', '.join(map(number, widths))}"
+    inside = "no label could be judged" if part["inside"] is None else f"{told}, over the second half"
     return f"intervals at {rate(found['level'])}: {inside}"
 
 
@@ -207,7 +207,7 @@ def _alarms(
         told.append(f"{known} at the end, with {', '.join(map(rate, regimes))} of the latest {unit}s")
         if born := report["became_normal"]:
             told.append(
-                f"{len(born)} of them came after the warm-up, with {unit}s {', '.join(f'{row:,}' for row in born[:LISTED])}{'' if len(born) <= LISTED else ', ...'}"
+                f"{len(born)} of these states were added after the warm-up, at {unit}s {', '.join(f'{row:,}' for row in born[:LISTED])}{'' if len(born) <= LISTED else ', ...'}"
             )
     if (left := report.get("until_armed")) is not None:
         another = f"a new state raises an alarm for {report['relearn_after']:,} {unit}s, or until it is acknowledged"
@@ -222,7 +222,7 @@ def _alarms(
 
 
 def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
-    """Say which of the first rows are unlike the rows after them: a monitor always takes the first rows for normal."""
+    """Say which of the first rows are unlike the later rows, because a monitor always takes the first rows for normal."""
     after = f"unlike the {2 * found['rows']:,} {unit}s after the first {found['rows']:,}, but the monitor takes them for normal"
     advice = "if they show a fault, leave them out"
     spans = [f"{first:,} to {last:,}" for first, last in found["unlike"]]
@@ -257,7 +257,7 @@ def _alarm(alarm: Mapping[str, Any], unit: str, dates: np.ndarray | None) -> dic
 
 def _in_alarm(found: Mapping[str, Any], unit: str) -> str:
     if not found["judged"]:
-        return f"no alarm can come before the warm-up is over, and no {unit} came after it"
+        return f"no alarm is possible before the warm-up is over, and no {unit} came after the warm-up"
     return (
         f"{rate(found['in_alarm'])} of the {found['judged']:,} {unit}s after the warm-up are in alarm; false_alarm_rate is "
         f"{100 * found['false_alarm_rate']:g} %"

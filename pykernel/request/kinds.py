@@ -57,7 +57,7 @@ def numbers(given: str | float | Sequence[float], name: str) -> list[float]:
         return [float(word) for word in words]
     except ValueError:
         raise UserError(
-            f"{option(name)} is {given!r}; it must be numbers with commas between, such as 0.5,1,2"
+            f"{option(name)} is {given!r}; it must be numbers separated by commas, such as 0.5,1,2"
         ) from None
 
 
@@ -76,7 +76,7 @@ def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
 
 
 def measured(given: float | str, name: str) -> float:
-    """Return a number that is given as such, or as text such as 48M, 32.768k or 0.1."""
+    """Return a number that is given as a number, or as text such as 48M, 32.768k or 0.1."""
     text = given if isinstance(given, str) else f"{given:f}"
     found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([kKM]?)", text, re.ASCII)
     value = (

@@ -1,5 +1,7 @@
-"""Declare each argument once: the shell's option, Python's argument with its documentation, the check of its value, and its former names.
+"""Declare each argument of a command once.
 
+The declaration contains the shell's option, Python's argument and its documentation, the check of the value, and the
+argument's former names.
 A *request* is a frozen dataclass whose fields are the arguments of a command.  Each is annotated with an ``Opt``.
 """
 
@@ -25,11 +27,11 @@ Kind = TypeVar("Kind")
 class Opt:
     """The declaration of a field.
 
-    text: its meaning, in a sentence.  value: the name of its value.  key: the spec's section and key, if the shell takes it as --set KEY=VALUE.
-    short: another name in the shell, such as "-o".  without: what holds without the option, if its default does not show it.
-    rare: ``--help`` only names the option.  needed: the shell requires it.  was: its names in earlier versions, or in other commands.
-    more: what Python accepts in addition.  hint: what the user may have meant by an invalid value.  least, most, above: limits of a number.
-    reads: how the shell reads a spec.  kind: the shell's type, if it does not follow from the field's type.
+    text: the field's meaning, in a sentence.  value: the name of its value.  key: the spec's section and key, if the shell takes the field
+    as --set KEY=VALUE.  short: another name in the shell, such as "-o".  without: what happens without the option, unless the default shows
+    it.  rare: ``--help`` only names the option.  needed: the shell requires the option.  was: the option's names in earlier versions or in
+    other commands.  more: what Python accepts in addition.  hint: what the user may have meant by an invalid value.
+    least, most, above: limits of a number.  reads: how the shell reads a spec.  kind: the shell's type, if it does not follow from the field's type.
     """
 
     text: str
@@ -148,7 +150,7 @@ def checked(request: Kind) -> Kind:
 
 
 def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R]:
-    """Return a Python function that makes a request and runs it.  Type checkers and editors know its arguments and its result."""
+    """Return a Python function that makes a request and runs it.  Type checkers and editors see the function's arguments and result."""
 
     def call(*args: P.args, **given: P.kwargs) -> R:
         return run(checked(kind(*args, **given)))
@@ -160,7 +162,7 @@ def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R
 
 
 def documented(kind: Any) -> str:
-    """Return the docstring of a request's Python function: with its arguments, and without what only concerns the shell."""
+    """Return the docstring of a request's Python function.  It describes the arguments, and omits what only concerns the shell."""
     told = []
     for block in inspect.cleandoc(kind.__doc__).split("\n\n"):
         if block.startswith(("    ", "Columns:", "Exit codes:")):
@@ -227,7 +229,7 @@ def schema(kind: Any) -> dict[str, Any]:
 
 
 def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:
-    """Say what replaces an option of another command or of an earlier version; None if nothing does.
+    """Return what replaces an option of another command or of an earlier version, or None.
 
     everywhere: the options of all commands.
     """

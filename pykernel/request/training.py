@@ -1,4 +1,4 @@
-"""Settings for training on a table: keys of ``--set``, arguments of ``pykernel.fit``, and the section ``[training]`` of the spec written."""
+"""Settings for training on a table: keys of ``--set``, arguments of ``pykernel.fit``, and the section ``[training]`` of the resulting spec."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Sample = Mapping[Hashable, Any]
 
 
 class Calls(threading.local):
-    """Calls of one thread.  Each thread has its own, because they hold a sample and its answer.  They are not copied or pickled."""
+    """Calls of one thread.  Each thread has its own calls, because calls hold a sample and its answer.  Calls are not copied or pickled."""
 
     bound: Bound | None = None
 
@@ -40,7 +40,7 @@ class Calls(threading.local):
 
 
 class Bound(Single):
-    """Calls for one sample, bound to a model's memory.  They hold the sample's values by name, and the answer to each question."""
+    """Calls for one sample, bound to a model's memory.  The calls hold the sample's values by name, and the answer to each question."""
 
     def __init__(self, model: HostModel, names: tuple[Any, ...]) -> None:
         super().__init__(model)
@@ -141,7 +141,7 @@ class Model(Streaming):
         super()._counted(statuses)
 
     def _asked(self, x: Sample, question: str) -> np.ndarray:
-        """Return the answer for a sample, of shape (values,).  The next answer overwrites it."""
+        """Return the answer for a sample, of shape (values,).  The next answer overwrites this array."""
         calls = self._fill(x)
         if question not in calls.asked:
             try:
@@ -186,14 +186,14 @@ class Supervised(Model):
         self._taught(x, calls)
 
     def _device_label(self, y: Any) -> Any:
-        """Return the label as the device takes it.  Raises UserError if it is invalid."""
+        """Convert the label to the form that the device takes.  Raises UserError if the label is invalid."""
         raise NotImplementedError
 
 
 class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: ignore[misc]
     """Kernel regression in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    It is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters it has the default rule: a sum of a few
+    The model is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters, it has the default rule: a sum of a few
     sinusoids whose frequencies are learned, plus linear parts, on inputs scaled to running standard deviations
     (docs/reference/rules.md). Raw data need no scaler. The C that ``pykernel.generate(model, out, name=…)`` writes continues
     learning from this model's state, with the same bytes.
@@ -268,7 +268,7 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
 class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type: ignore[misc]
     """Kernel classification in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    It is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters it has the default rule: a linear part
+    The model is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters, it has the default rule: a linear part
     and a few sinusoids whose frequencies are learned, on inputs scaled to running standard deviations, mixed with a linear
     model (docs/reference/rules.md). The C that ``pykernel.generate(model, out, name=…)`` writes continues learning from this
     model's state, with the same bytes.
@@ -372,8 +372,8 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
         Raises
         ------
         UserError
-            If the model has no ``NAME_probability``. Models with neither a rule nor ``n_max`` have it, and models with rule
-            "spectrum-softmax". The error is a NotImplementedError, too, as River requires.
+            If the model has no ``NAME_probability``. Only models with neither a rule nor ``n_max``, and models with rule
+            "spectrum-softmax", have this function. The error is a NotImplementedError, too, as River requires.
         """
         p = self._asked(x, "probability").astype(float)
         return dict(zip(self.classes_, (p / p.sum()).tolist(), strict=True))
@@ -392,8 +392,9 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
 class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: ignore[misc]
     """A monitor in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
-    It is `pykernel.OnlineMonitor` with River's methods. Its spec has [novelty] and no rule: a bank of Gaussians, one for each
-    regime of a machine, a false-alarm rate of 1 %, and no learning during an alarm (docs/guide/monitor-settings.md).
+    The model is `pykernel.OnlineMonitor` with River's methods. Its spec has [novelty] and no rule: the monitor has a bank of
+    Gaussians, one for each regime of a machine, has a false-alarm rate of 1 %, and does not learn during an alarm
+    (docs/guide/monitor-settings.md).
 
     The first sample, scored or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
     a missing or an unexpected feature is refused; with ``missing="hold"`` a value may be NaN.
@@ -416,8 +417,8 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
 
     Notes
     -----
-    For K ``components`` and D inputs, a score or an update costs O(K D^2), an update during an alarm O(D^3), and one that
-    merges regimes O(K^2 D^3).
+    For K ``components`` and D inputs, a score or an update costs O(K D^2), an update during an alarm O(D^3), and an update
+    that merges regimes O(K^2 D^3).
 
     Examples
     --------
@@ -462,8 +463,8 @@ class AnomalyDetector(Model, OnlineMonitor, base.AnomalyDetector):  # type: igno
         Returns
         -------
         score
-            The number that the device's ``NAME_novelty`` writes, from -64 to 64: about 0 for usual rows, and growing like
-            a logarithm for unusual ones. NaN, with a warning, for an input beyond ``input_max_abs``.
+            The number that the device's ``NAME_novelty`` writes, from -64 to 64. It is about 0 for usual rows, and grows like
+            a logarithm for unusual rows. NaN, with a warning, for an input beyond ``input_max_abs``.
         """
         return float(self._asked(x, "novelty")[0])
 

@@ -51,14 +51,14 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
     """Return the rows of an array (l, D), a file, a folder of files, or a pyarrow Table.  Rows are returned as they
     are.
 
-    columns: the columns to use, in order, by position, or for Parquet and Arrow also by name.  All if not given.
-    Numbers are converted to float64 when they are read; booleans are 0 and 1.
+    columns: the columns to use, in this order, given by position, or for Parquet and Arrow also by name; by default all.
+    Numbers are converted to float64 when they are read; booleans become 0 and 1.
 
     The source decides where the data stays, and what random access costs:
 
-    - an array (any real type): in memory, not copied.
+    - an array (any real type): the data stays in memory, and is not copied.
     - .npy, np.memmap: on disk.  ``take`` reads only the rows that it returns.  It does not read through the mapping, so
-      no page counts as this process's memory.  A file in column-major order is mapped.
+      no page is counted as this process's memory.  A file in column-major order is mapped instead.
     - Parquet (a file, or a folder's files in the order of their paths): on disk.  The smallest part that can be decoded
       is a row group, so ``take`` decodes each row group that it needs.  The row groups used last are kept, up to
       ``cache`` bytes.  A larger row group is decoded again for each ``take``.  For many random draws, a .npy file is
@@ -106,7 +106,7 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
 
 
 def table_columns(path: str | Path) -> list[tuple[str, bool]]:
-    """Return the columns of a Parquet or Arrow file (of a folder's first file) and whether they hold numbers."""
+    """Return the columns of a Parquet or Arrow file, or of a folder's first file, and whether each column holds numbers."""
     path = Path(path)
     parquet = path.is_dir() or path.suffix.lower() in PARQUET
     return arrow_module(str(path)).column_kinds(_parquet_files(path)[0] if parquet else str(path), parquet)
@@ -119,5 +119,5 @@ def _parquet_files(path: Path) -> list[str]:
     every = [each for each in path.rglob("*") if each.suffix.lower() in PARQUET]
     files = sorted(str(each) for each in every if not each.name.startswith((".", "_")))
     if not files:
-        raise UserError(f"{path}: is a folder without .parquet files; give one that has some, or a file")
+        raise UserError(f"{path}: is a folder without .parquet files; give a folder that has some, or a file")
     return files

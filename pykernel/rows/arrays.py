@@ -1,4 +1,4 @@
-"""Rows of arrays and of .npy files, parts of other rows, and the base class of all rows."""
+"""Rows of arrays and of .npy files, selections of other rows, and the protocol of all rows."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ CACHE_BYTES = 2**28
 
 Cells = np.ndarray | list[str]
 """Cells of a column, one below the other.  They are numbers in float64, with NaN for empty cells, or text without spaces
-around it."""
+at its ends."""
 
 
 @dataclass(frozen=True)
 class Part:
     """Consecutive rows of a table: the requested columns, the lines where the rows end, and the number of bytes read so
-    far.  A column of numbers may be text in this part, if one of its cells is empty, no number, or in quotes.
+    far.  A column of numbers may be text in this part, if one of its cells is empty, not a number, or in quotes.
     """
 
     columns: Mapping[str, Cells]
@@ -95,7 +95,7 @@ class ArrayRows:
 class FileRows:
     """Rows of a file of row-major numbers, read with ``pread``.  Memory is needed for the requested rows, plus 4 MB.
 
-    take: O(k log k + k D), with one read for each run of near rows.  The object can be sent to another process, which
+    ``take`` costs O(k log k + k D), with one read for each run of rows that are near each other.  The object can be sent to another process, which
     opens the file again.
     """
 
@@ -127,7 +127,7 @@ class FileRows:
         out = np.empty((len(indices), self.dim))
         order = np.argsort(indices, kind="stable")
         ordered = indices[order]
-        # read near rows together, in runs of limited length
+        # rows that are near each other are read together, in runs of limited length
         longest = max(1, RUN_BYTES // self._row_bytes)
         far = (np.diff(ordered) * self._row_bytes > GAP_BYTES) | (np.diff(ordered // longest) > 0)
         first = 0
@@ -194,7 +194,7 @@ def npy_rows(path: Path, columns: Sequence[str | int] | None) -> Rows:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except Exception as error:  # NumPy raises many kinds of errors for a damaged header
         why = (str(error) or type(error).__name__).splitlines()[0]
-        raise UserError(f"{path}: is no .npy file ({why}); write it with numpy.save") from None
+        raise UserError(f"{path}: is not an .npy file ({why}); write it with numpy.save") from None
     need_table(shape, kind, str(path))
     if fortran and not {0, 1} & set(shape):
         _need_whole(path, size, offset, shape[0], shape[1] * kind.itemsize)
@@ -204,7 +204,7 @@ def npy_rows(path: Path, columns: Sequence[str | int] | None) -> Rows:
 
 
 def mapped_rows(x: np.memmap) -> FileRows | None:
-    """Return the file behind a mapped table if its rows are contiguous and the mapping is not a private copy, else None."""
+    """Return rows of a mapped array's file if the rows are contiguous and the mapping is not a private copy, else None."""
     import mmap
 
     file = getattr(x, "_mmap", None)
@@ -245,11 +245,11 @@ def save_rows(
                 progress(start + len(x), len(rows))
 
 
-# --------------------------------------------------------------------------------------------------------- part of them
+# -------------------------------------------------------------------------------------------------- parts of other rows
 
 
 class SomeRows:
-    """Some rows of other rows, given by positions, without a copy."""
+    """A selection of other rows, given by positions; the rows are not copied."""
 
     def __init__(self, rows: Rows, indices: np.ndarray) -> None:
         self.rows, self.dim, self.indices = rows, rows.dim, checked_positions(indices, len(rows))
@@ -266,7 +266,7 @@ class SomeRows:
 
 
 class ScaledRows:
-    """Other rows, scaled to (x - center) * scale.  center, scale: (D,)."""
+    """Other rows, each scaled to (x - center) * scale.  center, scale: (D,)."""
 
     def __init__(self, rows: Rows, center: Any, scale: Any) -> None:
         self.rows, self.dim = rows, rows.dim
@@ -301,8 +301,8 @@ def finite(
 ) -> np.ndarray:
     """Return x unchanged.  Raises UserError with the row's number, counted from 0, if x holds a NaN or an infinity.
 
-    where: the rows' positions, or the position of the first row.  tell: returns words for a row and a column, which are
-    their positions by default.
+    where: the rows' positions, or the position of the first row.  tell: returns words for a wrong cell, given its row and
+    column; the default gives the column's position and the value.
     """
     # a finite sum means that all numbers are finite; otherwise check each number, because a sum can also overflow
     with np.errstate(over="ignore", invalid="ignore"):
@@ -331,7 +331,7 @@ def need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
 
 
 def positions_of(columns: Sequence[str | int], width: int, name: str) -> list[int]:
-    """Return positions of columns.  A position below 0 counts from the end."""
+    """Return positions of columns.  Negative positions are counted from the end."""
     found = []
     for column in columns:
         try:

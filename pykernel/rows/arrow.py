@@ -27,7 +27,7 @@ BATCH_ROWS = 2**16
 
 
 class _Parts(ABC):
-    """Rows that lie in parts, one after the other: row groups of Parquet, or record batches of Arrow.
+    """Rows that are stored in consecutive parts: row groups of Parquet, or record batches of Arrow.
 
     starts: (parts + 1,), the first row of each part, and the number of all rows.  kind: float32 if it can hold every
     value of all columns, else float64.
@@ -74,7 +74,7 @@ class _Parts(ABC):
         return np.searchsorted(self.starts, rows, "right") - 1
 
     def _tell(self, row: int, j: int) -> str:
-        """Return what is wrong with a cell."""
+        """Describe the fault of a cell."""
         part = int(self._owner(row))
         value = self._cell(part, row - int(self.starts[part]), j)
         return f"column {self.columns[j]!r} is {'null' if value is None else value}"
@@ -93,7 +93,7 @@ class _Parts(ABC):
 
 
 class ParquetRows(_Parts):
-    """Rows of Parquet files, one file after the other.  Decoded row groups that were used last are kept, up to
+    """Rows of Parquet files, one file after the other.  The row groups used last are kept in decoded form, up to
     ``cache`` bytes.
 
     Memory is needed for the cache, and for one row group as columns and as rows.  ``blocks``, and a row group larger
@@ -177,7 +177,7 @@ class ParquetRows(_Parts):
             return opened.read_row_group(group, [self.columns[j]]).column(0)[row].as_py()
 
     def _tell(self, row: int, j: int) -> str:
-        """Return what is wrong with a cell, and in which file."""
+        """Describe the fault of a cell, and name the cell's file."""
         number = self._groups[int(self._owner(row))][0]
         first = next(i for i, (each, _) in enumerate(self._groups) if each == number)
         where = f" (row {row - int(self.starts[first]):,} of {self.files[number]})" if len(self.files) > 1 else ""
@@ -187,7 +187,7 @@ class ParquetRows(_Parts):
 class ArrowRows(_Parts):
     """Rows of record batches of an uncompressed Arrow IPC file, which is mapped, or of a pyarrow Table in memory.
 
-    take: O(k log k + k D), and reads the pages that hold the rows.  Columns without nulls are not copied.
+    ``take`` costs O(k log k + k D), and reads the pages that hold the rows.  Columns without nulls are not copied.
     """
 
     def __init__(self, source: Any, columns: Sequence[str | int] | None = None, name: str = "the data") -> None:
@@ -251,7 +251,7 @@ class ArrowTable:
                 self.header = list(self._file.schema.names)
 
     def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
-        """Yield the columns of ``kinds``, which are found by their names."""
+        """Yield the columns of ``kinds``, selected by name."""
         done = 0
         with _as_user_errors(self.name):
             for batch, share in self._batches(list(kinds), rows):
@@ -275,7 +275,7 @@ class ArrowTable:
 
 def _cells(column: Any, numbers: bool) -> np.ndarray | list[str]:
     """Return a column of numbers in float64, with NaN for null.  If a number is NaN, or ``numbers`` is false, return text that reads
-    back to the same value, with "" for null, and 0 and 1 for booleans.
+    back to the same values, with "" for null, and 0 and 1 for booleans.
     """
     if numbers and _is_number(column.type):
         with np.errstate(invalid="ignore"):  # ignore signalling NaNs
@@ -287,7 +287,7 @@ def _cells(column: Any, numbers: bool) -> np.ndarray | list[str]:
 
 
 def _need_file(path: Path) -> None:
-    """Raise UserError for a pipe or a device, because pyarrow would open it, which could block forever."""
+    """Raise UserError for a pipe or a device, because opening these with pyarrow could block forever."""
     try:
         with open_plain(path):
             pass
@@ -314,7 +314,7 @@ def _opened(path: str) -> Iterator[Any]:
 
 
 def column_kinds(path: str, parquet: bool) -> list[tuple[str, bool]]:
-    """Return the columns of a Parquet or Arrow file, and whether they hold numbers."""
+    """Return the columns of a Parquet or Arrow file, and whether each column holds numbers."""
     if parquet:
         with _opened(path) as file:
             schema = file.schema_arrow
@@ -329,7 +329,9 @@ def _mapped_batches(path: Path) -> tuple[list[Any], Any]:
         file = pyarrow.memory_map(str(path))
         whole = file.read_buffer(file.size())  # this is a view of the mapping, so nothing is read here
         if whole.slice(0, 6).to_pybytes() != b"ARROW1":
-            raise UserError(f"{path}: is no Arrow IPC file; a stream must be written again with pyarrow.ipc.new_file")
+            raise UserError(
+                f"{path}: is not an Arrow IPC file; a stream must be written again with pyarrow.ipc.new_file"
+            )
         reader = pyarrow.ipc.open_file(file)
         batches = []
         for number in range(reader.num_record_batches):

@@ -4,8 +4,8 @@ Every command that reads a table of text reads its numbers here, so that all com
 refuse it with the same message.
 
 - A cell is missing if it is empty or one of the words in ``MISSING``.
-- A column holds numbers if at least 95 % of its other cells are numbers.  The few words among them, such as a logger's
-"error", are counted, and are missing values, too.
+- A column holds numbers if at least 95 % of its other cells are numbers.  The few words in such a column, for
+example a logger's "error", are counted, and are treated as missing values.
 - A number in another notation, such as "1,234.5" or "3.2 mm", is not a missing value.  It is refused, with its line
 number.
 """
@@ -30,7 +30,7 @@ MISSING = frozenset(
 )
 """Words for a missing number, in lower case."""
 NO_CLASS = MISSING - {".", "-", "--", "---", "nil", "none", "missing"}
-"""Words for a missing class.  "none" is not among them, because it may be a class, such as a machine without a fault."""
+"""Words for a missing class.  The set does not have "none", which may be a class, such as a machine without a fault."""
 UNIT = re.compile(r"([+-]?\d+(?:[.,]\d+)?(?:e[+-]?\d+)?)\s*[a-zµμ°%Ω€$][\w°%/²³^.·*-]{0,11}", re.IGNORECASE)
 """A number with its unit."""
 
@@ -39,11 +39,11 @@ POWERS = [sign * 10.0**n for sign in (1, -1) for n in range(10, 39)]
 LIMITS = [127, -127, -128, 255, 8190, 8191, 32767, -32767, -32768, 65535, 2**31 - 1, -(2**31), 2**32 - 1]
 LARGEST = [sign * float(np.finfo(kind).max) for sign in (1, -1) for kind in (np.float32, np.float64)]
 SENTINELS = frozenset([*NINES, *(float(np.float32(each)) for each in NINES), *POWERS, *map(float, LIMITS), *LARGEST])
-"""Sentinels, which are numbers that loggers and databases write instead of a missing number."""
+"""Sentinels: numbers that loggers and databases write instead of a missing number."""
 FAR = 2.0
 """A sentinel is further away from all other numbers of its column than this many times the range of these numbers.  In 199 columns
 of scikit-learn's tables and of the demo's and benchmarks' streams, no repeated largest or smallest value is further away than one
-range.  The value furthest away is a 2 among 0 and 1, in a column that is nearly always 0 (measured once, by hand)."""
+range.  The largest distance is that of a 2 from 0 and 1, in a column that is nearly always 0 (measured once, by hand)."""
 
 
 APART, SPIKES, FEW = 1.0, 0.02, 20
@@ -61,7 +61,7 @@ class Ends:
         self.sides: tuple[dict[float, list[int]], dict[float, list[int]]] = (
             {},
             {},
-        )  # the smallest numbers, and the largest with changed sign
+        )  # the smallest numbers, and the largest numbers with the opposite sign
 
     def take(self, values: np.ndarray, lines: np.ndarray) -> None:
         for sign, side in zip((1, -1), self.sides, strict=True):
@@ -77,8 +77,8 @@ class Ends:
                 del side[value]
 
     def apart(self, total: int, shared: frozenset[float] = frozenset()) -> dict[float, tuple[int, int]]:
-        """Return numbers that lie apart from the rest -> how often they occur, and the first line.  shared: numbers apart in another
-        column.
+        """Return numbers that are far from the rest -> how often each occurs, and its first line.  shared: numbers that are far from
+        the rest of another column.
         """
         ordered = [sorted(side) for side in self.sides]
         cut = [0, 0]
@@ -91,7 +91,7 @@ class Ends:
         }
 
     def _cut(self, ordered: list[list[float]], cut: list[int], side: int, total: int, shared: frozenset[float]) -> int:
-        """Return how many numbers of a side lie apart from the rest."""
+        """Return how many numbers of a side are far from the rest."""
         own, sign, cells, found = ordered[side], (1, -1)[side], 0, 0
         for many in range(1, len(own)):
             cells += self.sides[side][own[many - 1]][0]
@@ -106,8 +106,8 @@ class Ends:
 
 
 def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> str | None:
-    """Return a sentence about the column that loses most in this number type, or None if no column loses more than a thousandth of
-    its standard deviation.
+    """Return a sentence about the column that loses most precision in this number type, or None if no column loses more than a
+    thousandth of its standard deviation.
 
     values: (rows, columns), NaN where a number is missing.
     """
@@ -127,12 +127,12 @@ def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> s
     offset = float(f"{middle:.{max(1, round(math.log10(abs(middle) / deviation)))}g}")
     return (
         f"{names[j]} is near {middle:.6g} and varies by {deviation:.2g}; {number} resolves it only to {np.spacing(number.type(abs(middle))):.2g}, and loses "
-        f"{min(100.0, 100 * part):.3g} % of its variation: subtract {offset:.12g} from it before it becomes a {number}, in the firmware as in the table"
+        f"{min(100.0, 100 * part):.3g} % of its variation: subtract {offset:.12g} from it before it becomes a {number}, both in the firmware and in the table"
     )
 
 
 def apart_rows(values: np.ndarray) -> np.ndarray:
-    """Return whether each row has a number apart from the rest of its column, (rows,).  values: (rows, columns), NaN if missing."""
+    """Return whether each row has a number far from the rest of the number's column, (rows,).  values: (rows, columns), NaN if missing."""
     found = np.zeros(len(values), bool)
     for column in values.T:
         there, ends = np.isfinite(column), Ends()
@@ -153,13 +153,15 @@ class Column:
         self.cells = self.numbers = self.words = self.infinite = 0
         self.others = 0  # cells that are neither empty nor numbers
         self.first: tuple[str, int] | None = None  # the first cell that is not a number, and its line
-        self.word: tuple[str, int, str] | None = None  # the first cell neither a number nor missing, line, table
+        self.word: tuple[str, int, str] | None = (
+            None  # the first cell that is neither a number nor missing, its line and table
+        )
         self.noted: tuple[str, int, str] | None = None  # the first number in another notation, its line and table
         self.low, self.high = math.inf, -math.inf  # range of all numbers that are not sentinels
         self.sentinels: dict[float, int] = {}
         self.first_lines: dict[float, int] = {}  # sentinel -> first line
         self.ends = Ends()
-        self.codes = frozenset[float]()  # sentinels of another column, which need not be repeated in this one
+        self.codes = frozenset[float]()  # sentinels of other columns, which need not be repeated in this column
         self.then = "read"  # what is done with sentinels, a key of ``telling.SENTINEL``
 
     @property
@@ -169,7 +171,7 @@ class Column:
     def read(self, cells: Any, lines: Sequence[int], most: float = math.inf) -> np.ndarray:
         """Return the next cells of a ``Part`` as numbers, with NaN for missing cells.
 
-        most: if the column has more words than this, the rest of the cells is not read.
+        most: if the column has more words than this, the remaining cells are not read.
         """
         text = isinstance(cells, list)
         values: np.ndarray | None
@@ -206,7 +208,7 @@ class Column:
         self.ends.take(values, lines)
 
     def far(self) -> dict[float, int]:
-        """Return sentinels far from all other numbers that are repeated, here or in another column -> how often each occurs."""
+        """Return sentinels that are far from all other numbers, and repeated in this or another column -> how often each occurs."""
         most = FAR * (self.high - self.low)
         if not most > 0:
             return {}
@@ -217,7 +219,7 @@ class Column:
         }
 
     def apart(self) -> dict[float, tuple[int, int]]:
-        """Return numbers that lie apart from all others and are not treated as missing values -> how often they occur, and the first
+        """Return numbers that are far from all others but not treated as missing values -> how often each occurs, and its first
         line.
         """
         found = self.ends.apart(self.numbers, self.codes)
@@ -231,7 +233,7 @@ class Column:
         return np.where(np.isin(values, list(self.far())), math.nan, values)
 
     def apart_told(self) -> list[dict[str, Any]]:
-        """Return the numbers that lie apart, as plain values, with one entry for each repeated number, and one for all others."""
+        """Return the numbers that are far from the rest, as plain values: an entry for each repeated number, and one entry for all other numbers."""
         found = self.apart()
         if not found:
             return []
@@ -354,7 +356,7 @@ class Columns:
             column.need_numbers()
 
     def report(self, **more: Any) -> dict[str, Any]:
-        """Return a report on the data as plain values, from which ``pykernel.telling.data_told`` makes sentences.
+        """Return a report on the data as plain values.  ``pykernel.telling.data_told`` makes sentences from this report.
 
         more: values that replace those of this report.
         """

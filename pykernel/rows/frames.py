@@ -1,8 +1,7 @@
-"""Decode frames that the firmware of ``generate --for recorder`` sends to rows of a table.
+"""Decode the frames that the firmware of ``generate --for recorder`` sends, and return rows of a table.
 
-A frame lies between two zero bytes and contains no zero byte (consistent overhead byte stuffing).  It holds a kind, the content of
-this kind, and the CRC-32 of kind and content.  pykernel/gen/templates/log.c lists the kinds.  Bytes between frames are other text of
-the firmware.
+A zero byte precedes and follows each frame; the frame contains none (consistent overhead byte stuffing).  A frame consists of a kind,
+its content, and the CRC-32 of both.  pykernel/gen/templates/log.c lists the kinds.  Bytes between frames are other text of the firmware.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pykernel.errors import UserError
 from pykernel.rows.arrays import Part
 
 PARTS = ("time", "x", "label", "answer", "status", "hash")
-"""The parts that a row may have, in this order.  Bit i of a row's ``parts`` stands for part i."""
+"""The parts that a row may have, in this order.  Bit i of a row's ``parts`` says whether the row has part i."""
 FORMAT = 1
 CODES = "fdhib"
 """Types of numbers, as in format strings of Python's struct."""
@@ -26,13 +25,13 @@ LONGEST = 2**17
 """Maximum size of a frame in bytes."""
 READ = 2**16
 BEHIND = 2**15
-"""If a row number seems to be further ahead than this, it is behind, because the device has restarted."""
+"""If a row number seems to be further ahead than this, the device has restarted, and the number has in fact gone back."""
 SHOWN = {"f": ".9g", "d": ".17g"}
-"""Formats of reals, which read back to the same bits."""
+"""Formats of real numbers; the text reads back to the same bits."""
 
 
 def decoded(frame: bytes) -> bytes | None:
-    """Return the data of an encoded frame, or None for an invalid frame.  frame: without the zeros around it."""
+    """Return the data of an encoded frame, or None for an invalid frame.  frame: the bytes between the two zero bytes."""
     found, at = bytearray(), 0
     while at < len(frame):
         code = frame[at]
@@ -62,7 +61,7 @@ class Told(NamedTuple):
 class Frames:
     """A decoder of frames that arrive in pieces of any length.
 
-    damaged: number of damaged frames.  early: number of rows that came before the names of all columns.
+    damaged: number of damaged frames.  early: number of rows that arrived before the names of all columns.
     """
 
     def __init__(self, name: str) -> None:
@@ -74,7 +73,7 @@ class Frames:
 
     @property
     def header(self) -> list[str] | None:
-        """Names of all columns, once they are known.  The last columns are computed by the device; see ``logged``."""
+        """The names of all columns; None until all names are known.  The device computes the last columns; see ``logged``."""
         names = [name for name in self.names if name is not None]
         if self.layout is None or len(names) < len(self.names):
             return None
@@ -101,7 +100,7 @@ class Frames:
     def _begin(self, content: bytes) -> Iterator[Told]:
         if content[1:2] != bytes([FORMAT]) or len(content) != 17 or not set(content[4:7]) <= set(CODES.encode()):
             raise UserError(
-                f"{self.name}: its recorder is of another version of pykernel; generate the firmware's recorder again"
+                f"{self.name}: its recorder is from another version of pykernel; generate the firmware's recorder again"
             )
         again, layout = content[2] & 1 == 0, content[3:]
         if (not again and self.next is not None) or (self.layout is not None and layout != self.layout):
@@ -147,7 +146,7 @@ class Frames:
             self.damaged += 1
 
     def _cells(self, parts: int, data: bytes) -> list[str] | None:
-        """Return the cells of a row, or None if its length does not fit its parts."""
+        """Return the cells of a row, or None if the number of bytes does not match the row's parts."""
         codes = [chr(code) for code in (self.layout or b"")[1:4]]
         counts = self._counts
         kinds = ["I", *(code * count for code, count in zip(codes, counts, strict=True)), "i", "I"]
@@ -179,8 +178,8 @@ def is_framed(head: bytes) -> bool:
 
 
 class FramedTable:
-    """A file of frames as a table for ``read_parts``, read up to the names of its columns.  Row numbers from 1 replace line
-    numbers, and lost rows are empty.
+    """A file of frames as a table for ``read_parts``, read up to the names of its columns.  Row numbers, counted from 1,
+    replace line numbers, and lost rows are empty.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
@@ -211,7 +210,7 @@ class FramedTable:
         for told in itertools.chain(self.first, self.told):
             if told.kind == "began":
                 raise UserError(
-                    f"{self.name}: after row {count:,} the device began anew, and a table is one recording; pykernel table {self.name} "
+                    f"{self.name}: after row {count:,} the device restarted, but a table must be one recording; pykernel table {self.name} "
                     "--output FIRST.csv writes a file for each recording"
                 )
             for row in [[""] * len(self.header)] * told.rows if told.kind == "lost" else [told.cells]:

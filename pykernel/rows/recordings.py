@@ -1,7 +1,7 @@
 """Recordings of many devices, given as a folder, several files or a glob.  Each file is one device.
 
 This module guarantees for all commands that devices are ordered by name, and that their files have the same columns.  Commands
-ask ``recordings_of`` whether data are of many devices, and treat each file like a single table.
+call ``recordings_of`` to find out whether data are of many devices, and treat each file like a single table.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def recordings_of(data: Any) -> Recordings | None:
     """Return the devices if the data are many files (a folder, a glob, or a list of paths), or None for one table.
 
     A folder's recordings are the files in it and below it that end with one of ``ENDINGS``.  A glob's recordings are its matches with
-    these endings, or all matches if none has such an ending.  Raises UserError if there are no files, if one cannot be opened, or if
-    columns differ; the message names the file and the difference.
+    these endings, or all matches if none has such an ending.  Raises UserError if there are no files, if a file cannot be opened, or
+    if columns differ; the message names the file and the difference.
     """
     found = _files(data)
     if found is None:
@@ -73,8 +73,8 @@ def recordings_of(data: Any) -> Recordings | None:
 
 
 def each_part(many: Recordings, choose: Choose) -> Iterator[tuple[str, Part]]:
-    """Yield parts of the devices' tables, as ``read_parts`` reads each file, with the file's path.  Positions count
-    bytes of all files.
+    """Yield parts of the devices' tables, as ``read_parts`` reads each file, and the file's path.  Positions are numbers of
+    bytes read from all files.
     """
     done = 0
     for device in many.devices:
@@ -101,7 +101,7 @@ def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
         paths = [each for each in path.rglob("*") if _is_recording(each.relative_to(path)) and each.is_file()]
         if not paths:
             raise UserError(
-                f"{path}: is a folder without recordings; give one that has files which end with {', '.join(ENDINGS)}"
+                f"{path}: is a folder without recordings; give a folder with files that end with {', '.join(ENDINGS)}"
             )
         return str(path), path, sorted(map(str, paths))
     text = str(data)
@@ -134,7 +134,7 @@ def _names(root: Path | None, paths: Sequence[str]) -> list[str]:
 
 
 def _columns(paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of the first file.  Raises UserError for a file with other columns, but their order may differ."""
+    """Return the columns of the first file.  Raises UserError for a file with other columns.  The order of the columns may differ."""
     first: list[str] = []
     for path in paths:
         with contextlib.ExitStack() as stack:
@@ -158,7 +158,7 @@ def _some(columns: Sequence[str]) -> str:
 
 
 def need_none(**given: object) -> None:
-    """Raise UserError for a given argument that has no meaning for many devices."""
+    """Raise UserError if an argument is given that has no meaning for many devices."""
     for name, value in given.items():
         if value:
             raise UserError(f"{option(name)} is for one device, but several were given; leave it out, or give one file")

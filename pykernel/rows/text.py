@@ -40,15 +40,15 @@ DECIMAL = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*([.,])[0-9]*(?:[eE][+-]?[0-9]
 """A number with a decimal mark."""
 
 Choose = Callable[[list[str]], Mapping[str, str]]
-"""A function of the names of all columns that returns the requested columns and how each is read: as "numbers", as "text", or as
-"words", in which a comma is not a decimal mark."""
+"""A function that receives the names of all columns, and returns the requested columns and how each is read: as "numbers", as "text",
+or as "words", in which a comma is not a decimal mark."""
 
 
 def read_parts(file: BinaryIO, name: str, choose: Choose, example: str, rows: int = BATCH) -> Iterator[Part]:
     """Yield parts of at most ``rows`` rows, with the columns that ``choose`` selects from the header.
 
     This function reads all tables with a header; the first bytes decide the format.  In Parquet and Arrow, all values except numbers
-    are converted to text, nulls become empty cells, and row numbers from 1 replace line numbers.  In text, the separator is the
+    are converted to text, nulls become empty cells, and row numbers, counted from 1, replace line numbers.  In text, the separator is the
     comma, semicolon or tab that is most frequent in the header line.  If it is not the comma, numbers may have decimal commas, which
     become points.  Spaces around cells, quotes and a byte order mark are ignored.
     example: a header line for the error message if the file has no header.
@@ -78,8 +78,8 @@ def _source(file: BinaryIO, name: str, example: str) -> Any:
 class _TextTable:
     """A table of text, read up to its header.  where: the header's line, for messages.
 
-    If the separator is not the comma, numbers have decimal commas or decimal points, but not both.  mark: the decimal mark, once a
-    number with a decimal mark was read.
+    If the separator is not the comma, numbers have decimal commas or decimal points, but not both.  mark: the decimal mark; ""
+    until a number with a decimal mark was read.
     """
 
     def __init__(self, file: BinaryIO, name: str, example: str) -> None:
@@ -99,7 +99,7 @@ class _TextTable:
         return csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
 
     def parts(self, kinds: Mapping[str, str], places: Mapping[str, int], rows: int) -> Iterator[Part]:
-        """The columns at these places."""
+        """Yield the columns at these places."""
         while raw := self.lines.ahead(rows):
             first, lines = self.lines.number + 1, _decoded(raw)
             loaded = self._loaded(lines, kinds, places)
@@ -121,7 +121,7 @@ class _TextTable:
     ) -> Mapping[str, Cells] | None:
         """Return the columns of lines without faults and quotes if only numbers are requested, else None.
 
-        Text that NumPy reads as a number, Python reads as the same number, with the same bits.
+        Python reads any text that NumPy reads as a number as the same number, bit for bit.
         """
         whole, marks = "".join(lines), set(map(str.count, lines, itertools.repeat(self.separator)))
         if {*kinds.values()} != {"numbers"} or marks != {len(self.header) - 1} or '"' in whole:
@@ -183,7 +183,7 @@ class _TextTable:
 
 
 def _head(file: BinaryIO, name: str) -> bytes:
-    """Return the first bytes of the file, or b"" if it does not support ``peek``.  The file is then read as text.
+    """Return the first bytes of the file.  If it does not support ``peek``, return b"": the file is then read as text.
 
     Raises UserError for a compressed file.
     """
@@ -207,16 +207,16 @@ def arrow_module(name: str) -> Any:
 
 
 def _separator(header: str) -> str:
-    """Return the separator that is most frequent in the header line outside of quotes, because a comma can also be part
-    of a name or number.
+    """Return the separator that is most frequent in the header line.  Text in quotes is ignored, because a comma can also
+    be part of a name or number.
     """
     plain = re.sub(r'"[^"]*"', "", header)
     return max((each for each in SEPARATORS if each in plain), key=plain.count, default=",")
 
 
 def _decoded(lines: Sequence[bytes]) -> list[str]:
-    """Return the lines as text, without line ends, or an empty list if a line is not text, too long, or broken by a
-    carriage return.
+    """Return the lines as text, without line ends, or an empty list if a line is not text, is too long, or is broken
+    by a carriage return.
     """
     whole = b"".join(lines)
     odd = b"\0" in whole or whole.count(b"\r") != whole.count(b"\r\n") or max(map(len, lines)) > csv.field_size_limit()
@@ -241,7 +241,7 @@ class _Lines:
             raise UserError(f"{self.name}: cannot be read: {error.strerror}") from None
 
     def ahead(self, count: int) -> list[bytes]:
-        """Return the next lines as they are in the file.  ``skip`` consumes them."""
+        """Return the next lines without decoding.  ``skip`` consumes these lines."""
         self._ahead.extend(itertools.islice(self._left, count - len(self._ahead)))
         return list(self._ahead)
 

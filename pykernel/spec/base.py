@@ -61,11 +61,11 @@ def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
             return None
         values = np.concatenate([np.atleast_1d(np.asarray(row, float)) for row in values])
     found = np.asarray(values, float)
-    # written with "not", so that NaN counts as outside
+    # written with "not", so that NaN is found, too
     if len(outside := found[~((found >= float(held.min)) & (found <= float(held.max)))].ravel()):
-        return float(outside[0]), f"it holds {float(held.max):.2g} at most"
+        return float(outside[0]), f"it holds at most {float(held.max):.2g}"
     if isinstance(held, np.finfo) and found.ndim == 0 and 0 < abs(found) < held.tiny:
-        return float(found), f"it holds nothing below {float(held.tiny):.2g} but 0"
+        return float(found), f"it holds nothing below {float(held.tiny):.2g} except 0"
     return None
 
 
@@ -256,7 +256,7 @@ class Spec(Keys):
         if self.label.classes is not None:
             refuse("[label] classes", "does not go with a forecast, because a channel is a number; leave it out")
 
-    # ---- what kernels and the generator take
+    # ---- for the kernels and the generator
 
     @property
     def family(self) -> Family:
@@ -285,12 +285,12 @@ class Spec(Keys):
         return self._around(self._inner_program)
 
     def _around(self, program: Program) -> Program:
-        """The program within the signal stage, if there is one."""
+        """The program, inside the signal stage if the spec has one."""
         return program if self.signal is None else with_signal(program, self.forecasts)
 
     @property
     def _family_program(self) -> Program:
-        """The family's program, with the stage that replaces missing inputs if there is one."""
+        """The family's program.  If the spec replaces missing inputs, the program includes a stage that does so."""
         return missing.around(self, self.family.programs[self.label_kind])
 
     @property
@@ -309,7 +309,7 @@ class Spec(Keys):
 
     @property
     def default(self) -> dict[str, Any] | None:
-        """How the spec got its rule, see ``defaults.chosen``; None if it names one."""
+        """How the spec got its rule (see ``defaults.chosen``), or None if the spec names a rule."""
         return self._chosen.report
 
     @property

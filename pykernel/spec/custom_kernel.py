@@ -32,8 +32,8 @@ SIZE_LIMIT = 2**20
 POINTS = 48
 """Rows of the sample on which symmetry, bounds and eigenvalues are checked: O(POINTS^2 D + POINTS^3)."""
 NEGATIVE = 1e-6
-"""How far an eigenvalue may be below zero, as a fraction of the largest eigenvalue.  It allows for rounding errors in
-the user's formula.
+"""How far an eigenvalue may be below zero, as a fraction of the largest eigenvalue.  This tolerance allows for rounding
+errors in the user's formula.
 """
 
 
@@ -43,8 +43,8 @@ def load(
     """The kernel ``name`` of the file ``folder / source``.  The file is EXECUTED, once for each version of its content.
 
     announce: called with the file's path before the file is executed.  Raises UserError, one sentence that begins with
-    ``where`` or with the file, if there is no such file or kernel, if the file raises, or if a model cannot use the
-    kernel.
+    ``where`` or with the file, if there is no such file or kernel, if the file raises an exception, or if a model
+    cannot use the kernel.
     """
     path = folder / source
     try:
@@ -54,7 +54,7 @@ def load(
         content = read_plain(whole, SIZE_LIMIT)
     except FileNotFoundError:
         raise UserError(
-            f"{where}: [kernel] source names {source}, and there is no such file beside the spec; put it there"
+            f"{where}: [kernel] source names {source}, but the spec's folder has no such file; put it there"
         ) from None
     except (OSError, RuntimeError) as error:  # RuntimeError: circular links
         raise UserError(
@@ -80,7 +80,7 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
         return found
     there = sorted(n for n, value in vars(module).items() if isinstance(value, Kernel) and str(value.file) == path)
     if found is not None and name not in there:
-        raise UserError(f"{path}: {name} is no kernel of the dialect; write @kernel above def {name}{SIGNATURE}")
+        raise UserError(f"{path}: {name} is not a kernel of the dialect; write @kernel above def {name}{SIGNATURE}")
     raise UserError(
         f"{path}: there is no kernel {name}; "
         + (f"it has {', '.join(there)}" if there else "no function is marked @kernel")
@@ -109,7 +109,7 @@ def _executed(path: str, content: bytes) -> types.ModuleType:
 
 
 def _why(path: str, error: BaseException) -> str:
-    """One sentence on what went wrong when a file was read or executed."""
+    """Return one sentence that says what went wrong when a file was read or executed."""
     if isinstance(error, (SyntaxError, ValueError)) and not error.__traceback__.tb_next:  # type: ignore[union-attr]
         line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         return f"{path}{line}: is not Python: {_line(getattr(error, 'msg', None) or error)}; correct it"
@@ -128,10 +128,10 @@ def _line(message: Any) -> str:
 
 @functools.cache
 def judge_source(kernel: Kernel) -> None:
-    """Refuse a kernel with a wrong signature, or one that writes, reads other settings of a model, or calls the model."""
+    """Refuse a kernel that has a wrong signature, writes to arrays, reads other settings of a model, or calls the model."""
     from pykernel.language.functions import checked_functions
     from pykernel.language.ir import (
-        DialectError,  # the generator's reader says most precisely what is wrong, and where
+        DialectError,  # the generator's reader gives the most precise message
     )
 
     file, kinds = kernel.file, list(kernel.params.values())
@@ -172,8 +172,7 @@ def custom_gram(
     """Values of a user's kernel: k(a_i, b_j), (len(a), len(b)), and k(a_i, a_i), (len(a), 1).
 
     config: KernelConfig in this precision; a, b: (rows, DIM) of the precision.  The kernel is called O(len(a) len(b))
-    times.
-    Raises DialectError for a kernel outside of the dialect.
+    times.  Raises DialectError for a kernel that the dialect does not allow.
     """
     memory = Memory((Vectors,), precision, {"N_MAX": len(b), "DIM": a.shape[1]})
     memory.field("vectors")[...] = b
@@ -188,10 +187,10 @@ def custom_gram(
 def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.ndarray) -> None:
     """Refuse a function that is not a positive semidefinite kernel on a seeded sample.
 
-    The sample shows whether its values are symmetric, finite, within the declared bound, and without negative
-    eigenvalues. This is a test on a sample, not a proof.
+    On the sample, the function's values must be symmetric, finite, within the declared bound, and without negative
+    eigenvalues.  This is a test on a sample, not a proof.
 
-    config: KernelConfig in this precision; reach: (DIM,), how large scaled inputs get.  Raises UserError.
+    config: KernelConfig in this precision; reach: the largest magnitude of each scaled input, (DIM,).  Raises UserError.
     """
     x, most, name = sample(reach).astype(precision.dtype), float(config.max_value), kernel.name
     try:

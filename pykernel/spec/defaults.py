@@ -44,14 +44,14 @@ class Size(NamedTuple):
 
 
 OWN_FLOATS = {"cortex-m0plus": 0.5, "cortex-m3": 0.4}
-"""CPUs for which the C brings its own float32 arithmetic (runtime_c/float_arm.S) -> its time, relative to GCC's library on a Cortex-M0+."""
+"""CPUs for which the C contains its own float32 arithmetic (runtime_c/float_arm.S) -> its time, relative to GCC's library on a Cortex-M0+."""
 Cost = tuple[int, int]
 """Bytes of RAM with the stages, and approximately the instructions of the most expensive update.  Instructions differ by less than
 a quarter from those measured on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv)."""
 
 
 def waves_cost(at: Size, sections: Sections) -> Cost:
-    """Cost of the spectrum rules.  In regression, it includes the treatment of an outlying input.  Bytes are exact for float32."""
+    """Cost of the spectrum rules.  For regression, the cost includes the treatment of an outlying input.  Bytes are exact for float32."""
     (d, o, _, number, soft), learning, mixed = at, sections["learning"], "mixture" in sections
     m, classes = learning.get("features", FEATURES[learning["rule"]]), "label" not in sections
     each = learning.get("block", BLOCK) if learning["rule"] == "spectrum-ekf" else 0  # waves that share a covariance
@@ -197,12 +197,12 @@ def groups(task: str, int16: bool) -> list[list[Recipe]]:
 STAGED = groups("number", False)[-1][0].sections
 """The stages around a rule that learns numbers from raw data."""
 INPUT_LIMIT = float(STAGED["input"]["max_abs"])
-"""Default limit of raw inputs.  It can be this large because the model computes with standardised inputs."""
+"""Default limit of raw inputs.  The limit can be this large because the model computes with standardised inputs."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """How a spec without a rule got its rule.  ``report`` is None if the spec names a rule.  Comparisons of specs ignore this."""
+    """How a spec without a rule got its rule.  ``report`` is None if the spec names a rule.  Comparisons of specs ignore ``report``."""
 
     report: dict[str, Any] | None = field(default=None, compare=False)
 

@@ -11,8 +11,8 @@ STATE_LIMIT = 64 * 2**20
 """Maximum size of a model in bytes.  No microcontroller has more memory, and a typing error must not fill a PC's memory."""
 
 REHEARSAL_LIMIT = 2**27
-"""Approximate limit of how many numbers a self-test touches.  It then takes seconds on a PC, and less than a minute on a board at 100
-MHz."""
+"""Approximate limit of how many numbers a self-test touches.  Such a self-test takes seconds on a PC, and less than a minute on a board
+at 100 MHz."""
 
 Refuse = Callable[[str, str], NoReturn]
 """A function (where, sentence): where is a place such as "[learning] eta"; the sentence says what is wrong and what
@@ -40,7 +40,7 @@ class Family(Protocol):
 
 
 class Models:
-    """Base of families that have a class of specs to themselves.  The class refers to the family as ``Spec.models``."""
+    """Base of families that each have their own class of specs.  The class refers to the family as ``Spec.models``."""
 
     spec: type[Any]
     online = False
@@ -53,7 +53,7 @@ def affordable(most: int, touched: Callable[[int], float]) -> int:
     """Return the number of samples in the self-test: ``most``, or fewer if ``most`` samples would touch too many
     numbers.
 
-    touched: returns approximately how many numbers m samples touch; increases with m.
+    touched: returns approximately how many numbers m samples touch.  This number must increase with m.
     """
     if touched(most) <= REHEARSAL_LIMIT:
         return most

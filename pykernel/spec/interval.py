@@ -20,7 +20,7 @@ class IntervalSection(Section):
 
 
 def parameters(spec: Any) -> dict[str, Any]:
-    """Return the values of IntervalConfig, for a rule that compares each label with the answer that the rule gave before."""
+    """Return the values of IntervalConfig, for a rule that compares each label with its own earlier answer."""
     section = getattr(spec, "interval", None)
     level = section.level if section is not None else 0.5
     return {

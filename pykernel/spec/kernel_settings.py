@@ -39,13 +39,13 @@ def largest(precision: str) -> float:
 
 
 def validate(spec: Spec, refuse: Refuse) -> None:
-    """Refuse kernels with missing or superfluous keys or that cannot be computed, and scalings of the wrong length."""
+    """Refuse kernels that cannot be computed or have missing or superfluous keys, and scalings of the wrong length."""
     validate_function(spec, refuse)
     validate_scaling(spec, refuse)
 
 
 def validate_function(spec: Spec, refuse: Refuse) -> None:
-    """Refuse kernels with missing or superfluous keys, or that cannot be computed."""
+    """Refuse kernels that cannot be computed or have missing or superfluous keys."""
     rule, kernel = spec.learning.rule, spec.kernel
     if kernel is None:
         refuse("[kernel]", f'is missing; {rule} needs one, such as function = "gaussian" with sigma')
@@ -71,7 +71,7 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
 
 
 def validate_scaling(spec: Spec, refuse: Refuse) -> None:
-    """Refuse scalings whose length differs from the inputs', or whose numbers exceed the precision."""
+    """Refuse scalings without exactly one number for each input, or with numbers beyond the precision's limits."""
     low, high = SQUARED.ends(spec.precision)
     for key, values in zip(("center", "scale"), spec.scaling, strict=True):
         if values is not None and len(values) != spec.dim:

@@ -36,7 +36,7 @@ from pykernel.spec.sections import (
 from pykernel.spec.signal import SignalSection
 
 FORMAT: Literal[2] = 2
-"""Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had some more keys; all other keys mean the same in both
+"""Version of a spec's keys and of their meaning, as in docs/versions.md.  Format 1 had some additional keys; all other keys mean the same in both
 formats."""
 
 
@@ -46,7 +46,7 @@ def is_prefix(name: str) -> bool:
 
 
 def checked_name(name: str) -> str:
-    """The name of a model.  Raises ValueError; its text completes a sentence that begins with the key."""
+    """Return the name of a model.  Raises ValueError, whose text completes a sentence that begins with the key."""
     if not is_prefix(name):
         raise ValueError(
             f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
@@ -133,7 +133,7 @@ class Keys(Section):
 
     @property
     def formulas(self) -> dict[int, str]:
-        """Position in a sample -> how the firmware computes the value there, for values with a known formula."""
+        """Position in a sample -> how the firmware computes the value at this position, if its formula is known."""
         found = {}
         for line in self.input.formulas or ():
             begins = {

@@ -24,7 +24,7 @@ def around(spec: Any, program: Program) -> Program:
 
 
 def validate(spec: Any, refuse: Refuse) -> None:
-    """Refuse replacement values that are not known."""
+    """Refuse a spec in which the values that replace missing inputs are not known."""
     chosen = choice(spec)
     if chosen == "refuse":
         return

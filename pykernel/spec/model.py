@@ -139,8 +139,10 @@ def _words(annotation: Any) -> set[str]:
 
 
 def meant(word: str, known: Collection[str], otherwise: str, of: str = "") -> str:
-    """Return the end of a message about a word that is no value of the key ``of``.  It names another key with this
-    value, or the known word that was probably meant, or else is ``otherwise``.
+    """Return the end of a message about a word that is not a value of the key ``of``.
+
+    The end names another key with this value, or else the known word that was probably meant.  If there is neither, it
+    is ``otherwise``.
     """
     key = None if word in known else key_with(word)
     return word_meant(word, known, otherwise) if key in (None, of) else f"{otherwise} ({word!r} is for {key})"
@@ -180,7 +182,7 @@ def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], N
     source, name = named
     if not trust:
         raise UntrustedCode(
-            f"{where}: [kernel] source names {source}, Python code that this would execute; read that file, then allow it "
+            f"{where}: [kernel] source names {source}, a file with Python code that would be executed; read the file, then allow it "
             "with --trust-code (in Python: load_spec(path, trust=True))"
         )
     return _with_custom(spec, load_kernel(Path(path).parent, source, name, announce, where), where)
@@ -246,7 +248,7 @@ def _judged(content: Any, written: bool) -> Spec:
         sentence = str(error)
     except ArithmeticError as error:
         raise NotComputed from error
-    why = f"[novelty] takes {rule}" if isinstance(named, Mapping) and "novelty" in named else f"{rule} is taken"
+    why = f"[novelty] selects {rule}" if isinstance(named, Mapping) and "novelty" in named else f"the default is {rule}"
     taken = f" (no rule is named, and {why})" if content is not named and rule and rule in sentence else ""
     raise _Refused(f"{sentence}{taken}")
 
@@ -317,7 +319,7 @@ def _nearer(value: Any, octaves: float) -> Any:
 
 
 def _with_names(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content with ranges of names replaced by the single names, in every key that takes ranges."""
+    """Return the content in which each range of names is replaced by its names, in every key that allows ranges."""
     made = dict(content)
     for section, keys in content.items():
         for key, names in keys.items() if isinstance(keys, Mapping) else ():
@@ -360,7 +362,7 @@ def _with_features(content: Any, written: bool) -> Any:
 
 
 class _OnlySignal(Section):
-    """A spec with only [signal].  The signal is validated first, and this class is for the error messages."""
+    """A spec with only [signal], which is validated before the other sections.  Error messages refer to this class."""
 
     signal: SignalSection
 
@@ -394,8 +396,8 @@ def _family(content: Any) -> tuple[str, Family]:
 
 
 def _own(content: Any, kind: type[Spec], rule: str) -> Any:
-    """Return the content without the keys that only other rules have and that are set to their defaults.  Refuses other
-    values of such keys.
+    """Return the content without the keys that only other rules have.  Refuses a spec in which one of these keys has
+    another value than its default.
     """
     if not isinstance(content, Mapping):
         return content
@@ -414,7 +416,7 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
                 f"[novelty] makes a monitor, whose rule is {' or '.join(others)}; {rule} raises no alarms: leave out "
                 "[learning] rule, or [novelty]"
             )
-        # the mere presence of an optional section switches something on
+        # an optional section has an effect even without keys
         optional = any(field.default is None for field in others.values())
         if given is not None and not own and (optional or not isinstance(given, Mapping)):
             raise _Refused(f"[{section}] {_owned(others, rule)}")
@@ -429,7 +431,7 @@ def _own(content: Any, kind: type[Spec], rule: str) -> Any:
 def _matters(
     kind: type[Spec], rule: str, mine: Collection[tuple[str, str | None]], section: str, key: str, value: Any
 ) -> bool:
-    """Return whether a key must be kept, which is false if it belongs to other rules and has its default value.
+    """Return whether a key must be kept: false if the key belongs to other rules and has its default value.
 
     mine: the sections and keys of the rule.  Refuses another rule's key with any other value.
     """

@@ -14,13 +14,13 @@ from pykernel.spec.sections import Counts, Section, Within, shown_value
 THRESHOLD_HORIZON = 1000
 UPPER = 0.1
 """The fraction of rows above the quantile on which the threshold is based.  If twice the false-alarm rate is larger,
-that is the fraction."""
+the fraction is twice the false-alarm rate."""
 SHAPE, SHAPE_ARMED = 0.2, 0.05
 """Shape of the generalised Pareto distribution beyond the quantile; 0 would be an exponential tail.  The second value is for monitors that
-arm.  Once armed, the threshold can hardly fall, so it must begin at the level that small false-alarm rates need."""
+will be armed.  Once armed, the threshold can hardly fall, so it must begin at the level that small false-alarm rates need."""
 CORRECTION, UNDONE = 0.02, 2e-4
-"""Changes of the threshold, in mean excesses.  A row in alarm raises the threshold by the first value (more for small rates), and a quiet
-row lowers it by the second (more for large rates).  These values were chosen on simulated plants (docs/records.md, alarms)."""
+"""Changes of the threshold, in units of the mean excess.  A row in alarm raises the threshold by the first value (more for small rates), and a row
+without an alarm lowers it by the second (more for large rates).  These values were chosen on simulated plants (docs/records.md, alarms)."""
 EXCESS_ARMED = 3.0
 """Largest mean excess of an armed monitor, in units of the usual spread of the levels."""
 HELD, HELD_RATE, REFILL = 20, 1000, 1.5

@@ -100,7 +100,7 @@ def _defaults(names: list[str], int16: bool) -> Iterator[Schema]:
 
 
 def _drawn(spec: type[Spec]) -> Schema:
-    """Return pydantic's schema of a family's spec.  It is cached, so do not change it."""
+    """Return pydantic's schema of a family's spec.  The schema is cached, so do not change it."""
     return _drawn_once(spec)
 
 

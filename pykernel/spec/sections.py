@@ -122,7 +122,7 @@ def plain_path(source: str) -> str:
         or not source.endswith(".py")
     ):
         raise ValueError(
-            f"is {shown_value(source)}; it must be a .py file beside the spec or in a folder below, such as my_kernels.py, with "
+            f"is {shown_value(source)}; it must be a .py file in the spec's folder or below, such as my_kernels.py, with "
             "a path of letters, digits, _, - and ."
         )
     return source
@@ -169,7 +169,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Rate:
-    """Marks a learning rate.  Its rules correct only a part of each error, so several passes over the samples help.
+    """Marks a learning rate.  Rules with a learning rate correct only a part of each error, so several passes help.
 
     but: rules that have the key, but for which a second pass would give every sample double weight.
     """
@@ -476,8 +476,8 @@ class Learning(Section):
 
 
 def target_files() -> dict[str, Traversable]:
-    """Return target's name -> TOML file.  The files belong to the package ``targets``.  They are read as data, because
-    this package must not import ``targets``.
+    """Return target's name -> TOML file.  The files belong to the package ``targets``.  The files are read as data,
+    because this package must not import ``targets``.
     """
     files = importlib.resources.files("pykernel.targets").iterdir()
     return {name.removesuffix(".toml"): file for file in files if (name := file.name).endswith(".toml")}

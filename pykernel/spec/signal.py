@@ -29,7 +29,7 @@ WINDOW_LIMIT = 65536
 POWER_LIMITS = {"kurtosis": 1e8, "skewness": 1e11}
 """Largest `max_abs` whose powers, summed over the longest window, fit in float32."""
 STEPS_LIMIT = 65536
-PERIOD_LIMIT = 2**24  # a clock counts in float32, which holds integers up to this one; int16 has another limit
+PERIOD_LIMIT = 2**24  # a clock counts in float32, which holds all integers up to this limit; int16 has another one
 
 FeatureName = Literal[
     "mean",
@@ -160,7 +160,7 @@ class SignalSection(Section):
             return self
         hop = self.hop or self.window
         if self.window % hop:
-            raise ValueError(f"hop is {hop}, which does not divide window, {self.window}; take one that does")
+            raise ValueError(f"hop is {hop}, which does not divide window, {self.window}; choose a divisor of window")
         if hop < 2:
             raise ValueError("hop is 1; it must be 2 or more: without a window each raw sample is a step")
         if self.features is None and not self.bands:
@@ -169,7 +169,7 @@ class SignalSection(Section):
             for name in self.features:
                 if name not in self.channels:
                     raise ValueError(
-                        f"features names {shown_value(name)}, which is no channel; channels are: {', '.join(self.channels)}"
+                        f"features names {shown_value(name)}, which is not a channel; the channels are: {', '.join(self.channels)}"
                     )
             for name in self.channels:
                 if name not in self.features:
@@ -180,7 +180,7 @@ class SignalSection(Section):
         correlated = [name for name, own in zip(self.channels, self.of_channels, strict=True) if "correlation" in own]
         if len(correlated) == 1:
             raise ValueError(
-                f"features has correlation only for {correlated[0]!r}, but it needs two channels; give it to another "
+                f"features has correlation only for {correlated[0]!r}, but correlation needs two channels; give it to another "
                 "channel, too, or leave it out"
             )
         return self
@@ -211,7 +211,7 @@ class SignalSection(Section):
             if self.bins(low, high)[0] >= self.bins(low, high)[1]:
                 width = self.rate / (self.window or 1)
                 raise ValueError(
-                    f"bands holds [{low:g}, {high:g}], which contains no frequency of the spectrum: those are multiples of {width:g} Hz up to {self.rate / 2:g} Hz"
+                    f"bands holds [{low:g}, {high:g}], which contains no frequency of the spectrum; choose a band with a multiple of {width:g} Hz up to {self.rate / 2:g} Hz"
                 )
 
     def bins(self, low: float, high: float) -> tuple[int, int]:
@@ -369,7 +369,7 @@ def complain_of_reals(signal: SignalSection, precision: Any) -> None:
     if isinstance(signal.max_abs, tuple):
         raise ValueError("max_abs is a list, which only precision int16 takes; give one number, the largest")
     if signal.resolution is not None:
-        raise ValueError("resolution is the size of a count, and only precision int16 has counts; leave it out")
+        raise ValueError("resolution is the value of one count, and only precision int16 has counts; leave it out")
     kinds = {name for names in signal.of_channels for name in names} if signal.window is not None else set()
     for name, most in POWER_LIMITS.items() if precision != "float64" else ():
         if name in kinds and signal.most > most:
@@ -525,10 +525,11 @@ _SQUARES = {"rms", "std", "crest", "correlation"}
 def completed(
     content: Mapping[str, Any], signal: SignalSection, made: Mapping[str, Any], learns: bool, written: bool
 ) -> dict[str, Any]:
-    """Return the content with the model's inputs.  made: keys of [input] that follow from the signal.  learns: whether
-    the device learns the label; the label's limit is then the channel's limit.  written: whether a person wrote the
-    content.
-    Raises ValueError, a sentence, for a key that contradicts [signal].
+    """Return the content with the model's inputs.
+
+    made: keys of [input] that follow from the signal.  learns: whether the device learns the label; if so, the label's
+    limit is the channel's limit.  written: whether a person wrote the content.  Raises ValueError, a sentence, for a key
+    that contradicts [signal].
     """
     given = content.get("input", {})
     if not isinstance(given, Mapping):

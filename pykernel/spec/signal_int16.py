@@ -23,7 +23,7 @@ BAND_WINDOW = 4096
 
 @dataclass(frozen=True)
 class Channels:
-    """Counts of raw samples; each field is (channels,).
+    """Counts of raw samples; each field has the shape (channels,).
 
     resolution: the value of one count.  most: the largest accepted count.  fill: the power of two by which counts are
     multiplied to fill 16 bits; measures are in units of 1 / fill counts.
@@ -68,10 +68,10 @@ def complain(signal: SignalSection) -> None:
             "log needs logarithms, which int16 does not compute; leave it out, or choose precision float32"
         )
     if signal.bands and (signal.window or 0) > BAND_WINDOW:
-        raise ValueError(f"window is {signal.window}; bands in int16 need {BAND_WINDOW} at most")
+        raise ValueError(f"window is {signal.window}; bands in int16 need a window of at most {BAND_WINDOW}")
     if max(signal.periods, default=0) > PERIOD_MOST:
         raise ValueError(
-            f"periods holds {max(signal.periods)}; the clocks of int16 count to {PERIOD_MOST}: give at most that, or choose "
+            f"periods holds {max(signal.periods)}; the clocks of int16 count to {PERIOD_MOST}: give shorter periods, or choose "
             "precision float32"
         )
     found = channels_of(signal)
@@ -168,7 +168,9 @@ def _narrowed(given: Any, reach: Sequence[float], names: Sequence[str]) -> Any:
         )
     for value, most, name in zip(values, reach, names, strict=True):
         if isinstance(value, (int, float)) and value > most * (1 + 1e-9):
-            raise ValueError(f"[input] max_abs has {value:g} for {name}, which is at most {most:g}; give less")
+            raise ValueError(
+                f"[input] max_abs has {value:g} for {name}, which is at most {most:g}; give a smaller limit"
+            )
     return given
 
 
@@ -190,7 +192,7 @@ def parameters(
     kinds = {row.kind for row in plan.measures}
     ratio = float(measure_units(signal)[shared["label_measure"]]) * label_one
     if ratio > 65535 and label_column in signal.channels:
-        raise ArithmeticError("a count of the channel is more than 2^16 of the label's")
+        raise ArithmeticError("a count of the channel is worth more than 2^16 counts of the label")
     places = min(31, math.floor(math.log2(65535 / ratio))) if ratio > 0 else 0
     kept = capacities(signal, False)["RAW_KEPT"]
     own = [unit for unit, _ in _units(signal)[1]]

@@ -65,7 +65,7 @@ class LinearPart(Section):
 
 
 class StagedSpec(Spec):
-    """A model with a kernel that may have all stages around it."""
+    """A kernel model that may have all stages around its rule."""
 
     label: StagedLabel = StagedLabel()
     kernel: KernelSection | None = None
@@ -110,7 +110,7 @@ def validate(spec: Any, refuse: Refuse) -> None:
     mixture = getattr(spec, "mixture", None)
     if getattr(spec.input, "outliers", "clip") == "hold":
         if not spec.standardises:
-            refuse("[input] outliers", 'is "hold", which needs to know what is usual; add standardise = true')
+            refuse("[input] outliers", 'is "hold", which needs the usual range of each input; add standardise = true')
         if spec.label_kind == "none":
             refuse("[input] outliers", 'is "hold", which is learned from labels; leave it out')
     if spec.label_kind == "none":

@@ -35,23 +35,23 @@ FIRST_WORD = 10.0
 SILENCE = 60.0
 """Time limit for one call on the board, in seconds.  If no data arrive for this long, the line is considered dead."""
 PIECE = 50
-"""Number of rows in a job, which take a second or two at the usual speed."""
+"""Number of rows in a job.  At the usual speed, the rows of a job take a second or two."""
 PAUSE = 0.5
 """Seconds of silence after which the host asks the board again.  The pause is doubled each time, up to 8 s."""
 PER_SAMPLE = 10.0
 """Seconds that a sample may take in a job, on average.  An Uno needs hundredths of a second."""
 DELAY = 0.25
-"""Seconds that a frame and its answer may take in addition to the time for their bytes, such as on a network."""
+"""Seconds that a frame and its answer may take in addition to the time for their bytes, for example on a network."""
 TRIES = 20
 """How many times each frame of a job may be sent.  If one byte in a hundred is damaged, only some frames arrive intact."""
 LONGEST = 99
 """Largest number of characters in a name that a firmware sends."""
-OTHER_FIRMWARE = "the board's firmware is of another version of pykernel; generate it again and upload it"
+OTHER_FIRMWARE = "another version of pykernel generated the board's firmware; generate the firmware again and upload it"
 OFTEN = {
     "hello": "the board said {} times that it is ready, but did not begin; does it keep restarting?",
-    "other": "the board was told {} times to end another check, but went on; reset it and check again",
-    "again": "what is sent to the board arrives damaged, and it asked {} times for a repetition; check the wire to its RX",
-    "damaged": "what the board sends arrives damaged ({} frames); check the wire to its TX, and --baud",
+    "other": "the board was told {} times to end another check, but went on; reset the board and check again",
+    "again": "data arrive damaged at the board, which asked {} times for a repetition; check the wire to its RX",
+    "damaged": "data from the board arrive damaged ({} frames); check the wire to its TX, and --baud",
 }
 """Event that happened too often -> the error message."""
 NOTED = 200  # number of bytes outside frames that are kept for the error message
@@ -68,7 +68,7 @@ class Line(Protocol):
 
 
 def open_line(url: str, baud: int = BAUD) -> Line:
-    """Open a port, or any other URL that pyserial supports.  Raises UserError if it cannot be opened."""
+    """Open a port, or any other URL that pyserial supports.  Raises UserError if the port cannot be opened."""
     try:
         import serial
     except ImportError:
@@ -80,7 +80,7 @@ def open_line(url: str, baud: int = BAUD) -> Line:
     except Exception as error:  # pyserial raises unrelated types of errors for an invalid URL or speed
         reason = " ".join(str(error).split())
         raise UserError(
-            f"{url} cannot be opened ({reason}); is it plugged in, and does no other program, such as a serial monitor, use it?"
+            f"{url} cannot be opened ({reason}); is the board plugged in, or does another program, such as a serial monitor, use the port?"
         ) from None
     return line
 
@@ -100,7 +100,7 @@ def sealed(kind: bytes, number: int, data: bytes) -> bytes:
 
 
 def opened(frame: bytes) -> tuple[bytes, int, bytes] | None:
-    """Return kind, number and data of a frame; None if it was damaged."""
+    """Return kind, number and data of a frame; None if the frame was damaged."""
     content = checked(frame)
     return None if content is None or len(content) < 2 else (content[:1], content[1], content[2:])
 
@@ -109,7 +109,7 @@ def opened(frame: bytes) -> tuple[bytes, int, bytes] | None:
 class Board:
     """What a board reports about itself.
 
-    hertz: ticks of its counter per second.  0: not known; ticks are then CPU cycles.
+    hertz: ticks of the board's counter per second.  If this number is not known, hertz is 0, and ticks are CPU cycles.
     """
 
     name: str
@@ -175,7 +175,7 @@ class Link:
         kind, data = self._question(SILENCE if self.heard else FIRST_WORD)
         while kind != HELLO:
             self.seen["other"] += 1
-            self._answer(STOP, b"")  # stop a job that another host has begun
+            self._answer(STOP, b"")  # stop a job that another host began
             kind, data = self._question(SILENCE)
         if len(data) != 11 or data[0] != PROTOCOL:
             self._refuse(OTHER_FIRMWARE)
@@ -189,14 +189,14 @@ class Link:
         return data
 
     def _take(self, expected: int, order: bytes, data: bytes = b"") -> bytes:
-        """Answer the board's questions until it has written ``expected`` bytes, and return these."""
+        """Answer the board's questions until the board has written ``expected`` bytes, and return these bytes."""
         written, at = bytearray(), 0
         while len(written) < expected:
             kind, asked = self._question(SILENCE)
             if kind == HELLO:
                 if written or at:
                     self._refuse(
-                        "the board began again in the middle of the check; is its supply stable, and is no watchdog running?"
+                        "the board restarted in the middle of the check; is its supply stable, and is its watchdog off?"
                     )
                 self.seen["hello"] += 1
                 self._answer(ANSWER, order)  # the board was still busy with a job of another host
@@ -246,7 +246,7 @@ class Link:
         self._say(self.answer)
 
     def _frame(self, until: float) -> bytes | None:
-        """Return the next bytes up to a zero byte, without the zero; None if the time is over before it arrives."""
+        """Return the next bytes up to a zero byte, without the zero; None if no zero arrives in time."""
         while True:
             end = self.received.find(0)
             if end < 0 and len(self.received) > 4 * CHUNK:  # longer than any frame
@@ -279,25 +279,27 @@ class Link:
         if not self.heard or (self.frames_left >= 0 and self.clock() < self.deadline):
             return self._silence(patience, damaged)
         if self.frames_left >= 0:
-            return f"the board had not finished its part after {self.limit:.0f} s; does another task take its time?"
+            return f"the board had not finished its part after {self.limit:.0f} s; does another task use its CPU?"
         what, often = max(self.seen.items(), key=lambda item: item[1], default=("", 0))
         if often > TRIES:
             return OFTEN[what].format(often)
-        return "the board sent more frames than the check has; generate its firmware from this spec again"
+        return "the board sent more frames than the check needs; generate its firmware from this spec again"
 
     def _silence(self, patience: float, damaged: int) -> str:
         firmware = "the firmware of pykernel generate --for check"
         if self.heard and damaged > 2:
-            return "what is sent to the board arrives damaged; check the wire to its RX, and its UART's buffer"
+            return "data arrive damaged at the board; check the wire to its RX, and its UART's buffer"
         if self.heard:
-            return f"the board has said nothing for {patience:.0f} s; was it unplugged, or does a call hang?"
+            return f"the board has sent nothing for {patience:.0f} s; was it unplugged, or does a call hang?"
         if not self.noise and not damaged:
-            return f"nothing was heard in {patience:.0f} s; is {firmware} on the board, and is this its port?"
+            return f"no data arrived in {patience:.0f} s; is {firmware} on the board, and is this its port?"
         readable = sum(32 <= byte < 127 or byte in b"\r\n\t" for byte in self.noise) / max(1, len(self.noise))
         if readable > 0.9:
             said = " ".join(self.noise.decode("ascii", "replace").split())[:40]
             return f"another program runs on the board and says {said!r}; upload {firmware}"
-        return f"the board sends bytes that are no frames; is the speed right (--baud), and is {firmware} on the board?"
+        return (
+            f"the board sends bytes that are not frames; is the speed right (--baud), and is {firmware} on the board?"
+        )
 
 
 class BoardModel(JobModel):

@@ -1,9 +1,8 @@
 """Prove an upper bound on the instructions that a call executes, for exactly the machine code that is shipped.
 
-The numbers of times that the edges of the control flow graph are taken form a flow: a block is entered as often as it is
-left.  Marks in the code limit loops: the number of iterations, summed over all copies of a loop that the compiler has made,
-is at most a known factor times the number of entries.  A linear program finds the most expensive flow that satisfies
-these limits.
+The execution counts of the edges of the control flow graph form a flow: a block is entered as often as it is left.  Marks
+in the code limit loops: the number of iterations, summed over all copies of a loop that the compiler made, is at most a
+known factor times the number of entries.  A linear program finds the most expensive flow that satisfies these limits.
 
 Y.-T. S. Li, S. Malik, Performance analysis of embedded software using implicit path enumeration, DAC 1995.
 """
@@ -54,7 +53,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Routine:
-    """Facts about a function of a compiler's library, found by reading its code.  Offsets are from its first byte.
+    """Facts about a function of a compiler's library, found by reading its code.  Offsets count from the function's first byte.
 
     sha256: digest of the instructions that the function may execute (``digest``).
     limits: (places, times, place): the instructions at ``places`` together are executed at most ``times`` times for
@@ -126,10 +125,10 @@ class Code:
         return found
 
     def offsets(self, start: int, size: int) -> dict[int, int]:
-        """Return offset in a routine -> address in this image.
+        """Return a dictionary: offset in a routine -> address in this image.
 
-        A RISC-V linker may shorten calls, which moves the instructions after them.  Offsets are those before the
-        shortening.
+        A RISC-V linker may shorten calls, which moves the instructions that follow.  Offsets refer to the routine as it was
+        before the linker shortened it.
         """
         if not self.riscv:
             return {offset: start + offset for offset in range(-AROUND, size + AROUND)}
@@ -180,7 +179,7 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     names = [f.removeprefix(f"{name}_") for f in image.public if f != f"{name}_selftest"]
     theirs = f"{image.chain}'s" if image.chain != "gcc" else "for another CPU" if image.target.arch == "wasm" else ""
     if theirs or "-O3" in image.flags:
-        why = f"pykernel bounds GCC's code up to -O2 and at -Os; this is {theirs or 'at -O3'}"
+        why = f"pykernel bounds GCC's code up to -O2 and at -Os; this code is {theirs or 'at -O3'}"
         return dict.fromkeys(names, Bound(None, refused=why))
     if not (has_module("capstone") and has_module("scipy")):
         why = f"bounds need capstone and SciPy; install with: {install_hint('emulate')}"

@@ -27,7 +27,7 @@ from pykernel.spec.summary import less_memory
 from pykernel.targets.target import Program, Region, Target, Toolchain
 
 STACK_ALLOWANCE = 1024
-"""Number of bytes of RAM that are reserved for the stack if its size is not measured."""
+"""Number of bytes of RAM that are reserved for the stack if the stack's size is not measured."""
 
 COMMON = ("-ffp-contract=off", "-ffreestanding", "-fno-builtin", "-ffunction-sections", "-fdata-sections")
 # zig keeps no symbols at -Os without -g
@@ -36,17 +36,17 @@ GCC = ("-fno-tree-loop-distribute-patterns",)
 
 
 def toolchain(target: Target, name: Toolchain) -> Compiler:
-    """Return the target's compiler.  Raises UserError, with the way to install it, if it is not installed."""
+    """Return the target's compiler.  If it is not installed, raises UserError, which says how to install it."""
     if name == "zig":
         if target.zig is None:
-            raise UserError(f"zig has no {target.name}; use {option('toolchain')} gcc")
+            raise UserError(f"zig does not support {target.name}; use {option('toolchain')} gcc")
         if not has_module("ziglang"):
             raise MissingExtra(f"building for {target.name} with zig", "zig")
         command = tuple(zig_command())
         missing = "the ziglang wheel does not run; install it again: pip install --force-reinstall ziglang"
     else:
         if target.gcc is None:
-            raise UserError(f"{target.name} has no GCC in pykernel; use {option('toolchain')} zig")
+            raise UserError(f"pykernel supports no GCC for {target.name}; use {option('toolchain')} zig")
         command = (target.gcc.command,)
         other = f", or use {option('toolchain')} zig" if target.zig else ""
         missing = f"{target.name}: {target.gcc.command} was not found; install it (Debian: {target.gcc.package}){other}"
@@ -73,7 +73,7 @@ def found_toolchains(target: Target) -> list[Toolchain]:
 
 
 def emulator_command(target: Target, emulator: Program) -> str:
-    """Return the path of an emulator's program.  Raises UserError, with the way to install it, if it is not installed."""
+    """Return the path of an emulator's program.  If it is not installed, raises UserError, which says how to install it."""
     command = shutil.which(emulator.command)
     if command is None:
         other = f", or use {option('emulator')} unicorn" if target.unicorn else ""
@@ -99,10 +99,10 @@ class Function:
 class Image:
     """C compiled and linked for a target.
 
-    sources: file name -> text.  extra: further C, with start-up code, that is not included in ``sizes``.  Without
+    sources: file name -> text.  extra: further C, with start-up code, which ``sizes`` does not count.  Without
     ``extra``, every public function is an entry point of the image.
     level, flags: compiler options in addition to the target's options.  libraries: linker options.
-    flash, ram: memory regions, if they differ from those of the part.
+    flash, ram: memory regions, if they differ from the part's regions.
     annotate: a function that changes the compiler's assembly before it is assembled.
 
     sizes: bytes of .text, .rodata, .data and .bss of the sources' object files.
@@ -156,7 +156,7 @@ class Image:
     def _compile(self, name: str) -> Path:
         source = self.folder / name
         output = source.with_suffix(".o")
-        # AVR's GCC 5 does not know -fcallgraph-info; its assembler needs the folder of the bytes that a source includes
+        # AVR's GCC 5 does not support -fcallgraph-info; its assembler needs the folder of the binary files that a source includes
         special = ("-fcallgraph-info=su",) if self.target.simavr is None else (f"-Wa,-I,{self.folder}",)
         words = (*self._words(), *(special if self.chain == "gcc" else ()))
         if self.annotate is not None:
@@ -209,11 +209,13 @@ def model_image(
     Raises UserError if the model does not fit the target's part.
     """
     if project.figures["precision"] not in target.precisions:
-        raise UserError(f"{target.name} has no {project.figures['precision']}; use {' or '.join(target.precisions)}")
+        raise UserError(
+            f"{target.name} does not support {project.figures['precision']}; use {' or '.join(target.precisions)}"
+        )
     refuse_large_ram(project, target)
     files, others = model_files(project, patch)
     image = Image(target, chain, files, extra=others | dict(extra or {}), **how)
-    if not extra:  # with a test's driver, the size is not that of the model alone
+    if not extra:  # with ``extra``, such as a test's driver, the image is larger than the model
         refuse_large_ram(project, target, image.data_bytes)
         refuse_large_flash(project, image)
     return image
@@ -231,14 +233,14 @@ def model_files(
 def refuse_large_ram(project: Project, target: Target, linked: int = 0, stack: int = 0) -> None:
     """Raise UserError if the model and its stack do not fit the part's RAM.
 
-    linked: bytes of RAM that the linked program takes in addition to the model.  stack: measured bytes; 0: use STACK_ALLOWANCE.
+    linked: bytes of RAM that the linked program takes in addition to the model.  stack: measured bytes; 0 means STACK_ALLOWANCE.
     """
     part, model, told = target.part, project.figures["ram_bytes"] + linked, "" if stack else "about "
     stack = stack or min(STACK_ALLOWANCE, part.ram.bytes // 4)
     if model + stack > part.ram.bytes:
         raise UserError(
             f"{target.name}: {project.spec.name} takes {model:,} bytes of RAM and {told}{stack:,} of stack, "
-            f"{part.name} has {part.ram.bytes:,}; {less_memory(project.spec)}"
+            f"but {part.name} has {part.ram.bytes:,}; {less_memory(project.spec)}"
         )
 
 
@@ -249,14 +251,14 @@ def refuse_large_flash(project: Project, image: Image) -> None:
     if image.flash_bytes > part.flash.bytes:
         raise UserError(
             f"{image.target.name}: {project.spec.name} takes {image.flash_bytes:,} bytes of flash, "
-            f"{part.name} has {part.flash.bytes:,}; take {simpler}, or a larger part"
+            f"but {part.name} has {part.flash.bytes:,}; take {simpler}, or a larger part"
         )
 
 
 def stack_bound(image: Image) -> int | None:
     """Return the largest stack, in bytes, that a public function can need, from GCC's stack figures and call graph.
 
-    The result is None if these are not known: for another compiler, and if functions of the float library are called.
+    The result is None if the figures are not known: for other compilers, and if functions of the float library are called.
     """
     frames: dict[str, int] = {}
     calls: dict[str, set[str]] = {}
@@ -319,7 +321,7 @@ def undefined_symbols(path: Path) -> set[str]:
 
 
 def functions_of(image: Image) -> dict[str, Function]:
-    """Return the functions of an image, as last linked.
+    """Return the functions of an image after its last linking.
 
     Some functions of AVR's library have no type and no size.  Each of them ends where the next function begins.
     """

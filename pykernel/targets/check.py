@@ -41,7 +41,7 @@ from pykernel.targets.worst import TRIES, worst_call
 
 Way = tuple[Target, Toolchain, Emulator]
 WHEELS = ("unicorn", "wasmtime")
-"""Emulators that run in this process; the others are separate programs."""
+"""Emulators that run in this process; all other emulators are separate programs."""
 LOGGED = 100
 """Number of rows of a log between two hashes."""
 
@@ -64,7 +64,7 @@ def check_targets(
 
     names: targets, or "all" for the targets whose tools this machine has, and whose parts are large enough for the model.
     chain, emulator: if not given, the first toolchain and emulator of a target that this machine has.
-    tries: number of tries in the search for the most expensive call; 0: no search.
+    tries: number of tries in the search for the most expensive call; 0 means no search.
     For other arguments, see ``pykernel.gen.check``.
 
     Raises UserError if a name is not known, a tool is missing, or the model does not fit a part.
@@ -108,9 +108,9 @@ def check_board(
     log: if given, the stream runs on the board once more, and the board's answers are written to this file for
     ``pykernel state replay``.
     For other arguments, see ``pykernel.gen.check``.  The row of the report has ``times``, the time of each call in ticks of the
-    board's counter, and ``hertz``, the number of ticks per second (0: not known; ticks are then CPU cycles).
+    board's counter, and ``hertz``, the number of ticks per second (0 if not known; ticks are then CPU cycles).
 
-    Raises UserError if there is no board, if it has another model, or if the line is cut.
+    Raises UserError if there is no board, if the board has another model, or if the line is cut.
     """
     say = progress or (lambda fraction, text: None)
     x, y = stream_of(spec, samples, seed, stream)
@@ -161,7 +161,7 @@ def write_log(log: TextIO, model: BoardModel, x: np.ndarray, y: np.ndarray) -> N
 
 
 def timed(model: JobModel) -> dict[str, dict[str, float]]:
-    """Return for each function that was called statistics of its time, in ticks of the other computer's counter."""
+    """Return, for each function that was called, statistics of its time in ticks of the other computer's counter."""
     return {
         name: {
             "calls": len(ticks),
@@ -178,7 +178,7 @@ def timed(model: JobModel) -> dict[str, dict[str, float]]:
 def choose(names: Sequence[str], chain: str | None = None, emulator: str | None = None) -> list[Way]:
     """Return targets with their toolchain and emulator.
 
-    Raises UserError if a target, toolchain or emulator is not available.  The message lists those that are.
+    Raises UserError if a target, toolchain or emulator is not available.  The message lists the available ones.
     """
     for word, known, what in ((chain, Toolchain, "toolchain"), (emulator, Emulator, "emulator")):
         if word is not None and word not in get_args(known):
@@ -306,7 +306,7 @@ def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[
 def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]] = ()) -> list[str]:
     """Return a sentence for each figure above a limit of the spec's [target], and for each limit that could not be checked.
 
-    figures: the project's figures.  rows: rows of ``check_targets`` without differences.  Rows of other CPUs than that of
+    figures: the project's figures.  rows: rows of ``check_targets`` without differences.  Rows of CPUs other than the
     [target] are ignored.
     """
     limits = spec.target
@@ -341,6 +341,6 @@ def _exceeded_by(call: str, name: str, limits: TargetSection, row: Mapping[str, 
     if proved is None:
         yield f"[target] cycles: {call} has no bound on {limits.name}: {why}"
     elif bound["cycles"] is None or bound["estimated"]:
-        yield f"[target] cycles: they cannot be derived from the instructions of {limits.name}; give instructions instead"
+        yield f"[target] cycles: cycles cannot be derived from the instructions of {limits.name}; give instructions instead"
     elif bound["cycles"] > limits.cycles:
         yield f"{takes}{bound['cycles']:,} cycles on {limits.name}; [target] cycles is {limits.cycles:,}"

@@ -62,7 +62,7 @@ def _thumb(
     raw = functools.partial(
         _disassembled, capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS), read, place
     )
-    skipped: set[int] = set()  # instructions within IT blocks, which are executed or not
+    skipped: set[int] = set()  # instructions within IT blocks, which are executed only under a condition
 
     def decode(address: int) -> Instruction:
         size, word, operands = raw(address)
@@ -119,8 +119,8 @@ def _m0plus(word: str, operands: str) -> int:
 def _m4(word: str, operands: str) -> int:
     """Estimate the cycles of an instruction on the Cortex-M3 and M4, by the reference manual of the M4 (r0p1, tables 3-1 and 7-1).
 
-    Each branch is counted with the longest time to fill the pipeline.  Wait states are not included, nor are cycles that an
-    instruction saves or loses because of its neighbours.
+    Each branch is counted with the longest time to fill the pipeline.  The estimate includes neither wait states nor cycles
+    that an instruction saves or loses because of its neighbours.
     """
     refill = FILLING if re.search(r"\bpc\b", operands) else 0
     if "{" in operands:
@@ -150,7 +150,7 @@ CYCLES: dict[str, tuple[Callable[[str, str], int], int]] = {
 COUNTED = (*CYCLES, "avr", "atmega328p")
 """Targets whose cycles are counted."""
 EXACT = ("cortex-m0plus", "avr", "atmega328p")
-"""Targets whose cycles are exact, because the CPU takes the cycles in the manual's table."""
+"""Targets whose cycles are exact, because the CPU takes exactly the cycles of the manual's table."""
 
 
 # ------------------------------------------------------------------------------------------------------------- RISC-V
@@ -263,7 +263,7 @@ AVR = tuple(
     )
 )
 SHIFTS = ("sbc, add", "cp, sub, adc", "asr", "lsr", "ror")
-"""The instructions in the loops that avr-gcc writes for shifts.  The codes of lsl and rol are those of add and adc."""
+"""The instructions in the loops that avr-gcc writes for shifts.  lsl and rol have the codes of add and adc."""
 
 
 def _avr_raw(read: Callable[[int], bytes], address: int) -> tuple[int, int, str, int]:

@@ -55,10 +55,10 @@ class Instruction:
 
 
 def annotate(assembly: str) -> str:
-    """Add to a compiler's assembly a record of each label, mark and branch: an address and a text.
+    """Add a record of each label, mark and branch (an address and a text) to a compiler's assembly.
 
-    A mark and a label may have the same address.  Only the assembly shows which of them comes first, and to which label a
-    branch goes.  The instructions do not change.
+    A mark and a label may have the same address.  Only the assembly shows which one comes first, and which label a branch
+    has as its target.  The instructions do not change.
     """
     lines: list[str] = []
     for number, line in enumerate(assembly.splitlines()):
@@ -92,7 +92,7 @@ class Records:
 
 
 def read_records(elf: Path) -> Records:
-    """Read the records that ``annotate`` has written, with the addresses that the linker has chosen."""
+    """Read the records that ``annotate`` wrote, with the addresses that the linker chose."""
     found = Records()
     with elf.open("rb") as file:
         section = ELFFile(file).get_section_by_name(RECORDS)
@@ -169,7 +169,7 @@ class Graph:
         to, places = way.to, self.records.places.get(way.to, [])
         if not places or not way.branches:
             return to, 0
-        # a branch to a far label becomes a short branch that skips a long one; the record is of the short branch
+        # a branch to a far label becomes a short branch that skips a long branch; the record belongs to the short branch
         for address in (instruction.address, instruction.address - 4, instruction.address - 2):
             label = f"label {self.records.branches.get(address)}"
             if label in places:

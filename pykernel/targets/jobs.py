@@ -18,7 +18,7 @@ class JobModel(ABC):
     """A model on another computer.  It has the same calls as CModel.
 
     ticks: function -> the time of each call, by the other computer's counter.  stack_bytes: the largest use of the
-    stack; 0: not known.
+    stack; 0 if not known.
     """
 
     block = 2**31 - 1  # largest number of bytes of samples in one job
@@ -44,7 +44,7 @@ class JobModel(ABC):
     def exchange(self, job: bytes, expected: int, samples: int) -> bytes:
         """Run a job with this number of samples, and return the bytes that the other computer sends back.
 
-        Raises CheckFailed if it does not send ``expected`` bytes.
+        Raises CheckFailed if the other computer does not send ``expected`` bytes.
         """
 
     def call(self, name: str) -> int:
@@ -109,7 +109,7 @@ class JobModel(ABC):
     def _job(self, name: str | None, rows: bytes, count: int) -> tuple[bytes, int]:
         """Run one job.  Returns the bytes that were written, for each sample and at the end, and the function's result.
 
-        Only a function that takes no sample has such a result.  Afterwards ``memory`` has the model's new state.
+        Only a function without samples has a result.  Afterwards ``memory`` has the model's new state.
         """
         which = RUN if name is None else self.orders.of_name[name]
         order = np.array([which, count], "<u4").tobytes()

@@ -35,18 +35,18 @@ class Load:
     def share(self) -> float:
         """The largest fraction of the processor's time.
 
-        Above 1, samples arrive faster than the processor can learn them.
+        If the fraction exceeds 1, samples arrive faster than the processor can learn them.
         """
         return self.seconds * self.rate
 
     @property
     def mean_share(self) -> float:
-        """The mean fraction of the processor's time.  If it is above 1, no queue of samples is long enough."""
+        """The mean fraction of the processor's time.  If this fraction exceeds 1, no queue of samples is long enough."""
         return self.mean / self.hertz * self.rate
 
     @property
     def waiting(self) -> int:
-        """How many samples arrive while the slowest sample is learned and its alarm is answered.  A queue must hold them."""
+        """How many samples a queue must hold: those that arrive while the slowest sample is learned and its alarm is answered."""
         return math.ceil((self.most + self.answered) / self.hertz * self.rate) - 1
 
     def charge(self, microamperes_per_megahertz: float) -> float:
@@ -62,7 +62,7 @@ class Load:
 def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float) -> Load | None:
     """Return the load from a row of ``check_targets`` or ``check_board``; None if the row has no cycles.
 
-    clock: cycles per second, if the row does not have them.  rate: samples per second.
+    clock: cycles per second, if the row does not have this number.  rate: samples per second.
     """
     calls = [spec.program.asks, *([spec.program.learner] if spec.program.learns else [])]
     if spec.signal is not None and spec.program.alarms:

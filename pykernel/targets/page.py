@@ -27,7 +27,7 @@ from pykernel.targets.target import find_target
 from pykernel.targets.wasm_runner import module
 
 MOST_BYTES = 8_000_000
-"""Largest number of bytes of rows in a page.  Encoded as text, they take a third more."""
+"""Largest number of bytes of rows in a page.  Encoded as text, the rows take a third more."""
 ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", "alarm", "hash")
 
 
@@ -37,7 +37,9 @@ def need_page(spec: Spec, x: np.ndarray, y: np.ndarray) -> None:
         most = MOST_BYTES * len(x) // (x.nbytes + y.nbytes)
         raise UserError(f"{len(x):,} rows are too many for a page; give at most {most:,} of them")
     if spec.forecasts:
-        raise UserError(f"{spec.name} forecasts its own signal, which a page does not take yet; pykernel simulate does")
+        raise UserError(
+            f"{spec.name} forecasts its own signal, which a page does not support yet; use pykernel simulate"
+        )
 
 
 def make_page(
@@ -116,7 +118,7 @@ def make_page(
 def _beside(figures: Sequence[Html]) -> Html:
     if not figures:
         return Html("")
-    told = element("p", f"The report of these rows, which the PC made when it made this page. {HINT}")
+    told = element("p", f"The report on these rows, which the PC wrote together with this page. {HINT}")
     return element("section", told, element("div", *figures, class_="two"), class_="made")
 
 

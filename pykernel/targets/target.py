@@ -62,7 +62,7 @@ class Unicorn(Section):
 
 
 class Qemu(Program):
-    """A machine of QEMU with this CPU.  Its memory has other addresses than the part's memory."""
+    """A machine of QEMU with this CPU.  The machine's memory has other addresses than the part's memory."""
 
     machine: Word
     flash: Region
@@ -129,7 +129,7 @@ def all_targets() -> dict[str, Target]:
 
 
 def find_target(name: str) -> Target:
-    """Return the target with this name.  If there is none, raises UserError with a list of all targets."""
+    """Return the target with this name.  If the name is not known, raises UserError with a list of all targets."""
     targets = all_targets()
     if name not in targets:
         remedy = did_you_mean(name, targets, f"there are: {', '.join(targets)}")

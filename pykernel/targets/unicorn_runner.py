@@ -18,7 +18,7 @@ from pykernel.targets.build import Image, has_module
 
 PAGE = 4096
 MAILBOX = 0x6000_0000
-"""Address of samples and results.  It is outside the part's memory, which only the model uses."""
+"""Address of samples and results.  This address is outside the part's memory, which only the model uses."""
 RETURN = MAILBOX + 32 * PAGE
 PAINT = 0xA5
 FPU_ON = 1 << 13  # a bit in the mstatus register of RISC-V
@@ -140,7 +140,7 @@ class EmulatedCpu:
         self.uc.mem_write(floor, bytes([PAINT]) * (self.top - floor))
 
     def stack_used(self) -> int:
-        """Return how many bytes of the stack were used since it was painted."""
+        """Return how many bytes of the stack were used since the stack was painted."""
         area = np.frombuffer(self.uc.mem_read(self.floor, self.top - self.floor), np.uint8)
         touched = np.flatnonzero(area != PAINT)
         return len(area) - int(touched[0]) if len(touched) else 0
@@ -164,10 +164,10 @@ class UnicornModel:
     """A model on the emulated CPU.  It has the same calls as CModel.
 
     The model is at the start of the part's RAM, the stack at its end.
-    costs: function -> instructions of each call that was not refused: of the main question (such as predict) and the
-    update in ``prequential``, of questions in ``ask``, of visits and of actions.
+    costs: function -> instructions of each call that was not refused: the main question (such as predict) and the update
+    in ``prequential``, questions in ``ask``, visits and actions.
     hardest: the most expensive call of the main question, and of the update.
-    other_calls: function -> the largest number of instructions of a ``call``.
+    other_calls: function -> the largest number of instructions in one ``call``.
     at_once: the number of rows in one call of ``prequential``.  Between calls, ``spent`` has all instructions so far.
     """
 
@@ -193,7 +193,7 @@ class UnicornModel:
 
     @contextlib.contextmanager
     def _on_device(self) -> Iterator[None]:
-        """Within the block the model is on the device; after it, ``memory`` has the model's new bytes."""
+        """Within the ``with`` block, the model is on the device; afterwards, ``memory`` has the model's new bytes."""
         self.restore(bytes(self.memory.bytes))
         yield
         self.memory.bytes[:] = self.contents()
@@ -214,7 +214,7 @@ class UnicornModel:
         answers, statuses = self.program.answers(asks, len(x), self.memory), np.zeros(len(x), np.int32)
         with self._on_device():
             for t in range(len(x)):
-                if self.program.reads:  # a reading is about the newest sample
+                if self.program.reads:  # a reading describes the newest sample
                     statuses[t] = self._hard(learner, x[t], y[t])
                 asked = self._hard(asks, x[t], y[t])
                 if asked >= 0:
@@ -332,7 +332,7 @@ class UnicornModel:
 
 
 def _cpu(image: Image) -> Any:
-    """Make a CPU of exactly the target's model."""
+    """Make exactly the CPU model of the target."""
     import unicorn
     from unicorn import arm_const, riscv_const
 

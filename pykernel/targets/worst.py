@@ -24,10 +24,10 @@ FACTORS = (-1.0, 0.0, 1e-3, 0.5, 2.0, 1e3)
 def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, seed: int = 0, tries: int = TRIES) -> Call:
     """Search for the most expensive call of a question or update, by hill climbing from the most expensive call of the stream.
 
-    Each try takes a state and a sample (those of the most expensive call so far, or random ones), changes the sample,
-    and counts the instructions of a call.  All states can occur on a device: they are reached by updates from a state of
-    the stream, from a state after a restore or another call, or from a forged snapshot that the device accepts.  The
-    result depends only on the arguments.
+    Each try begins with a state and a sample (from the most expensive call so far, or at random), changes the sample, and
+    counts the instructions of a call.  All states can occur on a device: updates reach them from a state of the stream,
+    from a state after a restore or another call, or from a forged snapshot that the device accepts.  The result depends
+    only on the arguments.
     """
     rng = np.random.default_rng(seed)
     best = model.hardest[name]
@@ -65,7 +65,7 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
 
 
 def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> bytes:
-    """Return the state after a call of another function than the update, or after a save, a change of numbers, and a load."""
+    """Return the state after a call of a function other than the update, or after a save, a change of numbers, and a load."""
     program = model.program
     kind, changes = rng.integers(4), []
     if kind == 0 and program.actions:

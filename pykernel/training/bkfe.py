@@ -4,12 +4,12 @@
     found.a, found.q, found.eigenvalues
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
-subspace tracking, 2016 ("paper 001").  There are N samples; L = Phi A are the r directions, combinations of the
-samples' images; lambda is the shrinkage.  The objective, equation 3, is
+subspace tracking, 2016 ("paper 001").  There are N samples.  The columns of L = Phi A are the r directions, which are
+combinations of the samples' images.  lambda is the shrinkage.  The objective, equation 3, is
 
     1/2 sum_n |phi(x_n) - L q_n|^2 + lambda / 2 (|L|^2 + sum_n |q_n|^2)
 
-docs/subspaces.md derives the rest.  ``pykernel.training.subspace`` makes a subspace of the result.
+docs/subspaces.md derives the formulas.  ``pykernel.training.subspace`` makes a subspace from the result.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Factors:
     Attributes
     ----------
     a : (N, r) float64
-        L = Phi A.  Columns of directions that vanish are zero ("closed").
+        The coefficients of L = Phi A.  With "closed", the columns of directions that vanish are zero.
     q : (r, N) float64
-        Coordinates of the samples, the minimiser for this A.
+        Coordinates of the samples, which minimise the objective for this A.
     objective : (iterations,) float64
-        The objective after each iteration.  For "closed", it is the minimum over all (A, Q) of this rank.
+        The objective after each iteration.  For "closed", the minimum over all (A, Q) of this rank.
     eigenvalues : (r,) float64
         Eigenvalues of G = A'KA, descending.  At the optimum they are (sigma_i - lambda)_+, where sigma_i are the square
         roots of K's eigenvalues.
@@ -71,7 +71,7 @@ class Factors:
     def kept(self) -> int:
         """Number of directions that do not vanish.
 
-        At the optimum, it is the number of K's eigenvalues above lambda^2, but at most r.
+        At the optimum, this is the number of K's eigenvalues above lambda^2, but at most r.
         """
         return int(above_rounding(self.eigenvalues).sum())
 
@@ -92,28 +92,28 @@ def bkfe(
     ----------
     gram : (N, N) array, symmetric and positive semidefinite
     rank : int
-        r, the largest number of directions.  If it is above N, or above the number of K's eigenvalues that exceed
-        lambda^2, the other directions vanish.
+        r, the maximum number of directions.  Directions beyond N, or beyond the number of K's eigenvalues above lambda^2,
+        vanish.
     shrinkage : float
         lambda > 0, in units of sqrt(k).
     method : {"closed", "alternating"}
         "closed": LQ is the matrix of the samples' images, with lambda subtracted from its singular values (values below
         lambda become 0).  O(N^3) up to 1,024 rows or for r > N / 10; otherwise about 10 r products with K, O(N^2) each,
         by Lanczos.
-        "alternating": Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 in turn, each of which is the exact
-        minimiser, from a random start; O(N^2 r) per iteration.  In each iteration the error of A falls by the factor
-        max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the error of the objective by the square of this
-        factor. Convergence is slow if eigenvalues are close together, or if lambda is small.
+        "alternating": from a random start, Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 are computed in turn;
+        each of them is the exact minimiser for the other.  O(N^2 r) per iteration.  In each iteration the error of A
+        falls by the factor max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the error of the objective by
+        the square of this factor.  Convergence is slow if eigenvalues are close together, or if lambda is small.
     iterations, tolerance
-        For "alternating".  iterations: their maximum number.  tolerance: iterations end if the objective decreases by a
-        smaller fraction.
+        For "alternating": the maximum number of iterations, and the fraction by which the objective must decrease in an
+        iteration for the next one to follow.
     seed : int
         Seed of the random start, and of the start of the Lanczos method.
 
     Raises
     ------
     UserError
-        One sentence: an invalid argument.
+        If an argument is invalid.  The message is one sentence.
     """
     rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
     shrinkage = checked_positive(shrinkage, "shrinkage")
@@ -148,7 +148,7 @@ def _closed(gram: np.ndarray, rank: int, shrinkage: float, total: float, seed: i
 
 
 def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenvalues, descending, and their vectors (N, count).
+    """Return the largest eigenvalues, descending, and their eigenvectors (N, count).
 
     Eigenvalues below the rounding error become 0.
     """
@@ -165,7 +165,7 @@ def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.nd
 
 
 def lanczos(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the largest eigenvalues of a symmetric matrix and their vectors, or None if they are not found."""
+    """Return the largest eigenvalues of a symmetric matrix and their eigenvectors, or None if the method cannot find them."""
     n = gram.shape[0]
     if count >= n:
         return None
@@ -208,7 +208,10 @@ def _alternating(
 
 
 def _ridge_solve(g: np.ndarray, shrinkage: float, right: np.ndarray) -> np.ndarray:
-    """(G + lambda I)^-1 b, (r, columns).  Directions that consist only of rounding errors are left out.  O(r^3 + r^2 columns)."""
+    """Return (G + lambda I)^-1 b, (r, columns), without directions that consist only of rounding errors.
+
+    O(r^3 + r^2 columns).
+    """
     values, vectors = np.linalg.eigh(g)
     return np.asarray((vectors * inverse_of(values, shrinkage)) @ (vectors.T @ right))
 
@@ -221,7 +224,7 @@ def inverse_of(values: np.ndarray, shrinkage: float) -> np.ndarray:
 
 
 def above_rounding(values: np.ndarray) -> np.ndarray:
-    """Return which of G's eigenvalues are more than rounding errors."""
+    """Return, for each eigenvalue of G, whether it is more than a rounding error."""
     return np.asarray(values > len(values) * EPS * values.max(initial=0.0))
 
 
@@ -233,13 +236,14 @@ def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np
     """Compute BKFE's optimum within the span of a basis, as weights of the basis's projection features, for use on a
     device.
 
-    basis: n vectors.  x: N rows, what ``as_rows`` takes.  rank: r, the largest number of features.  shrinkage: lambda.
+    basis: n vectors.  x: N rows, as ``as_rows`` accepts them.  rank: r, the maximum number of features.  shrinkage:
+    lambda.
 
     Returns W (n, k) and sigma (k,), descending.  The features are W'z(x) for the k <= r directions whose singular
     values sigma are above lambda.  W_i = (sigma_i - lambda) / sigma_i v_i, where v_i are the right singular vectors of
     Z.  The squares of the i-th feature over the rows sum to (sigma_i - lambda)^2.  ``HostSubspace.fit(...,
-    basis=basis)`` gives the same features, except for order and signs.  It takes one pass, O(N n (D + n)).  Raises
-    UserError, also if no direction remains.
+    basis=basis)`` gives the same features, except for order and signs.  The computation takes one pass, O(N n (D + n)).
+    Raises UserError if an argument is invalid or no direction remains.
     """
     rank, shrinkage = checked_count(rank, "rank", 1), checked_positive(shrinkage, "shrinkage")
     sigma, turned = directions(basis, as_rows(x), rank)
@@ -255,7 +259,7 @@ def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np
 
 
 def directions(basis: Basis, rows: Rows, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return up to r largest singular values of the rows' projection features, and the right singular vectors (r, n)."""
+    """Return the r or fewer largest singular values of the rows' projection features, and their right vectors (r, n)."""
     triangle = np.zeros((len(basis), len(basis)))
     for _, z in FeatureRows(basis, rows, keep=0):
         triangle = merged(triangle, z)

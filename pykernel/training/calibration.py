@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax  # type: ignore[import-untyped]
 
 STEPS = 100
-"""Maximum number of Newton steps.  About ten are needed."""
+"""Maximum number of Newton steps.  About ten steps are usually needed."""
 SUFFICIENT = 1e-4
 """A step is accepted if the decrease is at least this fraction of the decrease that the gradient predicts (Armijo's
 rule).
@@ -25,10 +25,10 @@ rounding error."""
 
 
 def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
-    """Return the targets of the sigmoid's fit: (N+ + 1) / (N+ + 2) for positive samples, 1 / (N- + 2) for the others.
+    """Return the sigmoid's targets: (N+ + 1) / (N+ + 2) for positive samples, and 1 / (N- + 2) for negative samples.
 
-    positive: (l,) bool; weights: (l,), how often each sample counts.  Result: (l,), inside (0, 1), so that the
-    sigmoid's parameters stay finite even if the classes are separated.  Platt (1999), section 2.1.
+    positive: (l,) bool; weights: (l,), how often each sample counts.  The targets (l,) lie inside (0, 1), so that the
+    sigmoid's parameters stay finite even if the classes are separated.  See Platt (1999), section 2.1.
     """
     positive = np.asarray(positive, bool)
     each = np.ones(len(positive)) if weights is None else np.asarray(weights, np.float64)
@@ -37,26 +37,26 @@ def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
 
 
 def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: Any = None) -> tuple[float, float]:
-    """Return (a, b) of the best sigmoid that does not fall with f, so a <= 0.  O(l) for each of a few steps.
+    """Return (a, b) of the best sigmoid that does not fall as f rises, so that a <= 0.  Each of a few steps takes O(l).
 
     values: (l,) finite decision values of samples that the function was not trained on; positive: (l,) bool;
-    resolution: how much values may differ because of rounding, if this is more than the default, which depends on their
-    size;
+    resolution: the largest difference of values that rounding may cause, if it is larger than the default, which depends
+    on the size of the values;
     weights: (l,) above 0, how often each sample counts.
 
     The minimiser is unique.  If a falling sigmoid would fit better (the function is worse than chance on unseen
     samples), or if all values are equal, then a is 0, and the probability is the class's share of the samples.  The
-    result depends on the unit of the values: for ``c f + d`` with c > 0 it is (a / c, b - a d / c).
+    result depends on the unit of the values: for ``c f + d`` with c > 0, the result is (a / c, b - a d / c).
 
     Raises ValueError if the shapes differ, there are no samples, or a value is not finite.
     """
     f, positive = np.asarray(values, np.float64), np.asarray(positive, bool)
     if f.ndim != 1 or f.shape != positive.shape or not len(f):
         raise ValueError(
-            f"decision values of shape {f.shape} and classes of shape {positive.shape}; both must be (samples,)"
+            f"decision values have shape {f.shape}, and classes have shape {positive.shape}; both must be (samples,)"
         )
     if not np.isfinite(f).all():
-        raise ValueError("a decision value is not finite; probabilities are fitted to finite ones")
+        raise ValueError("a decision value is not finite; probabilities can be fitted only to finite values")
     t = platt_targets(positive, weights)
     each = np.ones(len(t)) if weights is None else np.asarray(weights, np.float64)
     share = float(t.mean() if weights is None else each @ t / each.sum())
@@ -103,16 +103,16 @@ def fit_calibration(
 ) -> np.ndarray:
     """Return the sigmoid of each function, (o, 2), with (a, b) in each row.
 
-    values: (l, o) decision values of samples that the functions were not trained on, where two classes share the
-    function of the second class (o = 1), and more classes have one function each; positions: (l,) classes from 0 to
-    count - 1; resolution, weights: as in ``fit_sigmoid``.
+    values: (l, o) decision values of samples that the functions were not trained on.  Two classes share the function of
+    the second class (o = 1); more classes have one function each.  positions: (l,) classes from 0 to count - 1.
+    resolution, weights: as in ``fit_sigmoid``.
     """
     values, positions = np.asarray(values, np.float64), np.asarray(positions)
     functions = 1 if count == 2 else count
     if values.shape != (len(positions), functions):
         raise ValueError(
-            f"decision values of shape {values.shape}; {count} classes and {len(positions)} samples have "
-            f"{(len(positions), functions)}"
+            f"decision values have shape {values.shape}; for {count} classes and {len(positions)} samples, the shape must "
+            f"be {(len(positions), functions)}"
         )
     owners = [1] if count == 2 else range(count)
     return np.array(

@@ -12,8 +12,8 @@ and says how many digits are correct if the ridge is small.
 Each model is a projection of the targets, attenuated by the ridge.  The residuals are A y with A = I - H, where H is
 the hat matrix.  Formulas for removed samples and columns need blocks of A, of the inverse P of the normal equations,
 and of the matrix that couples A and P.  These blocks are computed as sums of squares and products in an orthonormal
-basis, so that no result is a difference of nearly equal numbers.  With a bias, this basis spans the vectors that sum to
-zero, and without a bias, all vectors.
+basis, so that no result is a difference of nearly equal numbers.  With a bias, the basis spans the vectors that sum to
+zero; without a bias, the basis spans all vectors.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Model = Literal["kfd", "ls-svm", "krr"]
 MODELS: tuple[Model, ...] = get_args(Model)
 
 ASYMMETRY = 1e-6
-"""How far below zero a diagonal element or an eigenvalue may be, as a fraction of the largest, because the matrix may come
-from float32."""
+"""A diagonal element or an eigenvalue may be below zero by this fraction of the largest, because the matrix may have been
+computed in float32."""
 LEAST_RIDGE = 1e-60
 """Smallest ridge, relative to the largest eigenvalue to which it is added.  The square of a smaller ridge would
 underflow.
@@ -67,7 +67,8 @@ class Solution:
 class _Weights:
     """The effect of a ridge on each direction.
 
-    kept: the fraction that stays in the residuals.  cos, sin: cosine and sine of the direction's angle (KFD).
+    kept: the fraction of the targets that stays in the residuals.  cos, sin: cosine and sine of the direction's angle
+    (for KFD).
     """
 
     kept: np.ndarray
@@ -79,10 +80,11 @@ class _Problem(ABC):
     """Base class of the problems: residuals in an orthonormal basis, and blocks of A = I - H.
 
     directions: (l, m), orthonormal columns; with a bias, each column sums to zero.
-    root: (l,), square roots of the targets' weights.  Weighted least squares is least squares of rows that are
-    multiplied by ``root``.  All computations here use such rows, and "sums to zero" then means "orthogonal to root".
-    complete: whether the directions span all vectors (with a bias: all that sum to zero).  If not, the part of the
-    targets outside of the span is a residual for every ridge.
+    root: (l,), square roots of the targets' weights.  Weighted least squares is ordinary least squares with rows that are
+    multiplied by ``root``.  All computations here use the multiplied rows, for which "sums to zero" means "orthogonal to
+    root".
+    complete: whether the directions span all vectors (with a bias: all vectors that sum to zero).  If not, the part of
+    the targets outside of the span is a residual for every ridge.
     """
 
     columns = NO_COLUMNS
@@ -120,8 +122,9 @@ class _Problem(ABC):
         """Predict each sample with the model that is trained without this sample, (l, o).  O(l p) for each output.
 
         column: "deleted": the sample's basis vector is removed as well, as in retraining; "kept": only the sample's row
-        is removed (paper 004, section 2.1).  For ls-svm and krr, both give the same.
-        recode: with coding "counts", the other samples' targets are coded with their own counts, as in retraining.
+        is removed (paper 004, section 2.1).  For ls-svm and krr, both give the same result.
+        recode: whether, with coding "counts", the other samples' targets are coded again with the counts of these samples,
+        as in retraining.
         Raises UserError.
         """
         return self._cross_validated(ridge, None, column, recode)
@@ -164,7 +167,7 @@ class _Problem(ABC):
     def _taught(self) -> _Taught:
         """Indicators of the classes as targets.
 
-        Without a bias, the target 1 for all samples is needed as well, because its prediction is not 1.
+        Without a bias, a target that is 1 for all samples is needed as well, because the model's prediction of it is not 1.
         """
         member = self.targets.member
         return self._in_directions(member if self.bias else np.hstack([member, np.ones((self.samples, 1))]))
@@ -185,16 +188,16 @@ class _Problem(ABC):
 
     @cached_property
     def _rest(self) -> np.ndarray | float:
-        """(l,): the diagonal of the projection onto the complement of the directions."""
+        """The diagonal of the projection onto the complement of the directions, (l,)."""
         full = 1 - 1 / self.samples if self.bias else 1.0
         return 0.0 if self.complete else np.maximum(full - self._squares.sum(axis=1), 0.0)
 
     def _kept_share(self, weights: _Weights) -> np.ndarray:
-        """(l,): the diagonal of A, 1 - h."""
+        """Return the diagonal of A, 1 - h, (l,)."""
         return self._squares @ weights.kept + self._rest
 
     def _kept_blocks(self, weights: _Weights, folds: np.ndarray) -> np.ndarray:
-        """(n, f, f): A's blocks of folds (n, f)."""
+        """Return the blocks of A for folds (n, f), (n, f, f)."""
         rows = self.directions[folds]
         if self.complete:
             return (rows * weights.kept) @ rows.mT
@@ -202,13 +205,13 @@ class _Problem(ABC):
         return blocks - 1 / self.samples if self.bias else blocks
 
     def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
-        """(l, o) residuals of the models without each sample: r / (1 - h)."""
+        """Return the residual of each sample for the model without this sample, r / (1 - h), (l, o)."""
         return self._residuals(weights, taught) / self._kept_share(weights)[:, None]
 
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
-        """(n, f, o) residuals of the models without folds (n, f): A_FF^-1 r_F.
+        """Return the residuals of folds (n, f) for the models without the fold, A_FF^-1 r_F, (n, f, o).
 
-        bases: (n, b), columns that are removed too.
+        bases: (n, b), columns that are removed, too.
         """
         return solve_each(self._kept_blocks(weights, folds), self._residuals(weights, taught, folds))
 
@@ -229,10 +232,10 @@ class FisherProblem(_Problem):
 
     gram: (l, p), kernel values of samples and basis vectors.
     columns: (p,), the index of the sample that each basis vector was taken from, or -1 for other vectors.  None, with p
-    == l, means that vector i is sample i.  Several basis vectors may come from the same sample; all of them are removed
-    with it.
+    == l, means that vector i is sample i.  Several basis vectors may come from the same sample; they are all removed with
+    this sample.
 
-    Decomposes the centred Gram matrix in O(l p min(l, p)); keeps up to 5 l p numbers.  Raises UserError.
+    The centred Gram matrix is decomposed in O(l p min(l, p)).  Up to 5 l p numbers are kept.  Raises UserError.
     """
 
     def __init__(self, gram: Any, targets: Targets, columns: Any = None) -> None:
@@ -263,7 +266,7 @@ class FisherProblem(_Problem):
             # add the direction of coefficients that has no effect on centred targets
             u, s = np.hstack([u, np.zeros((self.samples, 1))]), np.append(s, 0.0)
         self.coefficients = np.ascontiguousarray(vt.T)
-        """(p, m), orthonormal columns; complete if p <= l."""
+        """(p, m), with orthonormal columns, which are complete if p <= l."""
         return s, u, self.vectors >= self.samples - 1
 
     def _weights(self, ridge: float) -> _Weights:
@@ -285,7 +288,7 @@ class FisherProblem(_Problem):
 
     @cached_property
     def _uses(self) -> np.ndarray:
-        """(l,): the number of basis vectors that come from each sample."""
+        """The number of basis vectors that come from each sample, (l,)."""
         return np.bincount(self.columns[self.columns >= 0], minlength=self.samples)
 
     @cached_property
@@ -306,7 +309,7 @@ class FisherProblem(_Problem):
         return self.directions[rows] * own, squares, rest
 
     def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
-        """(l, o) residuals: r / (1 - h), or (d r + g alpha) / (d (1 - h) + g^2) if a column is removed, too."""
+        """Return residuals (l, o): r / (1 - h), or (d r + g alpha) / (d (1 - h) + g^2) if a column is removed, too."""
         if not deleted:
             return super()._left_one_out(weights, taught, deleted)
         residuals, share = self._residuals(weights, taught), self._kept_share(weights)[:, None]
@@ -324,8 +327,9 @@ class FisherProblem(_Problem):
         return left
 
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
-        """(n, f, o) residuals A_FF^-1 r_F.  If columns (n, b) are removed, too, the block A_FF is bordered by these
-        columns.
+        """Return residuals A_FF^-1 r_F, (n, f, o).
+
+        If columns (n, b) are removed, too, the block A_FF is bordered by these columns.
         """
         if not bases.shape[1]:
             return super()._left_folds_out(weights, taught, folds, bases)
@@ -343,14 +347,15 @@ class FisherProblem(_Problem):
 
 
 class RidgeProblem(_Problem):
-    """Kernel ridge regression, (K + ridge I) alpha = y, or with a free bias and sum alpha = 0: LS-SVM.
+    """Kernel ridge regression, (K + ridge I) alpha = y, or the LS-SVM, which has a free bias and sum alpha = 0.
 
     gram: (l, l), symmetric.  bias: True for LS-SVM (Suykens and Vandewalle 1999), False for kernel ridge regression.
-    Weights s of the targets give (K + ridge diag(1 / s)) alpha = y, which is a system with S K S + ridge I, S =
-    diag(sqrt(s)).
+    If the targets have weights s, the system is (K + ridge diag(1 / s)) alpha = y, which is solved through the matrix
+    S K S + ridge I with S = diag(sqrt(s)).
 
-    Decomposes the Gram matrix, centred if there is a bias, in O(l^3); keeps about 2 l^2 numbers.  Raises UserError.
-    solve() and the other methods also raise it if the ridge does not make an indefinite Gram matrix positive definite.
+    The Gram matrix, centred if there is a bias, is decomposed in O(l^3).  About 2 l^2 numbers are kept.  Raises
+    UserError; solve() and the other methods also raise UserError if the ridge does not make an indefinite Gram matrix
+    positive definite.
     """
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
@@ -361,7 +366,7 @@ class RidgeProblem(_Problem):
         gram = self.root[:, None] * gram * self.root
         inner = _centred(_centred(gram, self.unit).T, self.unit) if self.bias else gram
         w, v = np.linalg.eigh((inner + inner.T) / 2)
-        # a kernel has no negative eigenvalues, so they are rounding errors
+        # a kernel has no negative eigenvalues, so small negative values are rounding errors
         w[(w < 0) & (w >= -len(gram) * np.finfo(np.float64).eps * np.abs(w).max())] = 0.0
         return w, _spread(v, self.unit) if self.bias else v, True
 
@@ -400,17 +405,18 @@ def fold_numbers(folds: Any, samples: int) -> np.ndarray:
 
 
 def _centred(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """(l, n) -> (l - 1, n): coordinates in an orthonormal basis of the vectors that are orthogonal to a unit vector
-    (l,) of positive numbers.  O(l n).
+    """Return the coordinates of the columns of a (l, n) in an orthonormal basis of all vectors orthogonal to ``unit``,
+    (l - 1, n).  O(l n).
 
-    The basis is the last l - 1 columns of the Householder reflection that takes the unit vector to the first axis.
+    unit: (l,), a unit vector of positive numbers.  The basis is the last l - 1 columns of the Householder reflection that
+    maps the unit vector to the first axis.
     """
     pivot = (unit @ a + a[0]) / (unit[0] + 1)
     return a[1:] - np.outer(unit[1:], pivot)
 
 
 def _spread(a: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """(l - 1, n) coordinates -> (l, n): the inverse of _centred() for columns orthogonal to the unit vector.  O(l n)."""
+    """Invert _centred(): return the vectors (l, n), orthogonal to the unit vector, of coordinates (l - 1, n).  O(l n)."""
     total = unit[1:] @ a
     return np.vstack([-total, a - np.outer(unit[1:], total / (unit[0] + 1))])
 
@@ -421,7 +427,7 @@ def alike(
     """Yield groups of folds of equal sizes: samples (n, f) and basis vectors (n, b) of n folds.
 
     parts: the fold of each sample; owned: for each basis vector, the sample with which it is removed, or -1.
-    together: how many folds of f samples and b vectors may be in a group.  Folds of more than ``most`` samples are left
+    together: function of f and b, the maximum number of folds in a group.  Folds of more than ``most`` samples are left
     out.
     """
     count = int(parts.max()) + 1
@@ -442,7 +448,7 @@ def alike(
 
 
 def solve_each(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(n, f, f), (n, f, o) -> a^-1 b, or least-squares solutions if elimination meets an exact zero."""
+    """Return a^-1 b for a (n, f, f) and b (n, f, o), or least-squares solutions if elimination meets an exact zero."""
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:

@@ -6,7 +6,7 @@
    Grant 1991).
 2. The weights are also fitted by ridge regression to the machine's answers on rows.  The better weights are used.
 3. Vectors, widths and weights are trained together to fit these answers (``pykernel.training.vectors``), until the
-   error on held-out rows stops falling.  This is the reduced set of C. J. C. Burges (1996).
+   error on held-out rows stops falling.  The result is the reduced set of C. J. C. Burges (1996).
 
 The result has a Gaussian kernel, whatever kernel the machine has.  Labels are not needed, because the machine gives
 answers for any row.
@@ -31,26 +31,26 @@ from pykernel.training.machine import Machine, votes
 from pykernel.training.trained import compact
 
 LEAST_ROWS = 30
-"""Minimum number of rows of a recording.  With fewer, too few rows would remain to measure the loss."""
+"""Minimum number of rows of a recording.  With fewer rows, too few would remain to measure the loss."""
 FEW = 1000
-"""A recording with fewer rows is extended by rows that are generated from it.  The generated rows are used only in the search."""
+"""A recording with fewer rows is extended by rows that are generated from its rows.  Generated rows are used only in the search."""
 MADE_UP = 4000
 """Number of generated rows if there is no recording."""
 MANY = 10_000
 """Maximum number of rows that are used.  From a longer recording, this many rows are drawn."""
 ASIDE, JUDGED = 0.15, 0.2
-"""Fractions of the rows that decide when the search ends (ASIDE) and that measure the loss (JUDGED)."""
+"""ASIDE: the fraction of the rows that decides when the search ends.  JUDGED: the fraction that measures the loss."""
 RIDGE = 1e-6
 """Ridge for the weights, with functions in units of their standard deviations."""
 STEPS = 1000
 """Maximum number of steps of a search."""
 FAR = 1e6
-"""Largest distance from a row to the mean of the rows, in widths of the kernel.  No device meets such inputs, and
-k-means would overflow."""
+"""Largest distance from a row to the mean of the rows, in widths of the kernel.  No device gets inputs farther away, and
+k-means would overflow with them."""
 VALUES = 2**22
 """Maximum number of kernel values in memory at once."""
 SPANNED = 1e-6
-"""A vector with a smaller residual in feature space adds nothing."""
+"""A vector with a smaller residual in feature space is treated as spanned."""
 NORMAL = 1.959964
 """Half the width of a 95 % interval, in standard errors."""
 
@@ -72,8 +72,8 @@ class Distilled:
     on which the loss was measured, which took no part in the search.  made_up: whether these rows were generated from
     the vectors.
     error: root mean square difference of the functions, in units of their standard deviations; None if functions for
-    pairs of classes became functions for classes.
-    classes_differ: fraction of the rows whose predicted class differs; None for numbers.
+    pairs of classes were replaced by one function for each class.
+    classes_differ: fraction of the rows whose predicted class differs; None if the machine predicts numbers.
     steps: error (classes_differ if error is None) after each step: "projected" (None if the kernel is not positive
     definite, or if the machine is only a part of the model), "weighed" and "moved".
     """
@@ -109,8 +109,7 @@ def distil(
     seed: int = 0,
     answers: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Distilled:
-    """Return a machine with m vectors whose answers are as close as possible to those of the given machine.
-    Deterministic.
+    """Return a machine with m vectors that approximates the answers of the given machine.  The result is deterministic.
 
     x: rows of inputs, (rows, DIM), as in later use; None: rows are generated from the machine's vectors.
     answers: computes the functions at rows of scaled inputs, (rows, F); needed if the machine is only a part of the
@@ -133,7 +132,7 @@ def distil(
 
 
 def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> list[np.ndarray]:
-    """Return scaled inputs in three parts: for training, for deciding when the training ends, and for measuring the loss."""
+    """Return scaled inputs in three parts: for the training, for deciding when it ends, and for measuring the loss."""
     if x is None:
         if machine.function in HIDDEN:
             raise UserError(
@@ -146,8 +145,8 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
             raise UserError(f"{machine.source}: rows have shape {x.shape}; they must be (rows, {machine.dim})")
         if len(x) < LEAST_ROWS:
             raise UserError(
-                f"{machine.source}: so few rows ({len(x)}) cannot tell what is lost; give {LEAST_ROWS} or more, or none, to have "
-                "rows made up from its vectors"
+                f"{machine.source}: {len(x)} rows are too few to measure the loss; give {LEAST_ROWS} or more, or no rows: then "
+                "they are made up from its vectors"
             )
         if not np.isfinite(x).all():
             raise UserError(f"{machine.source}: rows hold numbers that are not finite; leave those rows out")
@@ -161,7 +160,7 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
 
 
 def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Generate rows similar to given ones, (count, D), taking each input from one of two given rows.
+    """Generate rows similar to the given rows, (count, D).  Each input is taken from one of two given rows.
 
     docs/guide/importing.md compares this with other methods.
     """
@@ -170,7 +169,7 @@ def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def width_of(machine: Machine, z: np.ndarray) -> np.ndarray:
-    """Return the width of a Gaussian kernel, or for other kernels the standard deviation of each input, (D,)."""
+    """Return the width of a Gaussian kernel, or, for other kernels, the standard deviation of each input, (D,)."""
     if machine.function == "gaussian":
         return np.full(machine.dim, 1 / math.sqrt(2 * machine.gamma))
     deviation = z.std(axis=0)
@@ -189,8 +188,8 @@ def blocks(machine: Machine, z: np.ndarray, values: Callable[[np.ndarray], np.nd
 def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the chosen vectors, (up to m,), and the weights of the functions' projections, (up to m, F).
 
-    Each choice minimises the residual of the functions, each in units of its norm in feature space.  Fewer than m
-    vectors are chosen if they span all others.  O(n^2 D + n m (m + D)).
+    Each choice minimises the residual of the functions, which are measured in units of their norms in feature space.
+    Fewer than m vectors are chosen if they span all other vectors.  O(n^2 D + n m (m + D)).
     """
     kernel, v, weights = machine.kernel, machine.vectors, machine.columns_of_weights()
     left_of_functions = blocks(machine, v, lambda z: kernel.gram(z, v) @ weights)  # <r, k(v_i, .)>
@@ -217,7 +216,7 @@ def projected(machine: Machine, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def classes_of(machine: Machine, functions: np.ndarray) -> np.ndarray:
-    """Return the class index that each row of functions gives, (rows,)."""
+    """Return the index of the predicted class for each row of functions, (rows,)."""
     if machine.support_class is None:
         return np.asarray(functions[:, 0] > 0 if functions.shape[1] == 1 else functions.argmax(axis=1), int)
     counted = votes(functions, len(machine.classes or ()))
@@ -321,7 +320,7 @@ class _Search:
         return min(found, key=self.risk)
 
     def _machine(self, found: trained.Vectors, source: Machine) -> Machine:
-        """Return the trained numbers as a machine of the source's inputs."""
+        """Return the trained numbers as a machine that takes the source's inputs."""
         one = len(found.log_scale) == 1 and bool((self.unit == self.unit[0]).all())
         e = np.exp(found.log_scale) / self.unit
         own = found.vectors * self.unit + self.middle
@@ -338,7 +337,7 @@ class _Search:
             decision="functions", support_class=None, break_ties=False, largest=source.reach, gross=None, mixes=0,
         )  # fmt: skip
 
-    # ---- what was lost
+    # ---- the loss
 
     def _functions(self, smaller: Machine) -> np.ndarray:
         """Return a smaller machine's functions at the rows on which the loss is measured."""
@@ -372,7 +371,7 @@ class _Search:
         """Return sentences about the parts of the source that the smaller machine replaces."""
         where, notes = self.machine.source, []
         if self.pairs:
-            notes.append(f"{where}: its functions of pairs of classes became one for each class")
+            notes.append(f"{where}: its functions for pairs of classes became one function for each class")
         if self.machine.function != "gaussian":
-            notes.append(f"{where}: its {self.machine.function} kernel became a Gaussian one")
+            notes.append(f"{where}: its {self.machine.function} kernel became a Gaussian kernel")
         return notes

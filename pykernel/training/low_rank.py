@@ -1,6 +1,6 @@
-"""Linear systems with a matrix of low rank.
+"""Linear systems with a matrix of low rank plus a diagonal.
 
-l rows, n basis vectors.  Rows are processed in blocks.  docs/reduced.md derives the formulas.
+There are l rows and n basis vectors.  Rows are processed in blocks.  docs/reduced.md derives the formulas.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ class LowRankSystem:
         A^-1 b = Sigma^-1 b - Sigma^-1 C (I + C' Sigma^-1 C)^-1 C' Sigma^-1 b
 
     c: an array (l, n), such as ``basis.features(x)``, or FeatureRows, which are read in blocks.
-    sigma: a number, or an array with one for each row, (l,).
+    sigma: a number, or an array with a number for each row, (l,).
 
-    Set-up is O(l n^2): (I + C' Sigma^-1 C) = R'R by QR of [Sigma^-1/2 C; I], not from products.  A solve is O(l n) for each
-    column of b.  Paper 002, section 6.1 (which counts O(l n^2) for each column).  Raises UserError.
+    The set-up takes O(l n^2): R in I + C' Sigma^-1 C = R'R is computed by QR of [Sigma^-1/2 C; I], not from products.  A
+    solve takes O(l n) for each column of b.  See paper 002, section 6.1, which gives O(l n^2) for each column.  Raises
+    UserError.
     """
 
     def __init__(self, c: Any, sigma: Any) -> None:
@@ -51,7 +52,8 @@ class LowRankSystem:
     def solve(self, b: Any, refinements: int = 1) -> np.ndarray:
         """Return A^-1 b, in the shape of b: (l,) or (l, k).  O(l n k); each refinement adds another solve and a product.
 
-        With one refinement, the backward error is that of an elimination of A, even if Sigma is small compared with C C'.
+        With one refinement, the backward error is as small as that of Gaussian elimination with A, even if Sigma is small
+        compared with C C'.
         """
         b = self._right(b)
         x = self._once(b)
@@ -66,14 +68,14 @@ class LowRankSystem:
         return scaled - (self._expanded(inner).T / self.sigma).T
 
     def _projected(self, b: np.ndarray) -> np.ndarray:
-        """C'b."""
+        """Return C'b."""
         found = np.zeros((self.c.width, *b.shape[1:]))
         for start, rows in self.c:
             found += rows.T @ b[start : start + len(rows)]
         return found
 
     def _expanded(self, a: np.ndarray) -> np.ndarray:
-        """C a."""
+        """Return C a."""
         found = np.empty((len(self), *a.shape[1:]))
         for start, rows in self.c:
             found[start : start + len(rows)] = rows @ a
@@ -89,7 +91,7 @@ class LowRankSystem:
 
 
 class _HeldRows:
-    """An array (l, n) with the interface of FeatureRows, which is read in blocks."""
+    """An array (l, n) that is read in blocks, with the interface of FeatureRows."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values, self.width = values, values.shape[1]

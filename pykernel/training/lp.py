@@ -10,16 +10,16 @@ variable.  HiGHS's simplex method solves the dual, which is faster than solving 
 box:
 
     min  sum_j |alpha_j| + sum_i h_i max(0, -(s_i f(x_i) + c_i))
-    max  -c'u    with    |k_j'beta| <= 1 for each vector,  1'beta = 0,  0 <= u <= h,  beta = sums of s u of the rows' variables
+    max  -c'u    with    |k_j'beta| <= 1 for each vector,  1'beta = 0,  0 <= u <= h,  beta_i = sum of s u over row i's variables
 
 alpha and b are the multipliers of the dual's rows.  k_j'beta is the *price* of a vector.  A row whose price is above 1 in magnitude
-would lower the objective if its function were added.  The paper's loop (solve on a subset, judge, generate more basis functions)
-therefore starts from a greedy basis.  Each round adds the functions with the highest prices, and removes those with no weight and a
-low price.
+would lower the objective if its function were added.  The training follows the paper's loop (solve on a subset, judge, generate more
+basis functions), and starts from a greedy basis.  Each round adds the functions with the highest prices, and removes functions that
+have no weight and a low price.
 
-**A bound.**  u divided by the largest price of all rows is feasible in the dual of the machine with all l functions, so -c'u,
-divided by the largest price, is at most this machine's optimum, in spite of rounding.  ``Round.excess`` is the relative distance to
-this bound.
+**A bound.**  u divided by the largest price of all rows is feasible in the dual of the machine with the functions of all l rows.
+Therefore -c'u, divided by the largest price, is at most the optimum of this machine, in spite of rounding errors.  ``Round.excess``
+is the relative distance to this bound.
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ NEAR = 0.9
 """Two limits.  A vector without a weight stays if its price is above NEAR.  If the cosine of two rows in the kernel's space is above
 NEAR, only the row with the higher price enters in a round."""
 AMONG = 8
-"""The entering rows are chosen among the rows with the highest prices, whose number is this many times as large."""
+"""Entering rows are chosen among this many times as many rows, which have the highest prices."""
 WIDER = 4
-"""No more vectors enter once more than this many times ``n_max`` vectors have a weight, because most would have to leave again."""
+"""No more vectors enter once more than this many times ``n_max`` vectors have a weight, because most of them would be removed
+again."""
 MOST = 2**26
 """Maximum size of a linear program's matrix: 512 MB, of which SciPy makes several copies."""
 BLOCK = 2**22
 """Maximum number of kernel values in memory at once: 32 MB."""
 Tell = Callable[[float, str], None]
-"""Function that is called with the fraction of the work that is done, and words for the current work."""
+"""A function that is called with the completed fraction of the work and a description of the current work."""
 
 
 # ------------------------------------------------------------------------------------------------ one linear program
@@ -73,8 +74,8 @@ class Solution:
 def solve(dual: Dual, values: np.ndarray) -> Solution:
     """Solve the machine on n vectors.  values: (l, n), k(x_i, v_j).  Raises UserError if HiGHS cannot solve it.
 
-    For scaling, functions are in the targets' unit, kernel values are relative to the largest value of their vector, and the dual is
-    relative to the box or the limit of the prices, whichever is smaller.
+    The program is scaled: functions are in the targets' unit, kernel values are relative to the largest value of their vector, and
+    the dual is relative to the box or the limit of the prices, whichever is smaller.
     """
     q, n = len(dual.sign), values.shape[1]
     scale = np.abs(values).max(axis=0)
@@ -108,7 +109,7 @@ def feasible(dual: Dual, u: np.ndarray) -> np.ndarray:
 
 
 def prices(kernel: MercerKernel, rows: Rows, beta: np.ndarray) -> np.ndarray:
-    """(l,): the price |k_i'beta| of each row's function.  O(l m D) for m rows whose beta is not 0."""
+    """Return the price |k_i'beta| of each row's function, (l,).  O(l m D) for m rows whose beta is not 0."""
     support = np.flatnonzero(beta)
     if not len(support):
         return np.zeros(len(rows))
@@ -123,10 +124,10 @@ def prices(kernel: MercerKernel, rows: Rows, beta: np.ndarray) -> np.ndarray:
 class Round:
     """The result for one set of vectors.  Steps and objective are summed over all functions.
 
-    weighted: vectors with a weight in any function.  gap: the largest relative duality gap of a function, (objective - dual) /
-    objective, which is due to rounding.  residual: how far the highest price of any row is above 1.  excess: an upper bound of
-    (objective - optimum) / objective, the largest over the functions, where the optimum is that of the machine with the
-    functions of all rows.
+    weighted: number of vectors with a weight in any function.  gap: the largest relative duality gap of a function, (objective -
+    dual) / objective, which is due to rounding.  residual: how far the highest price of any row is above 1.  excess: an upper
+    bound of (objective - optimum) / objective, where the machine with the functions of all rows reaches the optimum; the largest
+    bound of all functions.
     """
 
     vectors: int
@@ -148,7 +149,7 @@ class SparseModel:
     bias: np.ndarray
 
     def predict(self, x: Any) -> np.ndarray:
-        """(l, o).  x: what ``as_rows`` takes.  O(n D) each."""
+        """Return the functions' values, (l, o).  x: l rows, as ``as_rows`` accepts them.  O(n D) for each row."""
         return each_row(as_rows(x), max(1, BLOCK // len(self.vectors)), self._of, len(self.bias))
 
     def _of(self, block: np.ndarray) -> np.ndarray:
@@ -157,11 +158,11 @@ class SparseModel:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """The result of ``train``.  model: has the vectors with a weight.  start: the vectors that had a weight before ``n_max`` removed
-    some, for a warm start.  beta: (l, o), the dual's weights of the rows.
+    """The result of ``train``.
 
-    rounds: the result for each set of vectors.  reached: a sentence about the last result.  interrupted: whether Ctrl-C ended the
-    training.
+    model: the machine, with only those vectors that have a weight.  start: for a warm start, the vectors that had a weight before
+    some were removed because of ``n_max``.  beta: (l, o), the dual's weights of the rows.  rounds: the result for each set of
+    vectors.  reached: a sentence about the last result.  interrupted: whether Ctrl-C ended the training.
     """
 
     model: SparseModel
@@ -185,14 +186,14 @@ class Trained:
             f"would be lower by {short(100 * last.excess)} % at most"
         )
         if last.gap > ENOUGH:
-            told += f"; rounding cost {last.gap:.1g} of the objective: scale the data, or take a smaller C"
+            told += f"; rounding errors leave a relative gap of {last.gap:.1g}: scale the data, or take a smaller C"
         return f"{told}; {self.stopped}" if self.stopped else told
 
 
 @dataclass(frozen=True, eq=False)
 class _Function:
-    """A solution, with the price of each row (l,) and of each vector (n,), the objective, and a lower bound of the objective with the
-    functions of all rows.
+    """A solution, with the price of each row (l,) and of each vector (n,), the objective, and a lower bound of the objective that the
+    functions of all rows would reach.
     """
 
     solution: Solution
@@ -246,19 +247,19 @@ def train(
 
     Parameters
     ----------
-    x : (l, D) array, or what ``as_rows`` takes
+    x : (l, D) array, or anything else that ``as_rows`` accepts
     kernel : MercerKernel
     duals : sequence of Dual
         One dual for each function.  The functions share the vectors.
     n_max : int
-        Maximum number of vectors with a weight.  While more vectors have a weight, up to half of them, with the smallest terms, are
-        removed, and the others get new weights.
+        Maximum number of vectors with a weight.  While more vectors have a weight, up to half of them, those with the smallest
+        terms, are removed, and the remaining vectors get new weights.
     first : int
         Number of vectors in the first set.
     tolerance : float
         How far a price may be above 1.
     basis : Basis, optional
-        If given, its vectors are used, and no others enter.
+        If given, the vectors of this basis are used, and no other vectors enter.
     start : (n, D) array, optional
         The first set of vectors, for example from an earlier solution.
     method, seed, **options
@@ -293,7 +294,11 @@ def train(
                 stay = _stay(functions) if fell else np.ones(len(vectors), bool)
                 new = _entering(rows, kernel, vectors, functions, max(first, int(stay.sum())), tolerance)
                 if not len(new) or len(rows) * (stay.sum() + len(new)) > MOST:
-                    stopped = "more vectors would take too much memory" if len(new) else "the rest is rounding"
+                    stopped = (
+                        "more vectors would take too much memory"
+                        if len(new)
+                        else "the remaining differences are rounding errors"
+                    )
                     break
                 functions = [each.on(stay, len(new)) for each in functions]
                 vectors = np.concatenate([vectors[stay], new])
@@ -326,7 +331,7 @@ def _sizes(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Funct
 def _fewer(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], n_max: int) -> np.ndarray | None:
     """Return the vectors with the larger terms, or None if at most n_max vectors have a weight.
 
-    At most half are removed at a time, because only new weights show how well the others replace them.
+    At most half of the vectors are removed at a time, because only new weights show how well the rest replaces them.
     """
     size = _sizes(kernel, vectors, functions)
     left = np.count_nonzero(size)
@@ -342,7 +347,7 @@ def _solved(
     tolerance: float,
     tell: Tell,
 ) -> list[_Function]:
-    """Return the functions on other vectors.
+    """Return the functions for the given vectors.
 
     A function is not solved again if its prices are low enough and its vectors have stayed.
     """
@@ -376,14 +381,14 @@ def _alpha(functions: Sequence[_Function]) -> np.ndarray:
 
 
 def _stay(functions: Sequence[_Function]) -> np.ndarray:
-    """(n,): whether a vector has a weight or a high price in any function."""
+    """Return whether each vector has a weight or a high price in any function, (n,)."""
     return _alpha(functions).any(axis=1) | (np.max([each.own for each in functions], axis=0) > NEAR)
 
 
 def _entering(
     rows: Rows, kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], most: int, tolerance: float
 ) -> np.ndarray:
-    """(m, D): rows with the highest prices, without similar rows and without rows that are already vectors."""
+    """Return the rows with the highest prices, (m, D), without similar rows and without rows that are already vectors."""
     price = np.max([each.price for each in functions], axis=0)
     order = np.argsort(-price, kind="stable")[: AMONG * most]
     asked = rows.take(order[price[order] > 1 + tolerance / 2])
@@ -406,7 +411,7 @@ def left_out(
     tell: Tell = lambda part, text: None,
     **options: Any,
 ) -> np.ndarray:
-    """(l, o): the functions at each row, trained on the rows of other folds.  options: as in ``train``.
+    """Return the functions at each row, trained on the rows of other folds, (l, o).  options: as in ``train``.
 
     folds: (l,).  If the other folds hold only one class, the function is the constant 1 or -1 of that class.
     """

@@ -15,7 +15,7 @@ from pykernel.spec.kernel_settings import ACTIVATIONS
 from pykernel.spec.model import OUTPUTS_LIMIT, Spec, shown_value
 
 NUMBERS_LIMIT = 2**24
-"""Maximum number of elements of a table.  The largest model of a spec has fewer."""
+"""Maximum number of elements of a table.  The largest model that a spec can hold has fewer elements."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Machine:
     a spec.
     """
 
-    source: str  # words for the model from which the machine was made
+    source: str  # name of the model from which the machine was made
     function: str
     vectors: np.ndarray
     weights: np.ndarray
@@ -45,7 +45,7 @@ class Machine:
     label: dict[str, Any] | None = None  # the spec's [label], if it is known
     largest: float | None = None  # largest magnitude of the inputs, if it does not follow from the vectors
     seen: np.ndarray | None = (
-        None  # (rows, DIM): smallest, largest and other values of each training input, if the vectors are no inputs
+        None  # (rows, DIM): smallest, largest and other values of each training input, if the vectors are not inputs
     )
     notes: tuple[str, ...] = ()  # sentences about parts of the source that are left out
     normalise: bool = False
@@ -53,7 +53,7 @@ class Machine:
     max_value: float | None = None
     alpha: float = 1.0  # for function "rational-quadratic"
     offsets: np.ndarray | None = None  # (n,), added to x'v for hidden units and "fourier"; None: zeros
-    taken: tuple[int, ...] | None = None  # the source's inputs that are used, if not all are
+    taken: tuple[int, ...] | None = None  # the source's inputs that are used, if only some are
     inputs_of_source: int | None = None  # number of the source's inputs, if ``taken`` is given
     gross: np.ndarray | None = None  # (n, F): sums of the magnitudes that the source adds up to get the weights
     mixes: int = 0  # how many additional numbers the source adds up for a function
@@ -70,17 +70,17 @@ class Machine:
 
     @property
     def centers(self) -> np.ndarray:
-        """(DIM,): the center, or zeros if inputs are not centered."""
+        """The center (DIM,), or zeros if inputs are not centered."""
         return np.zeros(self.dim) if self.center is None else self.center
 
     @property
     def scales(self) -> np.ndarray:
-        """(DIM,): the scale, or ones if inputs are not scaled."""
+        """The scale (DIM,), or ones if inputs are not scaled."""
         return np.ones(self.dim) if self.scale is None else self.scale
 
     @property
     def reach(self) -> float:
-        """The largest magnitude of the inputs in training or, if that is not known, of the vectors."""
+        """The largest magnitude of the inputs in training, or of the vectors if the inputs are not known."""
         return float(np.abs(self.inputs()).max(initial=0.0)) if self.largest is None else self.largest
 
     @property
@@ -126,7 +126,7 @@ class Machine:
     def columns_of_weights(self) -> np.ndarray:
         """Return the weights of each function, (n, F).
 
-        In a function for a pair of classes, vectors of other classes have weight 0.
+        A function for a pair of classes gives vectors of other classes the weight 0.
         """
         if self.support_class is None:
             return self.weights
@@ -140,7 +140,7 @@ class Machine:
 def votes(functions: np.ndarray, classes: int) -> np.ndarray:
     """Return the number of votes for each class, from functions of pairs of classes, (rows, classes).
 
-    A number between -1/2 and 1/2, which says how clear the votes were, is added.  This is scikit-learn's
+    A number between -1/2 and 1/2 is added, which measures how clear the votes were.  The result equals scikit-learn's
     decision_function, with one exception: a value of exactly zero is a vote for the second class, as in scikit-learn's
     predict.
     """
@@ -179,7 +179,7 @@ def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) 
             raise UserError(f"{where}: {name} holds more than {NUMBERS_LIMIT:,} numbers; no device holds such a model")
         if shape is not None and tuple(np.shape(values) if not hasattr(values, "shape") else values.shape) != shape:
             found = tuple(values.shape) if hasattr(values, "shape") else np.shape(values)
-            raise UserError(f"{where}: {name} has shape {found}; with its other parts it must have {shape}")
+            raise UserError(f"{where}: {name} has shape {found}; it must be {shape} to fit the other parts")
         if np.iscomplexobj(values):
             raise TypeError
         if hasattr(values, "check_format"):
@@ -188,7 +188,7 @@ def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) 
     except (TypeError, ValueError) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{where}: {name} is not numbers; fit it again") from None
+        raise UserError(f"{where}: {name} does not contain numbers; fit it again") from None
     if not np.isfinite(array).all():
         raise UserError(f"{where}: {name} holds numbers that are not finite; scale the data and fit it again")
     return array
@@ -206,4 +206,4 @@ def number_of(value: Any, where: str, name: str) -> float:
 
 def require_classes(count: int, where: str) -> None:
     if not 2 <= count <= OUTPUTS_LIMIT:
-        raise UserError(f"{where}: knows {count} classes; a model knows from 2 to {OUTPUTS_LIMIT}")
+        raise UserError(f"{where}: has {count} classes; a model has from 2 to {OUTPUTS_LIMIT}")

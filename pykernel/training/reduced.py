@@ -6,9 +6,9 @@
     model = machine.solve(ridges[best])
     model.predict(x_new)
 
-l samples, n basis vectors, o outputs, D inputs.  The projection features are z(x) = L^-1 k_S(x) with K_SS = L L'.
-Their inner product is the Nystroem kernel k_S(x)' K_SS^-1 k_S(x').  Rows come from anything that ``as_rows`` takes.
-They are processed in blocks, so memory is O(l o + n^2 + a block).  All computations are in float64 on the host.
+There are l samples, n basis vectors, o outputs and D inputs.  The projection features are z(x) = L^-1 k_S(x) with
+K_SS = L L'.  The features' inner product is the Nystroem kernel k_S(x)' K_SS^-1 k_S(x').  Rows may be anything that ``as_rows``
+accepts, and are processed in blocks, so memory is O(l o + n^2 + a block).  All computations are in float64 on the host.
 
 docs/reduced.md derives the formulas.
 """
@@ -53,8 +53,8 @@ BLOCK = 2**20
 KEPT = 2**24
 """Features and Gram matrices of at most this many numbers (128 MB) are kept.  Larger arrays are computed anew in each pass."""
 SMALL_FOLD = 256
-"""Largest fold that is left out by blocks of the hat matrix, if n is not larger.  Folds larger than both are left out
-by merging factors."""
+"""Largest fold that is left out by blocks of the hat matrix, if n is not larger.  Folds larger than this number and n are
+left out by merging factors."""
 ROWS_FOR_SCALE = 2000
 """Number of rows from which the scale of widths and ridges is estimated."""
 REACH_POLYNOMIAL = 10.0
@@ -69,8 +69,8 @@ training.
 class FeatureRows:
     """Features of all rows in blocks, (l, n): z(x), or kernel values k_S(x) if ``columns`` is true.
 
-    At most ``keep`` numbers are kept.  If there are more, each pass computes them again in O(l n (D + n)), or O(l n D)
-    with ``columns``.
+    Features of at most ``keep`` numbers are kept in memory.  Larger features are computed again in each pass, in
+    O(l n (D + n)), or O(l n D) with ``columns``.
     """
 
     def __init__(self, basis: Basis, x: Any, columns: bool = False, keep: int = KEPT) -> None:
@@ -88,7 +88,7 @@ class FeatureRows:
         return len(self.rows)
 
     def of(self, x: np.ndarray) -> np.ndarray:
-        """(k, D) -> (k, n)."""
+        """Return the features of rows x (k, D), (k, n)."""
         return self.basis.kernel.gram(x, self.basis.vectors) if self.columns else self.basis.features(x)
 
     @cached_property
@@ -129,7 +129,7 @@ class ReducedModel:
     def predict(self, x: Any) -> np.ndarray:
         """Return the functions' values at rows, (l, o).
 
-        O(n (D + n)) for each row.  x: what ``as_rows`` takes.  Raises UserError.
+        O(n (D + n)) for each row.  x: anything that ``as_rows`` accepts.  Raises UserError.
         """
         features = FeatureRows(self.basis, x)
         return each_row(
@@ -141,8 +141,8 @@ class ReducedProblem:
     """Kernel ridge regression, LS-SVM or the kernel Fisher discriminant in the span of a basis, with cross-validation
     in closed form.
 
-    krr     min |y - Z w|^2 + ridge |w|^2, paper 002, equation 7, with ridge = m Lambda.  It is the full model with the
-    Nystroem kernel, and minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
+    krr     min |y - Z w|^2 + ridge |w|^2, paper 002, equation 7, with ridge = m Lambda.  This is the full model with
+    the Nystroem kernel, which minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
     ls-svm  min |y - Z w - b|^2 + ridge |w|^2: the primal of the LS-SVM with the Nystroem kernel.
     kfd     min |y - K_lS alpha - b|^2 + ridge |alpha|^2 (paper 004, equation 4); Fisher's discriminant with the coding
             "counts".
@@ -150,12 +150,12 @@ class ReducedProblem:
     If the targets have weights, each squared error is multiplied by its weight.  The basis does not depend on the
     weights.
 
-    x: l rows, what ``as_rows`` takes.  targets: those of the l rows.  keep: features are kept in memory if they have at
-    most this many elements.
+    x: l rows, as ``as_rows`` accepts them.  targets: the targets of the l rows.  keep: features are kept in memory if
+    they have at most this many elements.
 
-    One pass computes a triangular factor R of [1 F Y] (F: features) from blocks, by QR, without normal equations, O(l
-    n^2). Its singular values serve every ridge.  Cross-validation takes one more pass for any number of ridges.  The
-    basis is fixed: a basis vector stays even if the sample from which it comes is left out.
+    One pass computes a triangular factor R of [1 F Y] (F: features) from blocks, by QR, without normal equations,
+    O(l n^2).  The singular values of R serve every ridge.  Cross-validation takes one more pass for any number of ridges.
+    The basis is fixed: a basis vector stays even if the sample from which it comes is left out.
 
     Raises UserError.
     """
@@ -192,7 +192,7 @@ class ReducedProblem:
     def coefficients(self, ridge: float) -> Solution:
         """Return the model as weights of kernel values, alpha (n, o), and bias.
 
-        For kfd these are computed directly, without L.
+        For kfd, the weights are computed directly, without L.
         """
         if self.model == "kfd":
             return Solution(*self._solved(ridge))
@@ -207,7 +207,7 @@ class ReducedProblem:
     def leave_one_out(self, ridge: float) -> np.ndarray:
         """Predict each sample with the model trained without this sample, (l, o).  One pass.  Raises UserError.
 
-        With coding "counts", the other samples' targets are coded with their own counts, as in retraining.
+        With coding "counts", the other samples' targets are coded with the counts of these samples, as in retraining.
         """
         return cast(np.ndarray, self.leave_one_out_path([ridge])[0])
 
@@ -225,8 +225,7 @@ class ReducedProblem:
             rows = slice(start, start + len(f))
             own = part[rows, None]
             squares = each[rows, None] * t**2
-            # 1 - h is a difference of numbers near 1; its smallest possible value is a lower limit against rounding
-            # errors
+            # 1 - h is a difference of numbers near 1, so rounding errors may bring it below its smallest possible value
             least = own * values / (values + squares.sum(axis=1)[:, None] / own)
             share = np.maximum(own - squares @ attenuated.T, least).T
             right = y[rows] - self.all.middle[cut]
@@ -245,8 +244,8 @@ class ReducedProblem:
         """Return ``leave_fold_out`` for R ridges, (R, l, o).
 
         Folds larger than both 256 samples and n are left out by merging the triangular factors of the other folds,
-        which is the same as retraining.  For S of these folds, it takes two passes, O(l n^2 + S n^3), and O(S n^2)
-        numbers.  Smaller folds are left out by blocks of the hat matrix, O(l n f + l f^2) for each ridge and folds of f
+        which is the same as retraining.  S such folds take two passes, O(l n^2 + S n^3) time, and O(S n^2) numbers.
+        Smaller folds are left out by blocks of the hat matrix, in O(l n f + l f^2) for each ridge if folds have f
         samples.  Rows are then read in the order of the folds.
         """
         values = self._checked(ridges)
@@ -366,7 +365,7 @@ class _Decomposed:
 
     @classmethod
     def of(cls, triangle: np.ndarray, bias: bool, n: int) -> _Decomposed:
-        """The decomposition from a triangular factor of [1 F Y], or of [F Y].
+        """Compute the decomposition from a triangular factor of [1 F Y], or of [F Y].
 
         With a bias, the factor without its first row is the factor of the centred columns.
         """
@@ -413,7 +412,7 @@ class _Reduced(selection.Grid):
         try:
             basis = chosen_basis(self.rows, self.mercer.with_width(width), self.basis, self.options)
             machine = ReducedProblem(self.model, basis, self.rows, self.targets, keep=self.keep)
-            # compute so few ridges at a time that predictions take no more memory than features
+            # limit the number of ridges at a time so that predictions take no more memory than features
             step = max(1, self.keep // max(1, machine.taught.size))
             for begin in range(0, len(ridges), step):
                 some = ridges[begin : begin + step]
@@ -445,10 +444,11 @@ def select_reduced(
 ) -> selection.Selection:
     """Cross-validate a reduced model at every width and ridge of a grid, and choose the best.  W O(l n^2) + W R O(l n o).
 
-    Like ``pykernel.training.selection.select``, which describes the other arguments, but for any number of rows.  kernel: its gamma
-    is replaced by that of each width.  basis: a number of vectors, chosen anew for each width by ``select_basis`` with ``options``
-    (method, candidates, tau, ...); positions of rows (n,); vectors (n, D); or a Basis, whose gamma is the only width if ``widths``
-    is not given.  cv: "deleted" and "kept" give the same, because the basis does not depend on the labels.
+    This function is like ``pykernel.training.selection.select``, which describes the other arguments, but accepts any number of
+    rows.  kernel: a kernel whose gamma is replaced for each width.  basis: a number of vectors, chosen anew for each width by
+    ``select_basis`` with ``options`` (method, candidates, tau, ...); positions of rows (n,); vectors (n, D); or a Basis, whose gamma
+    is the only width if ``widths`` is not given.  cv: "deleted" and "kept" give the same result, because the basis does not depend
+    on the labels.
     Raises UserError.
     """
     rows = as_rows(x)
@@ -493,8 +493,8 @@ def basis_of(vectors: Any, kernel: MercerKernel, epsilon: float = 1e-10, indices
     """Return the basis of given vectors (n, D), in their order.  A vector is left out if its residual delta is below
     epsilon.
 
-    indices: (n,), the row of the data for each vector, or -1 if not given.  ``trace`` is over the vectors themselves.
-    O(n^3).
+    indices: (n,), the row of the data for each vector, or -1 if not given.  ``trace`` is computed over the vectors
+    themselves.  O(n^3).
     Raises UserError.
     """
     vectors = checked_table(vectors, "vectors")
@@ -533,10 +533,10 @@ def nystrom_content(
 ) -> dict[str, Any]:
     """Return the content of a spec of rule "nystrom": nested dictionaries, as in the TOML file.
 
-    largest: (D,), the largest magnitude of each input in training.  max_abs: the limit of inputs.  None: a million
-    times the largest (ten times for a polynomial), or less if that could overflow.  weights: (n, o), weights of z.
-    None: z itself is predicted.  bias: (o,); 0 if not given.  center, scale: (D,); inputs are first converted to (x -
-    center) * scale.
+    largest: (D,), the largest magnitude of each input in training.  max_abs: the limit of inputs; None: a million times
+    the largest input (ten times for a polynomial), or less if kernel values could overflow.  weights: (n, o), weights of
+    z; None: the model predicts z itself.  bias: (o,); 0 if not given.  center, scale: (D,); inputs are first converted to
+    (x - center) * scale.
     Raises UserError.
     """
     need_choice(precision, "precision", PRECISIONS)

@@ -29,8 +29,8 @@ NOTED_VALUES = 2**21
 SLACK = 1.01
 """Factor for terms of order u^2, and for the rounding errors of the bound itself."""
 LEAST = 2.0**-50
-"""A bound of the kernel values that the device replaces with zero.  The device replaces values if e^-r is below 2^-60,
-and values of Matern kernels are larger than e^-r."""
+"""A bound of the kernel values that the device replaces with zero.  The device replaces a value if e^-r is below 2^-60;
+values of Matern kernels are larger than e^-r."""
 VALUES = 2**20
 """Maximum number of kernel values in memory at once."""
 
@@ -39,7 +39,7 @@ def device_bound(spec: Spec, x: np.ndarray, rounded: float | np.ndarray = 0.0) -
     """Return the largest error of the device's functions at rows of x, (rows, F).  x must be numbers of the device's
     precision.
 
-    rounded: for integer models, the largest rounding error of the inputs, in counts, one number or (DIM,).
+    rounded: for integer models, the largest rounding error of the inputs in counts, as one number or (DIM,).
     """
     assert spec.expansion is not None
     if spec.real.is_int16:
@@ -52,7 +52,7 @@ def source_bound(machine: Machine, x: np.ndarray) -> np.ndarray:
     """Return the largest error of the source's float64 values, compared with the machine's exact values, at rows of x,
     (rows, F).
 
-    If several sums of the source were merged into one, the source has summed larger terms (``gross``) and more of them
+    If several sums of the source were merged into one sum, the source adds up larger terms (``gross``), and more terms
     (``mixes``).
     """
     found = error_bound(machine, x, "float64", "products", shifted=True) * (1 + machine.mixes)
@@ -196,7 +196,10 @@ def _kernel_error(
 
 
 def _exponential_error(k: np.ndarray, exponent: np.ndarray, error: np.ndarray, rounded: float) -> np.ndarray:
-    """Return the largest error of k = e^-exponent.  error: that of the exponent; rounded: relative rounding error of the value."""
+    """Return the largest error of k = e^-exponent.
+
+    error: the exponent's error; rounded: the relative rounding error of the value.
+    """
     upwards = np.where(error < 1, k * np.expm1(np.minimum(error, 1)), np.exp(-np.maximum(exponent - error, 0)))
     return np.asarray(np.minimum(upwards, 1) + rounded * k + LEAST)
 
@@ -222,7 +225,7 @@ def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off:
 
 
 def _unit_error(function: str, t: np.ndarray, error: np.ndarray, u: float) -> np.ndarray:
-    """Return the largest error of a hidden unit or a random feature.  error: that of its argument t."""
+    """Return the largest error of a hidden unit or a random feature.  error: the error of its argument t."""
     if function in ("relu", "identity"):
         return np.where((t + error < 0) & (function == "relu"), 0.0, error)
     if function == "fourier":
@@ -236,7 +239,7 @@ def _unit_error(function: str, t: np.ndarray, error: np.ndarray, u: float) -> np
 def _normalised_error(
     machine: Machine, z: np.ndarray, lost: np.ndarray, k: np.ndarray, error: np.ndarray, u: float
 ) -> np.ndarray:
-    """Return the largest error of k(z, v) / sqrt(k(z, z) k(v, v)).  error: that of k(z, v)."""
+    """Return the largest error of k(z, v) / sqrt(k(z, z) k(v, v)).  error: the error of k(z, v)."""
     plain, norms, parts = replace(machine.kernel, normalise=False), [], []
     for rows, off in ((z, lost), (machine.vectors, np.zeros_like(machine.vectors))):
         square = np.square(rows).sum(axis=1)
@@ -254,8 +257,8 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     """Return sentences about the parts of the source that the spec leaves out, and a warning if float32 is too coarse.
 
     Large weights that cancel out, as in a Gaussian process without noise, have rounding errors that are not small in
-    comparison with their sum.  The warning is based on a bound for inputs at the machine's vectors.  This bound is not
-    possible for hidden units, whose vectors are not inputs.
+    comparison with their sum.  The warning is based on a bound for inputs at the machine's vectors.  Hidden units get no
+    warning, because their vectors are not inputs.
     """
     found = list(machine.notes)
     if spec.precision != "float32" or machine.function in (*HIDDEN, "custom") or not len(machine.vectors):
@@ -265,14 +268,14 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     vectors, x = machine.vectors[at], machine.inputs()[at]
     exact = machine.functions(vectors)
     held = x.astype(np.float32).astype(np.float64)
-    # the effect of rounded inputs is computed exactly at some points with random worst-case roundings; other rounding
+    # the effect of rounded inputs is computed exactly, at some points with random worst-case roundings; other rounding
     # errors are bounded
     half, rng = np.spacing(np.abs(held).astype(np.float32)).astype(np.float64) / 2, np.random.default_rng(0)
     inputs = [held, *(x + half * rng.choice((-1.0, 1.0), x.shape) for _ in range(8))]
     moved = np.max([np.abs(machine.functions(machine.scaled(rows)) - exact) for rows in inputs], axis=0)
     moved = (moved + device_bound(spec, held)).max(axis=0)
-    # points between vectors are needed as well, because at the vectors of a support vector machine, the value is often
-    # 1 or 0
+    # points between vectors are needed as well, because a support vector machine often has the value 1 or 0 at its
+    # vectors
     between = machine.functions((vectors + np.roll(vectors, 1, axis=0)) / 2)
     spread = np.vstack([exact, between]).std(axis=0)
     with np.errstate(all="ignore"):
@@ -280,7 +283,7 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     if spread[worst] > 0 and moved[worst] > COARSE * spread[worst]:
         which = "its vectors" if len(at) == count else f"{len(at):,} of its vectors"
         found.append(
-            f"{machine.source}: float32 may move its values by up to {_above(moved[worst])} at {which}, around which they "
+            f"{machine.source}: float32 may change its values by up to {_above(moved[worst])} at {which}, around which they "
             f"vary by {spread[worst]:.2g}; use {option('precision', 'float64')}, or fit it with more "
             "regularisation (a larger alpha, a smaller C)"
         )

@@ -3,8 +3,9 @@
     found = select("kfd", x, Targets.of_classes(positions, 2, "counts"), "gaussian", jobs=2)
     found.width, found.ridge, found.corrected     # the chosen cell, and the error to expect
 
-Samples are left out one by one, or fold by fold, with the result of retraining (pykernel.training.closed_form).  Each ridge then
-takes only matrix-vector products: l samples, W widths and R ridges cost W O(l^3) + W R O(l^2) instead of W R O(l^4).
+Samples are left out one by one, or fold by fold, with the same result as retraining (pykernel.training.closed_form).  After the
+decomposition, each ridge takes only matrix-vector products: l samples, W widths and R ridges cost W O(l^3) + W R O(l^2) instead of
+W R O(l^4).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ MOST_FOLDS = 20
 PAIRS = 2000
 """Number of pairs of samples from which the typical distance is estimated."""
 COPIES = 10
-"""Peak memory of a decomposition, in arrays of the Gram matrix's size."""
+"""Peak memory of a decomposition, as a multiple of the Gram matrix's size."""
 SLACK = 0.01
 """Cells are equally good if their errors (rates, or roots of PRESS) exceed the best cell's error by at most this fraction."""
 
@@ -51,11 +52,12 @@ def width_name(kernel: str) -> str | None:
 def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
     """Return widths around the data's scale, with three digits, ascending.
 
-    gaussian: sigma from 1/16 of the median distance of two samples to 4 times, in steps of sqrt 2 (13).
-    laplacian: gamma from 1/4 of 1 / (the median sum of absolute differences) to 16 times, likewise (13).
-    matern12, matern32, matern52: gamma from 1/4 of 1, sqrt(3) or sqrt(5) / (the median distance) to 16 times, likewise (13).
-    polynomial, sigmoid: gamma from 1/16 of 1 / (the mean of |x|^2) to 16 times, in steps of 2 (9).
-    linear: has no width; 1.0 is a placeholder.
+    gaussian: sigma from 1/16 to 4 times the median distance of two samples, in steps of sqrt 2 (13 widths).
+    laplacian: gamma from 1/4 to 16 times 1 / (the median sum of absolute differences), in steps of sqrt 2 (13 widths).
+    matern12, matern32, matern52: gamma from 1/4 to 16 times 1, sqrt(3) or sqrt(5) / (the median distance), in steps of sqrt 2
+    (13 widths).
+    polynomial, sigmoid: gamma from 1/16 to 16 times 1 / (the mean of |x|^2), in steps of 2 (9 widths).
+    linear: 1.0 as a placeholder, because this kernel has no width.
     """
     if width_name(kernel) is None:
         return (1.0,)
@@ -70,13 +72,13 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 
 
 def default_ridges(model: Model, kernel: MercerKernel, x: np.ndarray, total: float | None = None) -> tuple[float, ...]:
-    """Return ridges in half decades up to a bound on the numbers to which they are added, with three digits, ascending.
+    """Return ridges in steps of half a decade, up to a bound of the numbers to which they are added, with three digits, ascending.
 
     krr, ls-svm: lambda is added to the eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).
     The ridges go from 1e-8 t to t (17 values).  kfd: mu is added to squared singular values, which are at most t^2.
     The ridges go from 1e-12 t^2 to t^2 (25 values).
-    For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width.  x: all rows or some of them.  The
-    mean is over the first 2,000.  total: the sum of the samples' weights; the number of rows if not given.
+    For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width.  x: all rows or some of them; the mean
+    is over the first 2,000 rows of x.  total: the sum of the samples' weights; the number of rows if not given.
     """
     trace = (len(x) if total is None else total) * (float(np.abs(kernel.diagonal(x[:PAIRS])).mean()) or 1.0)
     bound, decades = (trace**2, 12) if model == "kfd" else (trace, 8)
@@ -101,8 +103,10 @@ def _typical_distance(x: np.ndarray, order: int) -> float:
 
 
 class GroupFolds(int):
-    """A number of folds that keep the samples of a group together, such as those of one device, so that no sample is
-    predicted by a model that was trained on its group.  groups: the group of each sample, (l,).
+    """A number of folds that keep the samples of a group (for example, of one device) together, so that no sample is
+    predicted by a model that was trained on its group.
+
+    groups: the group of each sample, (l,).
     """
 
     groups: np.ndarray
@@ -120,9 +124,10 @@ class GroupFolds(int):
 
 def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
     """Return the fold of each sample, (l,) from 0 to count - 1.  Fold sizes differ by one at most, also within each
-    class.  With ``GroupFolds``, numbers of groups differ by one at most.
+    class.  With ``GroupFolds``, the folds' numbers of groups differ by one at most.
 
-    Deterministic for a seed.  Raises UserError unless the number of folds is from 2 to l, or to the number of groups.
+    The result is deterministic for a seed.  Raises UserError unless the number of folds is at least 2, and at most l, or
+    the number of groups.
     """
     l = len(targets.values)
     if isinstance(count, GroupFolds):
@@ -149,7 +154,7 @@ def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
 class Grid(ABC):
     """The arguments that are the same for all widths.
 
-    mercer: the kernel, whose width is replaced by each of the widths.  folds: (l,), or None for leave-one-out.  groups:
+    mercer: the kernel, whose width is replaced with each of the widths.  folds: (l,), or None for leave-one-out.  groups:
     (l,), the groups of samples whose errors give the optimism.
     """
 
@@ -203,10 +208,9 @@ class _Whole(Grid):
 
 
 def work(task: Mapping[str, Any], shared: Grid) -> dict[str, Any]:
-    """Do the task of one width, for Workers: compute, for each ridge, the error rate (classes) and PRESS, in total and
-    for each group.
+    """Compute, for the width and each ridge of a task, the error rate (for classes) and PRESS, in total and for each group.
 
-    An impossible cell has infinite errors.  ``reason`` says why the last such cell is impossible.
+    An impossible cell has infinite errors.  ``reason`` is the reason for the last impossible cell.
     """
     scores, reason = [], None
     with one_thread:
@@ -246,13 +250,13 @@ class Selection:
     targets).
     best: row and column of the cell with the smallest value of ``by``.  Among equal error rates, the cell with the
     smallest PRESS is taken; then the largest ridge; then the smoothest kernel (the largest sigma, the smallest gamma).
-    taken: the cell that is chosen.  It has the largest ridge, and then the smoothest kernel, of all cells that are as
-    good as the best cell.  By "press", a cell is as good if its root of PRESS is at most 1 % above the smallest.  By
-    "error", its error rate must be at most 1 % above the smallest, and its root of PRESS at most 1 % above the smallest
-    of these cells.  The reason is that where the error hardly changes, the position of the minimum is random, and the
-    model often has huge weights, which cause large errors for unusual rows.
-    optimism: by how much the smallest ``by`` is expected to be too small, because it is a minimum.  It is the mean over
-    folds k of e_k(best) - min e_k, with e_k the error within the fold (Tibshirani and Tibshirani, "A bias correction
+    taken: the chosen cell, which has the largest ridge, and then the smoothest kernel, of all cells that are as good as
+    the best cell.  With "press", a cell is as good if its root of PRESS is at most 1 % above the smallest.  With
+    "error", the cell's error rate must be at most 1 % above the smallest, and its root of PRESS at most 1 % above the
+    smallest of all cells with such an error rate.  The reason for this rule: where the error hardly changes, the position
+    of the minimum is random, and the model often has huge weights, which cause large errors for unusual rows.
+    optimism: by how much the smallest ``by`` is expected to be too small, because it is a minimum.  The optimism is the
+    mean over folds k of e_k(best) - min e_k, with e_k the error within the fold (Tibshirani and Tibshirani, "A bias correction
     for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2), 2009).  For leave-one-out, a fold of one
     sample would have a minimum of zero, so the errors are divided into 10 stratified groups, which replace the folds.
     The optimism of the taken cell is assumed to be the same.
@@ -282,14 +286,14 @@ class Selection:
 
     @property
     def alike(self) -> int:
-        """How many cells are as good as the best cell, including it."""
+        """Number of cells that are as good as the best cell, including the best cell."""
         return int(_alike(self.by, self.error, self.press).sum())
 
     @property
     def reason(self) -> str:
-        """Words for the reason why the cell was taken."""
+        """The reason why the cell was taken, in words."""
         if self.alike == 1:
-            return "the best cell; no other one is within 1 % of it"
+            return "the best cell; no other cell is within 1 % of it"
         name = width_name(self.kernel)
         smoothest = {"sigma": ", then the largest sigma", "gamma": ", then the smallest gamma"}.get(name or "", "")
         return f"the largest ridge{smoothest} among {self.alike:,} cells within 1 % of the best"
@@ -312,12 +316,12 @@ class Selection:
 
     @property
     def table(self) -> list[dict[str, float | None]]:
-        """Every cell as width, ridge, error and press, the best first."""
+        """The width, ridge, error and press of every cell, the best cell first."""
         return [self.cell(i, j) for i, j in self._order()]
 
     @property
     def table_of_widths(self) -> list[dict[str, float | None]]:
-        """The best cell of each width, by ascending width.  For the taken width, it is the taken cell."""
+        """The best cell of each width, by ascending width.  For the taken width, the taken cell is used instead."""
         first = {self.taken[0]: self.cell(*self.taken)}
         for i, j in self._order():
             first.setdefault(i, self.cell(i, j))
@@ -325,7 +329,7 @@ class Selection:
 
     @property
     def edge(self) -> str | None:
-        """A sentence if the best cell is on the grid's border, so that better cells may lie beyond it, else None."""
+        """A sentence if the best cell is on the border of the grid, beyond which better cells may lie, else None."""
         said = []
         name = width_name(self.kernel)
         for what, values, at in ((name, self.widths, self.best[0]), ("ridge", self.ridges, self.best[1])):
@@ -398,33 +402,33 @@ def select(
 ) -> Selection:
     """Cross-validate a model at every width and ridge of a grid, and choose the best.  W (O(l p min(l, p)) + R O(l p)).
 
-    x: (l, d).  targets: of the l samples, classes or values.
+    x: (l, d).  targets: classes or values of the l samples.
     kernel: a function's name; or a mapping with "function", "coef0" (1) and "degree" (3); or a MercerKernel, whose
     gamma is replaced with each width.
     widths: sigma for "gaussian", gamma for other kernels; None: ``default_widths``.  "linear" has no width; "custom"
     has its own gamma.
-    ridges: mu for "kfd", lambda for "ls-svm" and "krr".  They are absolute, in the unit of the matrix to which they are
-    added (K'K and K).  None: ``default_ridges``, which are relative to the kernel's diagonal.
+    ridges: mu for "kfd", lambda for "ls-svm" and "krr".  The ridges are absolute, in the unit of the matrix to which they
+    are added (K'K and K).  None: ``default_ridges``, which are relative to the kernel's diagonal.
     basis: for "kfd" only, the expansion vectors: positions of samples (p,), or vectors (p, d); None: all samples.
     columns: (p,), for a basis given as vectors, the index of the sample that each vector was taken from, or -1 (the
     default) for other vectors.
 
     cv: "deleted": leave-one-out with row and column, as in retraining; "kept": paper 004's estimate, which keeps the
-    column (for ls-svm and krr both are equal); or a number S of stratified folds, drawn with ``seed``.
+    column (for ls-svm and krr, both give the same result); or a number S of stratified folds, drawn with ``seed``.
     by: "error" (for classes; the default for them) or "press".
 
     jobs: number of processes; None or 1: this process.  Each worker holds the Gram matrix of one width at a time, and
     computes with one thread, so that on machines of the same kind, the bits do not depend on the number of workers.
     progress: show a bar.
 
-    Raises UserError if an argument makes no sense, or the Gram matrices will not fit this machine's memory.
+    Raises UserError if an argument is invalid, or if the Gram matrices do not fit into the memory of this machine.
     """
     x = np.ascontiguousarray(x, np.float64)
     mercer = _kernel(kernel)
     checked_table(x, "x")
     need_settings(model, len(x), targets, cv, by)
     if basis is not None and model != "kfd":
-        raise UserError(f"{model} takes every sample as an expansion vector; a basis is for kfd")
+        raise UserError(f"{model} uses every sample as an expansion vector; a basis is for kfd")
     if widths is None and mercer.custom is not None:
         widths = (mercer.gamma,)
     every_width = grid_of(widths, "widths", lambda: default_widths(cast(Function, mercer.function), x))
@@ -462,7 +466,7 @@ def searched(
     jobs: int | str,
     progress: bool,
 ) -> Selection:
-    """Cross-validate every cell of a grid, and choose one."""
+    """Cross-validate every cell of a grid, and choose a cell."""
     tasks = [{"width": width, "ridges": list(ridges)} for width in widths]
     with Workers(work, grid, jobs=jobs, title="selecting" if progress else None) as crew:
         rows = crew.run(tasks)
@@ -476,7 +480,7 @@ def searched(
     taken = _taken(grid.kernel, by, error, squared)
     # (W, R, groups)
     parts = np.array([row[f"group_{by}"] for row in rows])
-    cell = best[0] * len(ridges) + best[1]  # this is the optimism of the minimum, which is near the taken cell
+    cell = best[0] * len(ridges) + best[1]  # use the minimum's optimism, because the minimum is near the taken cell
     optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), cell, grid.groups, grid.targets.weights)
     every = (np.array(widths), np.array(ridges), error, squared)
     return Selection(grid.model, grid.kernel, cv if isinstance(cv, str) else int(cv), by, *every, best, taken, optimism)
@@ -504,7 +508,7 @@ def need_settings(model: str, rows: int, targets: Targets, cv: Any, by: str | No
         raise UserError(f'cv is {cv!r}; it must be "deleted", "kept", or a number of folds')
     classes = targets.positions is not None
     if by is not None and by not in (("error", "press") if classes else ("press",)):
-        choice = '"error" or "press"' if classes else '"press", as the targets are not classes'
+        choice = '"error" or "press"' if classes else '"press", because the targets are not classes'
         raise UserError(f"by is {by!r}; it must be {choice}")
 
 
@@ -522,7 +526,7 @@ def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tupl
 
 
 def _kernel(kernel: str | Mapping[str, Any] | MercerKernel) -> MercerKernel:
-    """Return the kernel as an object.  Its width is replaced later."""
+    """Return the kernel as an object.  The width of this object is replaced later."""
     if isinstance(kernel, MercerKernel):
         return kernel
     given = kernel if isinstance(kernel, Mapping) else {"function": kernel}
@@ -532,13 +536,13 @@ def _kernel(kernel: str | Mapping[str, Any] | MercerKernel) -> MercerKernel:
 
 
 def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return the expansion vectors, and for each vector the index of the sample that it was taken from (-1 for other vectors)."""
+    """Return the expansion vectors, and for each vector the index of the sample from which it was taken, or -1."""
     if basis is None:
         return None, None
     given = np.asarray(basis)
     if given.ndim == 1 and given.dtype.kind in "iu" and len(given):
         if not ((given >= 0) & (given < len(x))).all() or len(np.unique(given)) < len(given):
-            raise UserError(f"basis holds a position twice, or one that is not from 0 to {len(x) - 1:,}")
+            raise UserError(f"basis holds a position twice, or a position that is not from 0 to {len(x) - 1:,}")
         return x[given], given
     if given.ndim != 2 or given.shape[1] != x.shape[1] or not len(given) or not np.isfinite(given).all():
         raise UserError(
@@ -546,7 +550,9 @@ def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, 
         )
     places = np.full(len(given), -1) if columns is None else np.asarray(columns)
     if places.shape != (len(given),):
-        raise UserError(f"columns has the shape {places.shape}; it must name a sample, or -1, for each basis vector")
+        raise UserError(
+            f"columns has the shape {places.shape}; it must hold a sample's position, or -1, for each basis vector"
+        )
     return np.ascontiguousarray(given, np.float64), places
 
 

@@ -5,9 +5,9 @@
     subspace.score(x_new)                      # the part of each new sample that lies outside the subspace
     subspace.to_spec("map")                    # z as a kernel expansion, for the device's flash
 
-Symbols as in ``pykernel.training.bkfe``, but L = Phi A combines the images of m samples (batch: m = N).  With
+Symbols are as in ``pykernel.training.bkfe``, but L = Phi A combines the images of m samples (in a batch, m = N).  With
 v(x) = A'k(X, x) and G = L'L = A'KA, a sample's coordinates are q(x) = (G + lambda I)^-1 v(x), its features
-z(x) = G^1/2 q(x), and its squared residual e2(x) = k(x, x) - v'q - lambda |q|^2.  docs/subspaces.md derives the rest.
+z(x) = G^1/2 q(x), and its squared residual e2(x) = k(x, x) - v'q - lambda |q|^2.  docs/subspaces.md derives the formulas.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pykernel.training.rounding import notes
 from pykernel.training.trained import Distance, to_spec
 
 WHOLE = 10_000
-"""Maximum number of rows that may all be expansion vectors.  Their Gram matrix then takes 800 MB."""
+"""Maximum number of rows that may all be expansion vectors.  The Gram matrix then takes 800 MB."""
 PIVOT = 2.0**-40
 """If a pivot of G is below this fraction of its diagonal element, its row becomes zero, as on the device in float64."""
 
@@ -45,8 +45,8 @@ class HostSubspace:
     """L = Phi A: r directions in a kernel's feature space as combinations of m vectors' images, in float64.
 
     kernel: MercerKernel.  vectors: X, (m, D).  a: A, (m, r).  shrinkage: the objective's lambda > 0.  ``fit`` computes
-    A from data; the device's rule ``okfeb`` computes A from a stream.  In the methods, x is what ``as_rows`` takes,
-    (rows, D).  It is processed in blocks, O(m (D + r) + r^2) for a row.  Raises UserError.
+    A from data; the device's rule ``okfeb`` computes A from a stream.  In the methods, x is (rows, D), in any form that
+    ``as_rows`` accepts.  Rows are processed in blocks, O(m (D + r) + r^2) for a row.  Raises UserError.
     """
 
     kernel: MercerKernel
@@ -83,7 +83,7 @@ class HostSubspace:
     ) -> HostSubspace:
         """Minimise BKFE's objective over the rows of x by paper 001, Algorithm 1, or its closed form.
 
-        x : (N, D), what ``as_rows`` takes
+        x : (N, D), in any form that ``as_rows`` accepts
         rank, shrinkage, method, seed, iterations, tolerance
             As in ``bkfe``.
         basis : None, int or Basis
@@ -91,8 +91,8 @@ class HostSubspace:
             kept.
             int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options`` (its
             method is given as ``selector``).  Basis: L stays in the span of this basis.  The result is the optimum
-            within the span, from the singular values of the features; only for "closed".  It takes one pass over the
-            rows, O(N n (D + n)), and keeps only n vectors, so it is suitable for large N and for devices.
+            within the span, from the singular values of the features; only for "closed".  This form takes one pass over
+            the rows, O(N n (D + n)), and keeps only n vectors, so it is suitable for large N and for devices.
         """
         rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
         shrinkage = checked_positive(shrinkage, "shrinkage")
@@ -130,7 +130,7 @@ class HostSubspace:
         a[:, : len(sigma)] = solve_triangular(basis.factor, inner, lower=True, trans=1, check_finite=False)
         return cls(kernel, basis.vectors, a, shrinkage)
 
-    # ---- what it is made of
+    # ---- properties
 
     @property
     def rank(self) -> int:
@@ -164,7 +164,7 @@ class HostSubspace:
     def kept(self) -> int:
         """Number of directions that do not vanish, at most r.
 
-        The other features are zero for every x, or can be made zero.
+        The other features are zero for every x, or become zero after a rotation of the features.
         """
         return int(above_rounding(self._spectrum[0]).sum())
 
@@ -178,19 +178,19 @@ class HostSubspace:
     # ---- samples
 
     def coordinates(self, x: Any) -> np.ndarray:
-        """q(x) = (G + lambda I)^-1 A'k(X, x), (rows, r): paper 001, equation 7."""
+        """Return q(x) = (G + lambda I)^-1 A'k(X, x), (rows, r): paper 001, equation 7."""
         values, vectors = self._spectrum
         return self._turned(x) * inverse_of(values, self.shrinkage) @ vectors.T
 
     def features(self, x: Any, triangular: bool = False) -> np.ndarray:
-        """z(x) = R q(x), (rows, r), with R'R = G: z(x)'z(y) = khat(x, y) approximates k(x, y) from below.
+        """Return z(x) = R q(x), (rows, r), with R'R = G.  z(x)'z(y) = khat(x, y) approximates k(x, y) from below.
 
         R is the symmetric root of G; with ``triangular``, it is the upper triangular root that the device uses.
         """
         return np.asarray(self.coordinates(x) @ self._root(triangular).T)
 
     def residual(self, x: Any) -> np.ndarray:
-        """e2(x) = |phi(x) - L q(x)|^2 = k(x, x) - v'q - lambda |q|^2, (rows,), from 0 to k(x, x)."""
+        """Return e2(x) = |phi(x) - L q(x)|^2 = k(x, x) - v'q - lambda |q|^2, (rows,), from 0 to k(x, x)."""
         rows = self._rows(x)
         v, diagonal = self._turned(rows), each_row(rows, block_rows(1, rows.dim), self.kernel.self_values)
         q = v * inverse_of(self._spectrum[0], self.shrinkage)
@@ -198,7 +198,10 @@ class HostSubspace:
         return np.clip(diagonal - known, 0.0, diagonal)
 
     def score(self, x: Any) -> np.ndarray:
-        """Novelty e2(x) / k(x, x), (rows,), from 0 to 1: the part of phi(x) outside the subspace; 0 where k(x, x) = 0."""
+        """Return the novelty e2(x) / k(x, x), (rows,), from 0 to 1, or 0 where k(x, x) = 0.
+
+        The novelty is the part of phi(x) outside the subspace.
+        """
         rows = self._rows(x)
         return share(self.residual(rows), each_row(rows, block_rows(1, rows.dim), self.kernel.self_values))
 
@@ -243,14 +246,14 @@ class HostSubspace:
             Trained on ``features(x, triangular)``.  An estimator needs an affine ``decision_function``, or else an
             affine ``predict``, or ``cluster_centers_``, and may be the end of a pipeline of scalers.  With
             ``cluster_centers_``, the nearest centre has the largest function.  Two classes have one function, positive
-            for the second.
+            for the second class.
             Classifiers and clusterings give classes: ``NAME_classify`` writes the index.  The probability of a binary
             LogisticRegression is converted as well.
         precision, max_abs, inputs, classes, distance
             As for ``from_sklearn``.
 
         Raises UserError if no spec is possible, for more than 64 outputs, or if all directions vanish.  Warns if
-        weights are so large, because of little shrinkage, that float32 is too coarse for their sum.
+        little shrinkage makes the weights so large that float32 is too coarse for their sum.
         """
         if not self.kept:
             raise UserError(

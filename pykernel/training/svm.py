@@ -8,15 +8,16 @@ l rows, n basis vectors, K~ = Z Z' with the features Z (l, n) of a greedy basis.
 
     min 1/2 beta' K~ beta + c'u    with    beta_i = sum of s_j u_j over the variables j of row i,  1'beta = 0,  0 <= u <= h
 
-A row with a class has one variable (s = 1 or -1, its class; c = -1; h = C times the row's weight).  A row with a number has two,
-above and below the tube (s = 1 and -1; c = epsilon - s y).  The function is f = K~ beta + b, where b is the multiplier of
-1'beta = 0.  The primal is 1/2 beta' K~ beta + sum_j h_j max(0, -(s_j f + c_j)): hinge loss, or epsilon-insensitive loss.
+A row with a class has one variable (s = 1 or -1 for the class; c = -1; h = C times the row's weight).  A row with a number has two
+variables, for labels above and below the tube (s = 1 and -1; c = epsilon - s y).  The function is f = K~ beta + b, where b is the
+multiplier of 1'beta = 0.  The primal is 1/2 beta' K~ beta + sum_j h_j max(0, -(s_j f + c_j)), with the hinge loss or the
+epsilon-insensitive loss.
 
 Each step of Mehrotra's predictor-corrector method solves the reduced KKT system, with the matrix K~ + diag(sigma), twice in O(l n^2)
 by Woodbury's identity (``LowRankSystem``).  K and K - K~ are positive semidefinite, because the basis spans a subspace of the
 function space.  So the function of the low-rank machine, a sum over n vectors, belongs to the full machine's function space, and
 
-    its primal objective - the full machine's optimum  <=  1/2 beta' (K - K~) beta + the low-rank machine's own gap
+    the function's primal objective - the full machine's optimum  <=  1/2 beta' (K - K~) beta + the low-rank machine's own gap
 
 ``judged`` measures this bound and the residual of the full machine's KKT conditions.  If the residual is too large, the basis grows.
 """
@@ -49,7 +50,7 @@ LEAST, LARGEST = 1e-50, 1e9
 ENOUGH = 1e-6
 """A solution with a larger relative gap is reported as not solved."""
 STEPS = 200
-"""Maximum number of steps of a solution.  10 to 40 are usual."""
+"""Maximum number of steps of a solution.  10 to 40 steps are usual."""
 BOUNDARY = 0.995
 """A step covers this fraction of the distance to the nearest bound."""
 STALLED = 1e-7
@@ -59,7 +60,7 @@ FIRST = 64
 KEPT = 2**27
 """Features of at most this many numbers (1 GiB) are kept.  Larger arrays are computed anew in each pass."""
 JUDGES = 2**28
-"""The true residual is computed on all rows if that takes at most this many kernel values, otherwise on DRAWN rows."""
+"""The true residual is computed on all rows if this takes at most this many kernel values, otherwise on DRAWN rows."""
 DRAWN = 2000
 """Number of rows that are drawn for the true residual."""
 BLOCK = 2**22
@@ -77,8 +78,8 @@ class Dual:
     """The dual of one function.  rows, sign, cost, most: (q,), the row, s, c and h of each variable.  count: l, the number of
     rows.
 
-    unit: the scale of differences of function values.  It is 1 for classes, and for numbers their standard deviation, or epsilon
-    if that is larger.
+    unit: the scale of differences of function values.  The unit is 1 for classes.  For numbers, the unit is the
+    larger of their standard deviation and epsilon.
     """
 
     rows: np.ndarray
@@ -91,7 +92,7 @@ class Dual:
     @classmethod
     def of_classes(cls, positions: Any, count: int, most: Any) -> list[Self]:
         """Return the duals for classes.  Two classes have one function, positive for class 1; more classes have one
-        function each, against the others.
+        function each, against all other classes.
 
         positions: (l,), 0 to count - 1; most: C, or an array (l,) with C times each sample's weight.  Raises UserError.
         """
@@ -105,15 +106,15 @@ class Dual:
         for owner, dual in zip(owners, made, strict=True):
             if dual.one_sided:
                 raise UserError(
-                    f"class {owner} has {'all' if dual.sign[0] > 0 else 'none'} of the rows; give both kinds"
+                    f"class {owner} has {'all' if dual.sign[0] > 0 else 'none'} of the rows; give rows inside and outside of the class"
                 )
         return made
 
     @classmethod
     def of_values(cls, y: Any, epsilon: float, most: Any) -> Self:
-        """Return the dual for regression.  y: (l,); epsilon: half the tube's width; most: C, or an array (l,) with C times each sample's weight.
+        """Return the dual for regression.
 
-        Raises UserError.
+        y: (l,); epsilon: half the tube's width; most: C, or an array (l,) with C times each sample's weight.  Raises UserError.
         """
         y = checked_numbers(y, "targets")
         if y.ndim != 1 or not y.size:
@@ -126,7 +127,7 @@ class Dual:
         return cls(rows, sign, epsilon - sign * y[rows], both, len(y), unit)
 
     def of_rows(self, values: np.ndarray) -> np.ndarray:
-        """Sum over the variables of each row, (q,) -> (l,)."""
+        """Return the sums of values (q,) over the variables of each row, (l,)."""
         return np.bincount(self.rows, values, minlength=self.count)
 
     def beta(self, u: np.ndarray) -> np.ndarray:
@@ -145,12 +146,12 @@ class Dual:
 
     @cached_property
     def least(self) -> float:
-        """1e-5 of the objective of f = 0.  It is added to objectives before dividing by them, because they may be 0."""
+        """1e-5 times the objective of f = 0.  Added to an objective before dividing by it, because the objective may be 0."""
         return 1e-5 * (self.primal(0.0, np.zeros(self.count)) or float(self.most.sum()) * self.unit)
 
     @property
     def one_sided(self) -> float:
-        """1 or -1 if all rows have this class, else 0."""
+        """The sign s, 1 or -1, if it is the same for all rows, else 0."""
         return float(self.sign[0]) if abs(self.sign.sum()) == len(self.sign) else 0.0
 
     def part(self, rows: np.ndarray) -> Self:
@@ -172,7 +173,9 @@ def asked(
         raise UserError("there is no dual; give one for each function")
     for dual in duals:
         if dual.count != len(rows):
-            raise UserError(f"there are {len(rows):,} rows, but a dual of {dual.count:,}; there must be as many")
+            raise UserError(
+                f"there are {len(rows):,} rows, but a dual of {dual.count:,}; the two numbers must be equal"
+            )
     n_max, tolerance = checked_count(n_max, "n_max", 1), checked_positive(tolerance, "tolerance")
     return rows, duals, n_max, min(checked_count(first, "first", 1), len(rows)), tolerance
 
@@ -184,7 +187,8 @@ def _most(most: Any, count: int, unit: float = 1.0) -> np.ndarray:
     for value in (values.min(), values.max()):
         if not LEAST <= value / unit <= LARGEST:
             raise UserError(
-                f"C times a weight is {value:g}; it must be from {LEAST * unit:g} to {LARGEST * unit:g}, or rounding decides"
+                f"C times a weight is {value:g}; it must be from {LEAST * unit:g} to {LARGEST * unit:g}, because "
+                "rounding errors decide beyond these limits"
             )
     return values
 
@@ -206,7 +210,7 @@ class Solution:
     gap: float
 
     def settled(self, dual: Dual) -> np.ndarray:
-        """Return u with each variable moved onto a bound if it is nearer to the bound than the bound's multiplier is to
+        """Return u, with each variable moved onto a bound if it is nearer to the bound than the bound's multiplier is to
         0.  Variables are measured in units of their mean, and multipliers in the targets' unit.
         """
         typical = (self.u.mean() + 1e-10 * dual.most.mean()) / dual.unit
@@ -296,7 +300,8 @@ def solve(
 ) -> Solution:
     """Solve by Mehrotra's predictor-corrector method.  O(l n^2) per step.
 
-    before: a solution near which to start.  tell: called with the fraction that is done, estimated from the gap.
+    before: a solution near which to start.  tell: a function that is called with the completed fraction of the work, which
+    is estimated from the gap.
     """
     at = _Point.first(dual, features, before)
     best, widest, steps = None, None, 0
@@ -305,7 +310,7 @@ def solve(
         low, w = _product(features, beta)
         square, off = float(w @ w), float(beta.sum())
         primal = dual.primal(square, low + at.bias)
-        # if 1'beta is not 0, it changes the dual by b times 1'beta
+        # a 1'beta that is not 0 changes the dual by b times 1'beta
         gap = max(0.0, primal - dual.dual(square, at.u) + abs(at.bias * off)) / (primal + dual.least)
         if best is None or gap < best.gap:
             best = Solution(at.u, at.z, at.w, at.bias, steps, gap)
@@ -334,11 +339,11 @@ class Round:
     """The result for one basis: its vectors, the sums of interior-point steps and primal objectives over all functions, the
     largest relative gap, and a comparison with the full machine, whose Gram matrix is K:
 
-    residual: the largest residual of a function's KKT conditions, in units of the targets.  It is twice the violation at the
-    best b (LIBSVM's m - M, which its ``tol`` limits).
+    residual: the largest residual of a function's KKT conditions, in units of the targets.  The residual is twice the violation
+    at the best b (LIBSVM's m - M, which LIBSVM's ``tol`` limits).
     excess: an upper bound of (the function's objective - the full machine's) / the function's objective.
-    judges: number of rows on which residual and excess were measured.  If these are not all rows, excess is an estimate, and
-    residual is the largest among these rows.
+    judges: number of rows on which residual and excess were measured.  If not all rows were used, excess is an estimate, and
+    residual is the largest among the rows used.
     """
 
     vectors: int
@@ -444,14 +449,14 @@ def train(
 
     Parameters
     ----------
-    x : (l, D) array, or what ``as_rows`` takes
+    x : (l, D) array, or anything else that ``as_rows`` accepts
     kernel : MercerKernel
     duals : sequence of Dual
         One dual for each function: ``Dual.of_classes(…)``, ``[Dual.of_values(…)]``.  The functions share the bases.
     n_max, first : int
         Maximum number of vectors, and number of vectors of the first basis.  There are at most as many vectors as rows.
     tolerance : float
-        Largest residual of the KKT conditions with K, in units of the targets.  It is twice the allowed violation.
+        Largest residual of the KKT conditions with K, in units of the targets, which is twice the allowed violation.
     basis : Basis, optional
         If given, this basis is used and does not grow.
     method, seed, **options
@@ -459,7 +464,7 @@ def train(
     keep : int
         Features are kept if they have at most this many elements.
     tell : function
-        Called with the fraction of a basis's work that is done, and words for the work.
+        Called with the completed fraction of the work for a basis, and a description of the work.
 
     Ctrl-C returns the result of the last finished basis.  Before the first basis is finished, it raises KeyboardInterrupt.
 
@@ -505,7 +510,7 @@ def train(
 
 
 def short(number: float) -> str:
-    """Return the number with two digits."""
+    """Return the number as text with two digits."""
     return f"{float(f'{number:.2g}'):g}"
 
 
@@ -560,8 +565,8 @@ def left_out(
     folds: np.ndarray,
     tell: Callable[[float, str], None] = lambda part, text: None,
 ) -> np.ndarray:
-    """Return the functions at each row, trained on the rows of other folds, (l, o).  The basis stays, because it does not
-    depend on targets.
+    """Return the functions at each row, trained on the rows of other folds, (l, o).  All folds use the same basis, because it
+    does not depend on targets.
 
     folds: (l,).  If the other folds hold only one class, the function is the constant 1 or -1 of that class.
     """

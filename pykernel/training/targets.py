@@ -19,12 +19,13 @@ Coding = Literal["counts", "signs"]
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """The targets of a model's functions, made by of_values() or of_classes().  Immutable.
+    """The targets of a model's functions, made by of_values() or of_classes().  The object is immutable.
 
     values: (l, o), coded with the counts of all samples.
-    positions: (l,), the class of each sample; None in regression. count: number of classes, 0 in regression.  Two
+    positions: (l,), the class of each sample; None in regression.  count: number of classes, 0 in regression.  Two
     classes share one function, positive for class 1; more classes have one function each.
-    weights: (l,), above 0, how often each sample counts; None: once.  A sample is left out with its full weight.
+    weights: (l,), above 0, how often each sample counts; None: each sample counts once.  A sample is left out with its
+    full weight.
     """
 
     values: np.ndarray
@@ -48,8 +49,8 @@ class Targets:
         """Make targets for classes.  positions: (l,) integers from 0 to count - 1; weights: (l,).  Raises UserError.
 
         "counts": for a class with N_c of N samples, the target is +N / N_c in the class and -N / (N - N_c) for the
-        rest.  With weights, sums of weights replace the numbers of samples.  Least squares is then Fisher's
-        discriminant (paper 004, below equation 4, where a sign is missing).  "signs": the targets are +1 and -1.
+        rest.  With weights, sums of weights replace the numbers of samples.  With these targets, least squares gives
+        Fisher's discriminant (paper 004, below equation 4, where a sign is missing).  "signs": the targets are +1 and -1.
         The function of a class without samples learns only the targets of the rest.
         """
         need_choice(coding, "coding", get_args(Coding))
@@ -79,7 +80,7 @@ class Targets:
         if rows != len(self):
             raise UserError(f"there are {rows:,} rows, but targets of {len(self):,} samples")
         if rows < 2:
-            raise UserError("there is one sample; leaving one out takes two or more")
+            raise UserError("there is only one sample; leaving one out requires two or more")
         if not weighs and self.weights is not None:
             raise UserError(
                 "kfd takes no sample weights: a sample is also an expansion vector, and the penalty on its weights would "
@@ -101,9 +102,10 @@ class Targets:
         return np.asarray(values.mean(axis=0) if self.weights is None else self.weights @ values / self.total)
 
     def classify(self, predictions: np.ndarray) -> np.ndarray:
-        """Return classes (n,) for values of the functions (n, o), by the sign of one function, or the first largest of
-        several.
+        """Return classes (n,) for values of the functions (n, o).
 
+        The sign of a single function gives the class.  If there are several functions, the largest gives the class, and
+        among equal ones the first.
         Raises UserError in regression, or if there is not one column for each function.
         """
         self._classes()
@@ -134,14 +136,14 @@ class Targets:
 
     @property
     def member(self) -> np.ndarray:
-        """(l, o): 1 where the function belongs to the sample's class."""
+        """Indicators (l, o): 1 where the function belongs to the sample's class, else 0."""
         return _indicators(self._classes(), self.count)
 
     def recoded(self, member: np.ndarray, one: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
         """Return predictions of models whose targets are coded with the counts of the samples outside of their fold.
         O(l o).
 
-        Models are linear in the targets, so the predictions follow from those of simpler targets.
+        Models are linear in the targets, so these predictions can be computed from predictions for simpler targets.
         member: (l, o), predictions of models that learn 1 for the class and 0 for the rest.
         one: (l, 1), predictions of models that learn 1 for all samples.
         parts: (l,), the fold of each sample, from 0; None: each sample is its own fold.
@@ -173,7 +175,10 @@ def _coded(of_class: np.ndarray, samples: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _indicators(positions: np.ndarray, count: int) -> np.ndarray:
-    """(l, o): 1 where the function belongs to the sample's class.  The function of two classes belongs to class 1."""
+    """Return 1 where the function belongs to the sample's class, else 0, (l, o).
+
+    The single function of two classes belongs to class 1.
+    """
     owners = np.arange(count) if count > 2 else np.array([1])
     return (positions[:, None] == owners).astype(np.float64)
 

@@ -1,4 +1,4 @@
-"""Frozen specs for kernel machines that were trained elsewhere."""
+"""Make frozen specs of kernel machines that were trained elsewhere."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MARGIN = 0.5
 """The range of an input in training is extended on each side by this fraction of the range, because the device refuses inputs outside of
 it.  In int16, twice the range costs one of the 15 bits of a count."""
 ALIKE = 4
-"""Inputs without a scaler are treated as of one kind if their joint range is at most this many times the median range."""
+"""Inputs without a scaler are treated as inputs of one kind if their joint range is at most this many times the median range."""
 Limits = float | Sequence[float] | None
-"""Limits of the inputs: one for all inputs, or one for each."""
+"""Limits of the inputs: one number for all inputs, or one for each input."""
 Distance = Literal["auto", "differences", "products"]
 
 REACH = 1e6
@@ -33,16 +33,19 @@ PRODUCTS, PRODUCTS_DIM = 4.0, 128
 """"auto" computes distances by products up to this gamma |v|^2 and this number of inputs, because the rounding error
 grows with both."""
 BOUNDED = ("sigmoid", "fourier", "tanh", "logistic")
-"""Functions of a product with values of magnitude at most 1."""
+"""Functions of a product whose values have a magnitude of at most 1."""
 FILE_LIMIT = 256 * 2**20
 """Maximum unpacked size of a model's file, in bytes.  Flash memories are far smaller."""
 EIGHT_DIFFER, EIGHT_CLASSES = 0.01, 0.003
-"""Weights of hidden units are rounded to 8 bits if the answers then differ by at most EIGHT_DIFFER of their standard deviation, or if at
-most the fraction EIGHT_CLASSES of the rows gets another class."""
+"""Weights of hidden units are rounded to 8 bits if the answers then differ by at most EIGHT_DIFFER of their standard deviation, or if
+the predicted class changes for at most the fraction EIGHT_CLASSES of the rows."""
 
 
 def class_names(classes: Iterable[Any]) -> list[str]:
-    """Return names for classes in a spec: their text if it is visible and unique, else their positions."""
+    """Return names for classes in a spec: the text of each class, or its position if the text is not visible.
+
+    Repeated names get an apostrophe.
+    """
     names: list[str] = []
     for position, value in enumerate(classes):
         try:
@@ -65,7 +68,7 @@ def to_spec(
     distance: Distance = "auto",
     seen: np.ndarray | None = None,
 ) -> Spec:
-    """Return the frozen model that computes the machine's functions.  Raises UserError, one sentence."""
+    """Return the frozen model that computes the machine's functions.  Raises UserError."""
     made = content(machine, name, precision, max_abs, inputs, classes, distance, seen)
     return make_spec(made, machine.source, machine.custom)
 
@@ -82,7 +85,7 @@ def content(
 ) -> dict[str, Any]:
     """Return the content of the spec that ``to_spec`` makes: nested dictionaries, as in the TOML file.
 
-    seen: rows of inputs, (rows, DIM), which give the range of each input for precision int16 and hidden units.  Without them, the
+    seen: rows of inputs, (rows, DIM), which give the range of each input for precision int16 and hidden units.  If not given, the
     ranges come from the vectors.
     """
     where = machine.source
@@ -138,7 +141,7 @@ def _need_choices(machine: Machine, precision: str, distance: str) -> None:
     if distance not in get_args(Distance):
         raise UserError(f"{where}: distance is {shown_value(distance)}; it must be auto, differences or products")
     if distance == "products" and machine.function != "gaussian":
-        raise UserError(f"{where}: distance='products' is for Gaussian kernels; this one is {machine.function}")
+        raise UserError(f"{where}: distance='products' is for Gaussian kernels; this kernel is {machine.function}")
 
 
 def _inputs(
@@ -176,7 +179,7 @@ def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
 
 
 def lists(**arrays: np.ndarray | None) -> dict[str, Any]:
-    """Return arrays as lists for a TOML file, without those that are None."""
+    """Return the arrays that are not None as lists for a TOML file."""
     return {name: values.tolist() for name, values in arrays.items() if values is not None}
 
 
@@ -188,7 +191,7 @@ def _label(machine: Machine, classes: Sequence[str] | None) -> dict[str, Any] | 
             raise UserError(f"{where}: predicts numbers; classes are for classifiers")
         return machine.label or ({"outputs": len(machine.bias)} if len(machine.bias) > 1 else None)
     if classes is not None and len(classes) != len(machine.classes):
-        raise UserError(f"{where}: knows {len(machine.classes)} classes, but {len(classes)} names are given for them")
+        raise UserError(f"{where}: has {len(machine.classes)} classes, but {len(classes)} names are given for them")
     return {"classes": class_names(machine.classes) if classes is None else list(classes)}
 
 
@@ -213,7 +216,7 @@ def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: 
 def _ranges_of_features(signal: Spec, inputs: Mapping[str, Any], seen: np.ndarray) -> list[float]:
     """Return twice the range of the features in ``seen``, but at most the largest possible feature.
 
-    The device clips a feature beyond its range.
+    The device clips features to their ranges.
     """
     most = np.array(signal.signal_inputs(inputs)["max_abs"])
     farthest = 2 * np.abs(seen - np.array(inputs.get("center", 0.0))).max(axis=0)
@@ -247,7 +250,7 @@ def _rounded_as_good(machine: Machine, seen: np.ndarray | None) -> Machine:
 
 
 def _seen(machine: Machine) -> np.ndarray | None:
-    """Return inputs that the machine was trained on, or their ranges, or None if neither is known."""
+    """Return inputs that the machine was trained on, or the ranges of these inputs, or None if neither is known."""
     if machine.seen is not None:
         return machine.seen
     return None if machine.linear or machine.function in kernel_settings.HIDDEN else machine.inputs()
@@ -297,7 +300,7 @@ def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     low, high = seen.min(axis=0), seen.max(axis=0)
     wide = (high - low)[high > low]
     if machine.scale is None and (not len(wide) or high.max() - low.min() <= ALIKE * np.median(wide)):
-        # with inputs of one kind, such as pixels, each may have any value that another input had
+        # an input of one kind, such as a pixel, may have any value that another input of this kind had
         low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
     center = (low + high) / 2
     margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + MARGIN)
@@ -418,9 +421,9 @@ def collapsed(machine: Machine) -> Machine:
 def rounded(machine: Machine, precision: str) -> Machine:
     """Return the same functions with a center and a scale that are numbers of the precision.
 
-    The rounding errors of center and scale are compensated in the vectors and the bias. Otherwise, if inputs lie far
-    from zero, the error of the center would be an error of every distance. For polynomial and sigmoid kernels, only the
-    error of the scale can be compensated. For normalised and custom kernels, the vectors are transformed in the same
+    The rounding errors of center and scale are compensated in the vectors and the bias.  Without this, if inputs lie far
+    from zero, the error of the center would be an error of every distance.  For polynomial and sigmoid kernels, only the
+    error of the scale can be compensated.  For normalised and custom kernels, the vectors are transformed in the same
     way as inputs.
     """
     if machine.center is None and machine.scale is None:
@@ -482,7 +485,7 @@ def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
 
 
 def input_max_abs(machine: Machine, precision: str, largest: float, given: float | None) -> float:
-    """Return a limit of inputs with which nothing overflows: the given limit, or a limit far above the vectors' numbers."""
+    """Return a limit of inputs that prevents overflow: the given limit, or a limit far above the vectors' numbers."""
     where = machine.source
     if machine.function == "custom" and given is None:
         raise UserError(
@@ -530,7 +533,7 @@ def _largest_step(machine: Machine, max_abs: float) -> float:
     """Return the largest magnitude of an intermediate result, for inputs up to max_abs."""
     center, scale = np.abs(machine.centers), np.abs(machine.scales)
     v, weights = np.abs(machine.vectors).max(axis=0), np.abs(machine.weights).sum(axis=0).max()
-    # several functions are added up for votes, and one is multiplied for a probability
+    # votes add up several functions, and a probability multiplies one of them
     several = len(machine.bias) * max(1.0, 0.0 if machine.calibration is None else np.abs(machine.calibration).max())
     with np.errstate(over="ignore", invalid="ignore"):
         reach, value = (max_abs + center) * scale, 1.0

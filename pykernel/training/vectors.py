@@ -114,7 +114,7 @@ class Rows:
 
     @cached_property
     def blocks(self) -> list[tuple[Rows, np.ndarray, dict[int, np.ndarray]]]:
-        """The rows in parts that fit into a cache, each with [x, x^2, 1], (rows, 2 D + 1), and number of vectors -> buffer."""
+        """The rows in parts that fit into a cache, each with [x, x^2, 1], (rows, 2 D + 1), and buffers by number of vectors."""
         products = np.column_stack([self.x, np.square(self.x), np.ones(len(self))])
         parts = [slice(first, first + BLOCK) for first in range(0, len(self), BLOCK)]
         return [(Rows(self.x[part], self.targets[part], self.counts[part]), products[part], {}) for part in parts]
@@ -144,8 +144,9 @@ def value_targets(labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, n
 
 
 def risk(loss: Loss, functions: np.ndarray, rows: Rows, of: int | None = None) -> tuple[float, np.ndarray]:
-    """Return the mean loss, and its gradient with respect to the functions, (n, O).  of: the number of all rows, if
-    ``rows`` has only some of them.
+    """Return the mean loss, and its gradient with respect to the functions, (n, O).
+
+    of: the number of all rows, if ``rows`` contains only some of the rows.
     """
     share = (rows.counts / (of or len(rows)))[:, None]
     y = rows.targets
@@ -210,12 +211,12 @@ def objective(
 
 
 def k_means(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """Return m centres of rows of x, or all rows if there are fewer, (m, D), starting from rows drawn at random.
+    """Return the m centres of rows of x that k-means finds, (m, D), starting from rows drawn at random.
 
-    O(ROUNDS n m D).
+    If there are fewer than m rows, each row is a start.  O(ROUNDS n m D).
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a centre that is nearest to no row keeps its place
+        warnings.simplefilter("ignore")  # if a centre is not the nearest one of any row, it keeps its place
         return np.asarray(kmeans2(x, x[rng.permutation(len(x))[:m]], iter=ROUNDS, minit="matrix")[0])
 
 
@@ -225,7 +226,7 @@ def drawn_rows(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.random.Generator) -> Vectors:
-    """Return the start of the search: a width of half the median distance, and weights by ridge regression."""
+    """Return the start of the search, with a width of half the median distance, and weights by ridge regression."""
     distances = pdist(rows.x[rng.permutation(len(rows))[:MEDIAN_ROWS]])
     median = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
     log_scale = np.full(rows.x.shape[1] if widths == "inputs" else 1, -np.log(0.5 * median))
@@ -237,7 +238,7 @@ def begin(rows: Rows, loss: Loss, vectors: np.ndarray, widths: Widths, rng: np.r
 def weighed(found: Vectors, rows: Rows, loss: Loss, ridge: float) -> Vectors:
     """Return the model with the weights of ridge regression.  O(n m^2)."""
     k = np.exp(-0.5 * found.distances(rows.x)[0])
-    # for classes, plausible log odds of +1.5 and -1.5 are the targets
+    # for classes, use plausible log odds of +1.5 and -1.5 as the targets
     targets = 3.0 * rows.targets - 1.5 if loss == "classes" else rows.targets
     middle, inner = np.average(targets, axis=0, weights=rows.counts), np.average(k, axis=0, weights=rows.counts)
     weighted = (k - inner) * rows.counts[:, None]
@@ -355,7 +356,7 @@ class Trained:
 
     found: the model, in the inputs' original units.  taken: the chosen candidate.  candidates: all candidates that were
     not dropped, the best first.
-    optimism: by how much the risk of the chosen candidate is too small because this risk was the minimum (R. J. & R.
+    optimism: by how much the risk of the chosen candidate is too small because it was chosen as the minimum (R. J. & R.
     Tibshirani, 2009).
     places, left_out: the rows of the comparison, and the functions at these rows, (places, O), of models that were not
     trained on them.
@@ -373,7 +374,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Job:
-    """Data and settings of a training, with fields as in ``train``."""
+    """The data and settings of a training.  The fields are the arguments of ``train``."""
 
     rows: Rows
     m: int
@@ -527,8 +528,9 @@ def train(
 
 
 def _so_far(paths: dict[Candidate, list[Path]]) -> tuple[Candidate, tuple[Candidate, ...], float]:
-    """Return the result of ``_compared`` for the searched candidates, on the folds that were searched for all of them.  Raises
-    KeyboardInterrupt if there are none.
+    """Return the result of ``_compared`` for the searched candidates, on the folds that were searched for all of them.
+
+    Raises KeyboardInterrupt if no candidate was searched.
     """
     here = [each for each, found in paths.items() if found]
     if not here:

@@ -62,9 +62,9 @@ def without_each(stage: Stage) -> dict[str, Stage]:
 
 
 def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list[Content]:
-    """Return for each stage the error of the planned model with this stage, the error's change, and bytes of RAM; or why there are none.
+    """Return for each stage the error of the planned model with this stage, the error's change, and bytes of RAM; or the reason why not.
 
-    earns: whether the error without this kind of feature is so large that it is not considered equal to the planned model's error.
+    earns: whether the error without this kind of feature is too large to be considered equal to the planned model's error.
     """
     told = winner.told
     assert told is not None

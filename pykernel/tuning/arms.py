@@ -34,7 +34,7 @@ from pykernel.tuning.promises import Losses
 MOST = 128
 """The largest size that a plan tries."""
 COMPONENTS = (2, 3, 4, 8)
-"""Numbers of Gaussians in a monitor's bank that are tried."""
+"""The numbers of Gaussians that are tried for a monitor's bank."""
 MONITOR: tuple[Knob, ...] = (
     Knob("novelty", "smoothing", (), math.log(2), 0.05, 1.0),
     Whole("novelty", "relearn_after", (), math.log(2), 10, 400),
@@ -46,7 +46,7 @@ MOST_TRAINED = 64
 
 @dataclass
 class Trial:
-    """A model to try, and the result: an arm, a size, and the values of parameters by "section.key"."""
+    """A model to try (an arm, a size, and the parameters' values by "section.key"), and the result of the trial."""
 
     arm: Arm
     size: int | None
@@ -57,12 +57,12 @@ class Trial:
 
     @property
     def content(self) -> Content:
-        """The spec's content; after the trial, as it was tried."""
+        """The spec's content; after the trial, the content that was tried."""
         return dict(self.found["spec"]) if "spec" in self.found else self.arm.made.with_values(self.size, self.values)
 
     @property
     def told(self) -> dict[str, Any] | None:
-        """The results by which the trial is ranked: of the learning model if it learns on the device, else of the frozen model."""
+        """The results by which the trial is ranked: the learning model's results if it learns on the device, else the frozen model's."""
         return self.found.get("learning") or self.found.get("frozen")
 
     @property
@@ -116,7 +116,7 @@ class Arm:
         return cls(made, known, own)
 
     def began_with(self, training: Content) -> None:
-        """Keep the settings that the first training has chosen.  Later trainings use them, without cross-validation."""
+        """Keep the settings that the first training chose.  Later trainings use these settings, without cross-validation."""
         self.made = replace(self.made, training=training)
         self.own = {knob.name: training[knob.key] for knob in self.knobs}
 
@@ -157,10 +157,10 @@ def arms(
     target: str | None = None,
     labels: str | None = None,
 ) -> list[Arm]:
-    """Return the arms of all chosen rules for this data.  The rules that work best on most data come first.
+    """Return the arms of all chosen rules for this data, beginning with the rules that usually work best.
 
-    Each rule has its default technique, or each of ``techniques``.  For a target without an FPU, there are also arms with int16 models,
-    where possible.  labels: "never" if the device gets no labels.  Then there are only models that do not learn on the device and, if no
+    Each rule is combined with its default technique, or with each of ``techniques``.  A target without an FPU gets int16 models as well,
+    where possible.  labels: "never" if the device gets no labels.  The arms are then models that do not learn on the device and, if no
     rules are chosen, the default model, which stays as it was trained on the recording.
     """
     if "label" not in base:
@@ -177,18 +177,20 @@ def arms(
         if recipe["learning"]["rule"] in taught:
             found += combine(dict(recipe), known, [recipe["learning"]["rule"]], techniques)[0]
     found += combine(_staged(base), known, every, techniques)[0]
-    if target is not None and fpu_of(target) == "none" and table.stage is None:  # no integer arms with [signal]
+    if (
+        target is not None and fpu_of(target) == "none" and table.stage is None
+    ):  # models with [signal] get no int16 arms
         whole = int16_combinations(base, known, every)
         found = [made for made in whole if not techniques or made.technique in (None, *techniques)] + found
     first: dict[str, Combination] = {}
-    # training vectors takes longest, so these arms come first; other trials use the other cores
+    # training vectors takes longest, so these arms start first, and the other cores run the other trials
     for made in sorted(found, key=lambda made: made.technique != TRAINED):
         first.setdefault(made.name, made)
     return [Arm.of(made) for made in first.values()]
 
 
 def _staged(base: Content) -> Content:
-    """Add stages with which a rule can learn from raw numbers.  Keys that the content has are not changed."""
+    """Add the stages that a rule needs to learn from raw numbers.  Existing keys are not changed."""
     made = {**base, "kernel": {"sigma": width(_dim(base))} | base.get("kernel", {})}
     if not {"standardise", "center", "scale"} & set(base["input"]):
         made["input"] = NUMBERS_INPUT | base["input"]
@@ -198,7 +200,7 @@ def _staged(base: Content) -> Content:
 
 
 def _monitors(base: Content, chosen: Sequence[str] | None) -> list[Arm]:
-    """Return arms with banks of Gaussians, of several sizes."""
+    """Return one arm for each number of Gaussians in a bank."""
     learning, found = base.get("learning", {}), []
     for k in (learning["components"],) if "components" in learning else COMPONENTS:
         content = base | {"learning": learning | {"components": k}}

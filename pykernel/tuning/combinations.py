@@ -38,7 +38,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "expansion-softmax": (NETWORK,),
     "kfd": ("sgma", "efvs"),
 }
-"""Rule that needs vectors from the beginning -> ways to get the vectors from the data.  The combination has these ways as techniques."""
+"""Rule that needs vectors from the beginning -> ways to get the vectors from the data.  Each way is the technique of a combination."""
 WAYS = tuple(dict.fromkeys(way for ways in BASES.values() for way in ways))
 NUMBERS_INPUT: Content = STAGED["input"]
 NUMBERS_LABEL: Content = STAGED["label"]
@@ -46,8 +46,8 @@ NUMBERS_LABEL: Content = STAGED["label"]
 MARGIN = 10.0
 """[input] max_abs of a planned spec is this many times the largest recorded input.
 
-A plant may run hotter than recorded.  A fault, which has at most 20 standard deviations in a plan, should raise an alarm and not be
-refused (docs/decisions.md, "Limits of inputs").
+A plant may run hotter than it did while it was recorded.  A fault of up to 20 standard deviations, the largest in a plan, should raise
+an alarm; its rows should not be refused (docs/decisions.md, "Limits of inputs").
 """
 _SCALING = ("standardise", "clip", "warmup", "horizon", "outliers", "center", "scale")
 _LABEL_STAGES = ("center", "gain", "clip", "horizon")
@@ -60,7 +60,7 @@ class Knob:
     """A parameter that is searched: its place in a spec, and its scale.
 
     grid: positions of the coarse grid; if empty, the coarse grid has only the value in the spec.  step: distance between
-    the positions of the grid; each round of refinement halves it.  least, most: the smallest and the largest value.
+    the positions of the grid; each round of refinement halves the step.  least, most: the smallest and the largest value.
     """
 
     section: str
@@ -101,7 +101,7 @@ class Drawn(Knob):
 
 @dataclass(frozen=True)
 class Memory(Knob):
-    """A forgetting factor, measured by the number of samples that it remembers, 1 / (1 - factor).  Beyond FOREVER samples the factor is 1."""
+    """A forgetting factor, expressed as a memory of 1 / (1 - factor) samples.  The factor is 1 if the memory exceeds FOREVER samples."""
 
     def position(self, value: float) -> float:
         return math.log(min(1 / (1 - value), FOREVER)) if value < 1 else math.log(FOREVER)
@@ -115,7 +115,7 @@ class Memory(Knob):
 def knobs(distance: float) -> tuple[Knob, ...]:
     """Return all parameters that a search may vary, those of the coarse grid first.
 
-    distance: the typical distance between two inputs, as the kernel sees them.
+    distance: the typical distance between two inputs of the kernel.
     """
     kinds = {"number": Knob, "whole": Whole, "memory": Memory}
     found: dict[tuple[str, str], Knob] = {}
@@ -142,7 +142,7 @@ The first training chooses them by cross-validation; later trainings begin with 
 
 
 def held(spec: Spec, knob: Knob) -> float:
-    """Return the value that a knob has in the spec."""
+    """Return a knob's value in the spec."""
     value = getattr(getattr(spec, knob.section), knob.key)
     if value == "auto":
         value = stages.NOISE["noise_first"]
@@ -197,12 +197,12 @@ def monitors() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Combination:
-    """A rule, its technique (None if it has none), and the keys of a spec that have an effect for both.
+    """A rule, its technique (None if the rule has no techniques), and the keys of a spec that have an effect for this pair.
 
     budget: the (section, key) that sets the model's size; None if the size depends only on the inputs.
     spec: the simplest model.  None for a rule whose vectors come from the data: the technique is then the way to get
     the vectors, and ``content`` has the other sections.
-    training: settings that a first training has chosen: units, widths, ridge, steps and start for trained vectors; the penalty for
+    training: settings that a first training chose: units, widths, ridge, steps and start for trained vectors; the penalty for
     networks.
     """
 
@@ -240,7 +240,7 @@ class Combination:
         return {"base": self.content, **how}
 
     def with_values(self, size: int | None, values: Mapping[str, float]) -> Content:
-        """Return the content of a spec of this size, with these values.  Not for a rule whose vectors come from the data."""
+        """Return the content of a spec of this size, with these values.  Do not call it for a rule whose vectors come from the data."""
         assert self.spec is not None
         content = {key: dict(part) if isinstance(part, Mapping) else part for key, part in self.content.items()}
         if self.budget is not None and size is not None:
@@ -260,30 +260,30 @@ class Combination:
 
 @dataclass(frozen=True)
 class Known:
-    """Data that may be used to set up a model: inputs (rows, D), and the largest label; None for classes."""
+    """Data that may be used to set up a model: inputs, (rows, D), and the largest label (None for classes)."""
 
     x: np.ndarray
     largest: float | None = None
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray) -> Known:
-        """Make the data from inputs and labels of the rows before the judged rows."""
+        """Make the data from the inputs and labels of the rows that precede the judged rows."""
         if y.dtype.kind in "iu" or not np.isfinite(y).any():
             return cls(x)
         return cls(x, float(np.abs(y[np.isfinite(y)]).max()))
 
     @property
     def finite(self) -> np.ndarray:
-        """The inputs, with NaN for numbers that are not finite."""
+        """The inputs, with NaN in place of numbers that are not finite."""
         return np.where(np.isfinite(self.x), self.x, np.nan)
 
 
 def combine(
     content: Content, known: Known, chosen_rules: Sequence[str], chosen: Sequence[str] | None
 ) -> tuple[list[Combination], list[Content]]:
-    """Return all valid combinations of a rule and a technique; and the invalid combinations, with the reason.
+    """Return all valid combinations of a rule and a technique; and the invalid combinations, each with the reason.
 
-    chosen: the techniques to combine.  None: for each rule the technique that the content names, or the rule's default.
+    chosen: the techniques to combine.  None selects, for each rule, the technique in the content or, if there is none, the rule's default.
     """
     found: list[Combination] = []
     refused: list[Content] = []
@@ -310,9 +310,9 @@ def combine(
 
 
 def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
-    """Return int16 models: each rule with each of its techniques, and with stages if these are possible.
+    """Return int16 models: each rule with each of its techniques, with stages where possible.
 
-    The ranges of inputs and labels come from the known rows, extended by half of the range on each side.
+    The ranges of inputs and labels are those of the known rows, extended by half of the range on each side.
     """
     given = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
     finite = known.finite
@@ -350,7 +350,7 @@ def reason_of(error: UserError) -> str:
 
 
 def _surroundings(content: Content, known: Known) -> Iterator[Content]:
-    """Return contents without the rule: first the given content, then contents with fewer and fewer stages."""
+    """Yield contents without the rule: first the given content, then contents with fewer and fewer stages."""
     given, label = content.get("input", {}), content.get("label", {})
     bare = {key: value for key, value in given.items() if key not in _SCALING}
     inputs = [given]
@@ -374,7 +374,7 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
 def input_limit(x: np.ndarray, sentinels: Iterable[float] = ()) -> float:
     """Return [input] max_abs for recorded rows: MARGIN times their largest magnitude, rounded up to 1, 2 or 5 times a power of 10.
 
-    The limit is smaller if a sentinel beyond all rows would otherwise be accepted.
+    The limit is smaller if this limit would accept a sentinel that is larger than all rows.
     """
     most = max(1e-6, float(np.abs(x[np.isfinite(x)]).max(initial=0.0)))
     steps = [float(f"{step}e{n}") for n in range(-8, 310) for step in (1, 2, 5)]
@@ -412,7 +412,10 @@ def _probe(around: Content, content: Content, rule: str, technique: str | None) 
 
 
 def _chooses(around: Sequence[Content], content: Content, rule: str, chosen: Sequence[str]) -> bool:
-    """Return whether the rule has techniques, in a spec with its default technique or with one of ``chosen``."""
+    """Return whether the rule has techniques: whether [reduction] technique has an effect in its first valid spec.
+
+    The spec has the rule's default technique or, if this is not valid, one of ``chosen``.
+    """
     for technique in (None, *chosen):
         for each in around:
             with contextlib.suppress(UserError):

@@ -20,7 +20,7 @@ from pykernel.spec.model import Spec
 from pykernel.tuning.combinations import Content
 
 SAMPLES = 200
-"""Number of samples, from the stream's second half, that are emulated."""
+"""Number of samples that are emulated, from the stream's second half."""
 INSTRUCTIONS = 40_000_000
 """Emulation of a stream ends after this many instructions.  Models with soft floating point reach this limit before the last sample."""
 
@@ -28,8 +28,8 @@ NAMELESS = {"name": "model"}
 """The name of every model in a task, because the user's name must not change the task."""
 
 HEADROOM = 0.96
-"""Fraction of the limit of instructions that a model without a proved bound may use.  The rest is a reserve, because the longer search
-for the worst case at the end of a plan finds slightly more instructions."""
+"""Fraction of the instruction limit that a model without a proved bound may use.  The rest is a reserve, because the longer search for
+the worst case at the end of a plan finds slightly more instructions."""
 CODE = 24 * 1024
 """Assumed flash, without constants, of a model that was not measured.
 
@@ -41,21 +41,21 @@ CALLS = ("update", "push", "push_labelled", *ASKED)
 """The functions to which the limit of instructions applies."""
 
 _tables: dict[Any, tuple[set[str], int]] = {}
-"""``choices`` of a spec -> the parameters that are tables of the generated C, and bytes of its other tables."""
+"""``choices`` of a spec -> the parameters that are tables in the generated C, and the bytes of all other tables in the C."""
 _unread: dict[Any, tuple[str, ...]] = {}
-"""``choices`` of a spec -> unread fields.  Kept for later searches in this process, because finding the fields takes longer than all else
-in a search that only reads stored results."""
+"""``choices`` of a spec -> unread fields.  The fields are kept for later searches in this process, because finding them takes longer than
+the rest of a search that only reads stored results."""
 
 
 def choices(spec: Spec) -> tuple[Any, ...]:
-    """Return the values that decide which fields the generated C has.  Sizes are not among these values."""
+    """Return the values that decide which fields the generated C has.  The values do not include sizes."""
     config, fields = spec.config, spec.program.parameters
     values = tuple((name, int(getattr(config, name))) for name, kind in fields.items() if is_choice(kind))
     return (spec.learning.rule, spec.label_kind, spec.precision, values)
 
 
 def unread_fields(spec: Spec) -> tuple[str, ...]:
-    """Return the fields that the generated C does not have."""
+    """Return the fields that the generated C leaves out."""
     from pykernel.host.identity import specialised
 
     key = choices(spec)
@@ -103,17 +103,17 @@ def target_costs(
 ) -> dict[str, Any]:
     """Measure instructions, stack and flash of a model on an emulated target, beginning in the middle of a stream.
 
-    The host learns the first half.  The device continues from this state for ``samples`` samples or INSTRUCTIONS instructions,
-    and is compared with the host, byte for byte.  x: (rows, DIM), y: as for HostModel.update ((rows, 0) or None without
-    labels); both without gaps.  tries: number of tries in the search for the most expensive update, if no bound is proved; for a
-    model that does not learn, for the most expensive call of its main question; see ``worst_call``.  0: no search, and no
-    bounds.  With a signal stage, samples are raw samples, as many as make up whole steps, at least two.
+    The host learns the first half.  The device continues from the host's state for ``samples`` samples or INSTRUCTIONS instructions,
+    and its memory is compared with the host's, byte for byte.  x: (rows, DIM).  y: as for HostModel.update; (rows, 0) or None without
+    labels.  Neither may have gaps.  tries: number of tries in the search for the most expensive update, if no bound is proved.  For a
+    model that does not learn, the search is for the most expensive call of the main question; see ``worst_call``.  With 0 tries, there
+    are no search and no bounds.  With a signal stage, samples are raw samples; their number is rounded up to whole steps, at least two.
 
-    Returns the mean and maximum of instructions of the update (if the model learns) and of the main question (usually predict), and
-    ``worst``, if it was searched.  With a signal stage, these are for NAME_push and for the answer to the newest features.  For an
-    AVR, whose emulator counts no instructions, mean and maximum are cycles, which are more.  The result also has bounds, flash_bytes
-    (everything that is linked), ram_bytes (the struct), stack_bytes, samples and updates_refused.  If the model does not fit the
-    target, the result has only ``refused``, the reason.
+    Returns the mean and maximum number of instructions of the update (if the model learns) and of the main question (usually predict),
+    and ``worst`` if there was a search.  With a signal stage, the numbers are for NAME_push and for the answer to the newest features.
+    An AVR's emulator counts cycles, not instructions: mean and maximum are then cycles, which are more.  The result also has bounds,
+    flash_bytes (everything that is linked), ram_bytes (the struct), stack_bytes, samples and updates_refused.  If the model does not
+    fit the target, the result has only ``refused``, the reason.
 
     Raises UserError if a tool is missing, and CheckFailed if the device's memory differs from the host's.
     """
@@ -199,8 +199,9 @@ def generator_digest() -> str:
 class Limits:
     """Limits for a model: bytes of RAM and flash, and instructions and cycles of a single call.
 
-    With a target, RAM is the struct and the stack, flash is everything that is linked, and a call's cost is the proved bound, or
-    else the worst case that was found.  Without a target, RAM is the struct, and flash is the constants and CODE.
+    With a target, RAM includes the struct and the stack, flash includes everything that is linked, and a call's cost is the proved
+    bound or, if there is no bound, the worst case that was found.  Without a target, RAM is the struct alone, and flash is the constants
+    plus CODE.
     """
 
     target: str | None = None
@@ -210,7 +211,7 @@ class Limits:
     cycles: int | None = None
 
     def uses(self, **taken: int | None) -> dict[str, float]:
-        """Return for each limit the fraction that is used."""
+        """Return the used fraction of each limit."""
         return {
             name: used / limit
             for name, used in taken.items()
@@ -239,27 +240,29 @@ def make_limits(
     for name, given, there in (("ram", ram, part.ram.bytes), ("flash", flash, part.flash.bytes)):
         if given is not None and given > there:
             raise UserError(
-                f"{option(name)} is {given:,} bytes, but {part.name}, which stands for {target}, has {there:,}"
+                f"{option(name)} is {given:,} bytes, but {part.name}, which represents {target}, has {there:,}"
             )
     if cycles is not None and target not in decode.EXACT:
         raise UserError(
-            f"{option('cycles')}: they cannot be derived from the instructions of {target}; give {option('instructions')}, or {option('target')} {' or '.join(decode.EXACT)}"
+            f"{option('cycles')}: cycles cannot be derived from the instructions of {target}; give {option('instructions')}, or {option('target')} {' or '.join(decode.EXACT)}"
         )
     if cycles is not None:
-        build.toolchain(find_target(target), "gcc")  # raises if gcc is missing: bounds are proved only for code of gcc
+        build.toolchain(
+            find_target(target), "gcc"
+        )  # raises UserError if gcc is missing: bounds are proved only for code that gcc compiled
     return Limits(target, ram or part.ram.bytes, flash or part.flash.bytes, instructions, cycles)
 
 
 def called(costs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the counts of the calls to which limits apply: instructions; for an AVR cycles, which are more."""
+    """Return the counts of the calls to which limits apply: instructions or, for an AVR, cycles."""
     counted = costs | costs.get("times", {})
     return {name: counted[name] for name in CALLS if counted.get(name)}
 
 
 def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tuple[dict[str, int], dict[str, float]]:
-    """Return the costs of a measured model, and the used fraction of each limit; empty if the model was not measured.
+    """Return the costs of a measured model and the used fraction of each limit.  Both are empty if the model was not measured.
 
-    headroom: fraction of the limit of instructions that a model without a proved bound may use.
+    headroom: fraction of the instruction limit that a model without a proved bound may use.
     """
     calls = called(costs)
     if costs.get("refused") or not calls:
@@ -281,5 +284,5 @@ def taken(costs: Mapping[str, Any], limits: Limits, headroom: float = 1.0) -> tu
 
 
 def fits(uses: Mapping[str, float]) -> bool:
-    """Return whether no limit is exceeded; False for a model that could not be measured."""
+    """Return whether all limits are kept; False for a model that could not be measured."""
     return max(uses.values(), default=math.inf) <= 1

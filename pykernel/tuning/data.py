@@ -20,7 +20,7 @@ FEWEST = 20
 
 
 class Devices(NamedTuple):
-    """The numbers of rows of many devices, whose rows follow one another in the table: first training devices, then judging devices.
+    """The numbers of rows of many devices.  In the table, the rows of the training devices come first, then those of the judging devices.
 
     teach: rows of each training device, from which vectors, scales and whole models are made.  judge: rows of each judging device, on
     which models are evaluated.
@@ -126,11 +126,11 @@ class Table:
         return np.asarray(self.labelled[rows] & np.isfinite(self.x[rows]).all(axis=1))
 
     def compared(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Return on which rows models are compared."""
+        """Return which rows are used to compare models."""
         return np.asarray(self.labelled[rows]) if self.completes else self.known(rows)
 
     def whole(self, content: Content) -> Spec:
-        """Return the spec that is written, and measured on a device; with the signal stage, if there is one.
+        """Return the spec that is written, and that is measured on a device.  It includes the signal stage, if there is one.
 
         Raises UserError.
         """
@@ -146,7 +146,7 @@ class Table:
         return Table(x, None if self.y is None else y, self.delay, stage)
 
     def device_rows(self, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-        """Return samples that the whole model takes, and their labels; (rows, 0) if it takes no labels."""
+        """Return samples that the whole model accepts, and their labels; (rows, 0) if the model takes no labels."""
         if self.stage is not None:
             return self.stage.device_rows(spec)
         rows = np.isfinite(self.x).all(axis=1) & spec.accepts(self.x)

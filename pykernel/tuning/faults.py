@@ -3,12 +3,12 @@
 Faults of one sensor: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network
 data fault types, 2009 (spikes, stuck values, dropouts); and oscillation, as in control loops.  Faults of the machine, which move
 several sensors at once: J. J. Downs, E. F. Vogel, A plant-wide industrial process control problem, 1993 (the Tennessee Eastman
-process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are from 1 to 20, in units of the
-standard deviation of the part of a sensor that the other sensors do not explain.  For several sensors, the size is the root of the sum
-of squares.
+process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are 1 to 20, in units of the
+standard deviation of the part of a sensor's values that the other sensors do not explain.  For several sensors, the size is the root of
+the sum of squares.
 
-Machines rarely fail only once: a loose contact recurs, one fault follows another, and many faults begin with a run.  So there are five
-manners in which faults occur (``MANNERS``), with about the same number of faults.
+Machines rarely fail only once: a loose contact recurs, one fault follows another, and many faults begin with a run.  Faults therefore
+occur in five manners (``MANNERS``), with about the same number of faults in each manner.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SMALLEST, SMALL, LARGEST = 1.0, 4.0, 20.0
 SHORTEST, LONGEST = 20, 300
 """Minimum and maximum number of rows of a fault."""
 ROOM = 6500
-"""Minimum number of rows of a repetition, so that there is room for faults of each manner."""
+"""Minimum number of rows of a repetition, which leaves room for faults of each manner."""
 APART, RARE, OFTEN = 200, 6300, 600
-"""Number of rows without a fault before each group of faults: at least APART, and on average RARE more for rare faults and OFTEN more for
-other faults."""
+"""Number of rows without a fault before each group of faults: at least APART.  On average, RARE rows are added for rare faults, and OFTEN
+rows for other faults."""
 MANNERS = ("rare", "repeated", "in succession", "with a run", "dense and small")
 """How faults occur.
 
@@ -36,11 +36,11 @@ In succession: two different faults, 5 to 50 rows apart.  With a run: a fault th
 changed.  Dense and small: the same small fault, 20 rows long, 8 times, with 100 to 480 rows between.
 """
 CHANGE, ABRUPT, NEAR_RUN = 0.5, 4.0, 20
-"""A run begins where the means of a sensor in the NEAR_RUN rows before and after differ by CHANGE of the sensor's standard deviations,
-and by ABRUPT of its standard deviations within these rows.
+"""A run begins where a sensor's means over the previous and the next NEAR_RUN rows differ by CHANGE standard deviations of the sensor, and
+by ABRUPT standard deviations of its values within these rows.
 """
 COUNT = 128
-"""Minimum number of faults in a trial.  The rows are repeated until there are that many."""
+"""Minimum number of faults in a trial.  The rows are repeated until this number is reached."""
 PROMISED = 256
 """Minimum number of faults for the error that a plan promises."""
 SHOWS = 0.5
@@ -49,15 +49,15 @@ TRIES = 30
 NEAR = 100
 """Number of rows whose mean is the machine's operating point."""
 WHOLE = 0.01
-"""A sensor has a step if its values differ by whole multiples of it, within this tolerance, in steps."""
+"""A sensor has a step if its values differ by multiples of the step, with a tolerance of this fraction of the step."""
 
 
 class Sensors(NamedTuple):
     """Properties of each sensor, (D,).
 
     own: standard deviation of the part that the other sensors do not explain linearly; 0 for a constant sensor.  step: all
-    values are whole steps from ``origin``; 0 if there is no step.  low, high: range of a sensor that has only two values;
-    infinite for other sensors.
+    values differ from ``origin`` by multiples of the step; 0 if there is no step.  low, high: range of a sensor that has only
+    two values; infinite for other sensors.
     """
 
     own: np.ndarray
@@ -106,7 +106,7 @@ def usual_spread(x: np.ndarray) -> np.ndarray:
 
 
 def step_of(values: np.ndarray) -> float:
-    """Return the step of which all differences between these ascending values are multiples; 0 if it is not above the rounding error."""
+    """Return the step that divides all differences between these ascending values; 0 if there is no step above the rounding error."""
     if len(values) < 2:
         return 0.0
     away, step = values - values[0], float(np.diff(values).min())
@@ -153,7 +153,7 @@ class Case(NamedTuple):
 
     @property
     def time(self) -> np.ndarray:
-        """Rows since the fault began, from 1."""
+        """The number of each faulty row: 1, 2, .., n."""
         return np.arange(1, self.last - self.first + 1)
 
     def sign(self) -> float:
@@ -200,7 +200,7 @@ def spikes(case: Case) -> np.ndarray:
 
 
 def another_time(case: Case) -> np.ndarray:
-    """The sensor has its values of another time: only its relation to the other sensors is unusual."""
+    """The sensor repeats its values of another time, so that only its relation to the other sensors is unusual."""
     start = int(case.rng.integers(0, len(case.values) - len(case.x) + 1))
     return case.values[start : start + len(case.x)]
 
@@ -255,7 +255,7 @@ def unrest(case: Case) -> np.ndarray:
 
 
 def sticking(case: Case) -> np.ndarray:
-    """Several sensors follow a sawtooth, as of a valve that sticks and slips."""
+    """Several sensors follow a sawtooth, as if a valve sticks and slips."""
     return together(case, 2 * ((case.time / between(case.rng, 8, 80)) % 1) - 1)
 
 
@@ -266,7 +266,7 @@ def place_of(rows: np.ndarray) -> np.ndarray:
 
 
 def regime(case: Case) -> np.ndarray:
-    """All sensors move along the line from the present operating point to that of another time: less far, farther, or backwards."""
+    """All sensors move along the line from the present operating point to another time's, by 0.5 to 2 times the distance, either way."""
     other = int(case.rng.integers(0, len(case.rows) - NEAR + 1))
     way = place_of(case.rows[other : other + NEAR]) - place_of(case.rows[max(0, case.first - NEAR) : case.first])
     return case.block + np.outer(
@@ -295,7 +295,7 @@ KINDS: dict[str, Callable[[Case], np.ndarray]] = {
 
 
 class Fault(NamedTuple):
-    """A fault in the rows first, .., last - 1.  place: its beginning in the recording, from 0 to 1."""
+    """A fault in the rows first, .., last - 1.  place: where the fault begins, as a fraction of the recording."""
 
     kind: str
     manner: str
@@ -322,7 +322,10 @@ def runs_of(x: np.ndarray) -> np.ndarray:
 
 
 def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) -> list[tuple[int, int]]:
-    """Return first and last rows of a manner's faults, in time order, from row ``first`` on; none if the manner needs a run and none begins."""
+    """Return first and last rows of a manner's faults, in time order, from row ``first`` on.
+
+    The list is empty if the manner needs a run and no run begins.
+    """
 
     count, length, gap = 1, between(rng, 2 * SHORTEST, LONGEST), 0.0
     if manner == "repeated":
@@ -344,7 +347,7 @@ def with_faults(
 ) -> Iterator[tuple[np.ndarray, list[Fault]]]:
     """Repeat the rows, each time with other faults of one manner, until there are ``least`` faults.
 
-    All repetitions of one manner come first, then those of the next manner.  The kinds of faults alternate.
+    The repetitions are in the order of the manners.  The kinds of faults alternate.
     x: (rows, D); if there are fewer than ROOM rows, a repetition contains them several times.  Yields nothing if no sensor moves, or if
     no fault shows.
     """
@@ -384,8 +387,8 @@ def _put(
 ) -> Iterator[tuple[int, int, str]]:
     """Put faults into ``changed`` at these spots: the same fault at all spots, or different faults if the manner is "in succession".
 
-    A fault is of the first kind in the queue that shows, and this kind is removed from the queue.  Rows in which the fault does not show
-    stay unchanged.
+    A fault has the first kind in the queue that shows in the rows, and this kind is removed from the queue.  Rows in which the fault does
+    not show stay unchanged.
     """
     how = None
     for first, last in spots:
@@ -415,7 +418,7 @@ def _drawn(
             if _made(*how, x, sensors, moving, first, last) is not None:
                 queue.remove(kind)
                 return how
-    queue.clear()  # the kinds that are left never show in this recording
+    queue.clear()  # the remaining kinds never show in this recording
     return None
 
 

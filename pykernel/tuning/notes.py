@@ -1,4 +1,4 @@
-"""Read and write the notes of ``pykernel table`` on a table that it made.  They are in a file next to the table."""
+"""Read and write the notes of ``pykernel table`` on a table that it made.  The notes are in a file next to the table."""
 
 from __future__ import annotations
 

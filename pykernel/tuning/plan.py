@@ -1,8 +1,8 @@
 """Choose a model for a device: try all kinds of models, within limits of RAM, flash and instructions, in a given time.
 
-A plan is a series of trials (``trials.py``): first each kind of model with settings that work on raw data, then changes
-of the best models.  It has a result as soon as one trial is done.  The chosen model depends only on the trials that were
-made, their seed and the data; not on the number of processes or their speed.
+A plan is a series of trials (``trials.py``): first each kind of model with settings that work on raw data, then variants
+of the best models.  A plan has a result as soon as one trial is done.  The chosen model depends only on the trials, their
+seed and the data; not on the number of processes or their speed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SMALLER = 1.05
 """A smaller model is reported as well if its error is at most this many times the planned model's error, and if it needs at most half of
 the bytes."""
 WORSE = 0.05
-"""A smaller monitor is reported as well if it misses at most this fraction of the faults more, with half of the bytes."""
+"""A monitor with at most half of the bytes is reported as well if the fraction of faults that it misses is larger by at most this value."""
 ALIKE = 0.02
 """Monitors are considered equally good if the fractions of faults that they miss differ by at most this value, or by at most a standard
 deviation."""
@@ -49,18 +49,18 @@ STOOD_IN = (4, 16)
 BOUNDING = 0.3
 """Fraction of the plan's time after which the measurement of random vectors is given up."""
 LEADERS = 6
-"""Number of the best arms whose trials are changed."""
+"""Number of the best arms whose trials are varied."""
 BEHIND = 3
-"""If it is not known whether the device gets labels, one in this many changes is of the kind of model (learning or frozen) that has the
+"""If it is not known whether the device gets labels, one in this many changes goes to the kind of model (learning or frozen) that has the
 larger error."""
 WIDTHS = (1 / 4, 1 / 2, 2.0)
 """Factors of the initial kernel width; each kernel is also tried with these widths."""
 RULES_WITH_TECHNIQUES = 3
 """Number of the best rules that are tried with every technique."""
 RETRIES = 4
-"""How many times a model that is too large is tried with a smaller size before other trials follow."""
+"""How many smaller sizes are tried for a model that is too large, before other trials follow."""
 TRIES = 200
-"""Number of tries in the search for the most expensive update of each measured model.  There are more for the winner."""
+"""Number of tries in the search for the most expensive update of each measured model.  The winner gets more tries."""
 VERIFIED = 12
 """Maximum number of models that are verified, the best first, before the plan gives up."""
 FEW_VERIFIED = 50
@@ -70,8 +70,8 @@ BUILT = 5.0
 BY_MEASURING = 4
 """Assumed ratio of the time to verify a model, without running its rows, to the time to measure it.
 
-To verify a model, it is built twice, and the search makes five times as many tries.  For four models the ratio of CPU seconds was at most
-2.4; a PC that has become busy takes longer.
+A model that is verified is built twice, and the search makes five times as many tries.  For four models, the ratio of CPU seconds was at
+most 2.4; the larger value leaves a reserve in case the PC becomes busy.
 """
 EMULATED_A_SECOND = 30e6
 """Approximate number of instructions that are emulated per second.  On slower PCs a plan ends later than ``time``."""
@@ -146,7 +146,10 @@ class Search:
             self._measure()
 
     def _take(self, batch: Sequence[Trial], results: Sequence[Any]) -> None:
-        """Keep the batch's trials before the first trial without a result; if no trial at all would be kept, keep all that have a result."""
+        """Keep the batch's trials that precede the first trial without a result.
+
+        If no trial at all would be kept, keep all trials that have a result.
+        """
         many = [*results, None].index(None)
         if not self.trials and not many:
             many, self.repeatable = len(batch), False
@@ -185,7 +188,7 @@ class Search:
         return [trial for trial in self.ranking() if learning is None or trial.learns == learning]
 
     def winner(self, learning: bool | None = None) -> Trial | None:
-        """Return the candidate with the fewest bytes of those that are as good as the best candidate."""
+        """Return the smallest candidate, in bytes, among those that are as good as the best candidate."""
         found = self.candidates(learning)
         if not found or self.table.y is not None:
             losses, sizes = [trial.losses for trial in found], [trial.bytes for trial in found]
@@ -194,7 +197,7 @@ class Search:
         return min(near, key=lambda trial: (trial.bytes, trial.score))
 
     def honest(self, learning: bool | None = None) -> Losses:
-        """Return the winner's losses on held-out rows, which did not take part in choosing it."""
+        """Return the winner's losses on held-out rows, which took no part in choosing the winner."""
         found = self.candidates(learning)
         return nested([trial.losses for trial in found], [trial.bytes for trial in found])
 
@@ -207,7 +210,7 @@ class Search:
     def smaller(self, winner: Trial) -> Trial | None:
         """Return the smallest trial whose error is within SMALLER of the winner's error, and that has at most half of the winner's bytes.
 
-        It learns on the device if and only if the winner does.  None if there is no such trial, or if there is a target.
+        The trial's model learns on the device if and only if the winner does.  Returns None if no trial qualifies, or if there is a target.
         """
         if self.limits.target is not None:
             return None
@@ -223,7 +226,7 @@ class Search:
     def as_good_as(self, error: float) -> float:
         """Return the largest error that is considered equal to this error.
 
-        It is 1 % larger; for classes, by at least one wrong row; for monitors, by as many missed faults as may be due to chance.
+        The result is 1 % larger; for classes, by at least one wrong row; for monitors, by as many missed faults as may be due to chance.
         """
         if self.table.y is None:
             return error + by_chance(error)
@@ -287,8 +290,8 @@ class Search:
     # ------------------------------------------------------------------------------------------------ the next trials
 
     def _proposals(self, rng: np.random.Generator) -> Iterator[Trial | None]:
-        """Yield the next trials, in order; None where the trials after it depend on results that are not known yet."""
-        # only one arm with trained vectors goes first: arms in other precisions use the settings of its training
+        """Yield the next trials, in order.  Yield None if the trials that follow depend on results that are not known yet."""
+        # only one arm with trained vectors comes first, because arms in other precisions use the settings of its training
         first = [*self._arms_of(TRAINED)[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]
         for arm in sorted(first, key=lambda arm: not self._may_fit(arm, self._first_size(arm))):
             yield from self._new(arm, self._first_size(arm), {})
@@ -311,7 +314,7 @@ class Search:
             yield None
 
     def _other_widths(self) -> Iterator[Trial]:
-        """Yield the best trial of each arm with other widths of the kernel."""
+        """Yield each arm's best trial with other kernel widths."""
         for arm, best in self._best_arms() if self.table.y is not None else ():
             for knob in (knob for knob in arm.knobs if knob.name == "kernel.sigma"):
                 for factor in WIDTHS:
@@ -338,7 +341,7 @@ class Search:
     def _changes(self, rng: np.random.Generator) -> Iterator[Trial]:
         """Yield changes of the best arms.
 
-        For every other change, only the best arm of each rule takes part, because the techniques of a rule are similar.
+        Every other change considers only the best arm of each rule, because the techniques of a rule are similar.
         """
         ranked = [arm for arm, _ in self._best_arms()]
         learners = [arm for arm in ranked if arm.best is not None and arm.best.learns]
@@ -370,9 +373,9 @@ class Search:
                 yield from self._new(arm, self._size(arm, START), arm.trials[-1].values)
 
     def _changed(self, arm: Arm, rng: np.random.Generator) -> Iterator[Trial]:
-        """Return the arm's best trial with one or two changed values.
+        """Yield the arm's best trial with one or two changed values.
 
-        The changes become smaller with the number of trials.
+        The changes become smaller as the number of trials grows.
         """
         best = arm.best
         if best is None:
@@ -391,7 +394,7 @@ class Search:
         yield from self._new(arm, size, values)
 
     def _first_size(self, arm: Arm) -> int | None:
-        """Return the size of an arm's first trial: START, or less if that takes more RAM than the limit."""
+        """Return the size of an arm's first trial: START, or a smaller size if START takes more RAM than the limit."""
         size = self._size(arm, START)
         while size is not None and size > LEAST and not self._may_fit(arm, size):
             size = max(LEAST, size * 3 // 4)
@@ -400,7 +403,7 @@ class Search:
     def _may_fit(self, arm: Arm, size: int | None) -> bool:
         """Return whether all fields of the model fit into the RAM.
 
-        The C may have fewer fields, but finding out which takes as long as a trial.
+        The C may have fewer fields, but to find these fields takes as long as a trial.
         """
         if arm.made.spec is None or self.limits.ram is None:
             return True
@@ -437,8 +440,8 @@ def verified(
 ) -> tuple[Trial, dict[str, Any] | None, dict[str, float]]:
     """Find the best model that passes its check on the target.
 
-    Returns the model, trained on all rows if the PC trains it; on a target, the row of its check, which compares bytes; and the used
-    fraction of each limit.  Raises NothingFits, which names the closest model, if no model fits.
+    Returns the model, trained on all rows if the PC trains it; the row of its check on the target, which compares bytes (None without a
+    target); and the used fraction of each limit.  Raises NothingFits, which names the closest model, if no model fits.
     """
     for _ in range(VERIFIED):
         trial = search.winner(learning)
@@ -484,12 +487,12 @@ def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
 
 
 def per_sample(spec: Spec, costs: Mapping[str, Any]) -> int:
-    """Return the instructions for each row that the rule sees, including those for all raw rows of a step."""
+    """Return the instructions for each row of the rule's input, including the instructions for all raw rows of a step."""
     return int(spec.stride * sum(call["max"] for call in called(costs).values()) or EMULATED)
 
 
 def rows_verified(spec: Spec, instructions: int) -> int:
-    """Return the number of rows with which a model is verified.  instructions: those that the model takes for each row."""
+    """Return the number of rows with which a model is verified.  instructions: the model's instructions for each row."""
     return spec.stride * max(2 * spec.capacities.get("N_MAX", 0) + 50, min(2000, EMULATED // instructions))
 
 
@@ -562,7 +565,7 @@ def _round_up(value: float) -> int:
 
 
 def planned(trial: Trial, table: Table, name: str, target: Mapping[str, Any]) -> Spec:
-    """Return the spec that is written, with the limits that were given as its [target]."""
+    """Return the spec that is written, with the given limits as its [target]."""
     content = trial.content | {"name": name}
     content.pop("target", None)
     return table.whole(content | ({"target": dict(target)} if target else {}))

@@ -1,8 +1,8 @@
 """Compare models by their errors on the same rows, and estimate the chosen model's error on future rows.
 
 The judged rows are divided into BLOCKS blocks, in their order; with many devices, a block is one device or several.  For each model
-and block, the sum of the rows' losses is kept (squared differences; for classes, 1 for a wrong class), and the number of scored rows.
-Blocks are used because rows that are neighbours in time, or from the same device, are correlated, but blocks hardly are.
+and block, the number of scored rows and the sum of their losses are kept.  A loss is a squared difference; for classes, 1 for a wrong
+class.  Rows that are neighbours in time, or from the same device, are correlated, but blocks hardly are.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ and if the last block's error is at least GROWS times the error over all rows.""
 PER_BLOCK = ("sums", "rows", "offsets")
 """The values that are kept for each block."""
 NEW = 1.25
-"""Factor by which a promise's interval is wider than the interval of a mean over the judged rows, because a promise is for other rows, and
-the search has seen the judged rows."""
+"""Factor by which a promise's interval is wider than the interval of a mean over the judged rows: a promise is for other rows, and the
+search has used the judged rows."""
 FOLDS = 4
 """Number of folds of the judged rows.  Each fold in turn takes no part in the choice.
 
-If every block were a fold, models would be chosen on nearly the same rows, and mostly the same model would be chosen: with 100 equal
-models, an interval of 95 % then holds in 70 % of cases; with four folds, in 90 %.
+If every block were a fold, each choice would be made on nearly the same rows, and would usually pick the same model.  With 100 equal
+models, a 95 % interval then contains the true error in 70 % of cases; with four folds, in 90 %.
 """
 NEAR = 1.01
 """Models whose error is at most this many times the smallest error are considered equally good."""
 FAR, FAR_ROWS = 1.1, 0.01
-"""A model whose error is more than FAR times the smallest error is never considered equally good, whatever a test says; for classes, its
-error rate must also be larger by FAR_ROWS.  If a test finds no difference in few or drifting rows, there may still be one."""
+"""A model whose error is more than FAR times the smallest error is never considered equally good, whatever a test says, because a test may
+miss a difference in few or drifting rows.  For classes, the error rate must also be larger by FAR_ROWS."""
 
 
 @dataclass(frozen=True)
 class Losses:
     """A model's losses by block.
 
-    sums, rows: sum of losses, and number of scored rows, of each block, (blocks,).  of_classes: whether a loss is 1 for a wrong class.
-    offsets: sums of signed errors, (blocks,); zeros if there are none.  in_time: whether blocks are in time order.
+    sums, rows: each block's sum of losses and number of scored rows, (blocks,).  of_classes: whether the labels are classes.
+    offsets: sums of signed errors, (blocks,); zeros if no errors are given.  in_time: whether blocks are in time order.
     """
 
     sums: np.ndarray
@@ -73,8 +73,8 @@ class Losses:
     ) -> Losses:
         """Sum losses over blocks.
 
-        losses, counts, errors: for all judged rows, (rows,); counts says which of them are scored.  lengths: number of judged rows of
-        each device, if there are several devices, one after the other.
+        losses, counts, errors: for all judged rows, (rows,); counts says which rows are scored.  lengths: number of judged rows of
+        each device, if the rows of several devices follow one another.
         """
         in_time, number = len(lengths) < 2, BLOCKS
         block = np.arange(len(losses)) * BLOCKS // max(1, len(losses))
@@ -167,7 +167,7 @@ def follows(errors: np.ndarray, there: np.ndarray) -> float:
 
 
 def deviation_of(part: float, count: int) -> float:
-    """Return the standard deviation of the fraction ``part`` of ``count`` cases, after adding a case with and one without the property."""
+    """Return the standard deviation of the fraction ``part`` of ``count`` cases, after a case with and a case without it are added."""
     part = (part * count + 1) / (count + 2)
     return math.sqrt(part * (1 - part) / (count + 2))
 
@@ -204,7 +204,7 @@ def as_good(one: Losses, best: Losses) -> bool:
 
 
 def more_by(one: Losses, other: Losses, t: Sequence[float] = T_BOTH) -> bool:
-    """Return whether the mean loss of ``one`` is significantly larger than that of ``other``, by the differences of paired blocks."""
+    """Return whether the mean loss of ``one`` is significantly larger than the mean loss of ``other``, in a test of paired blocks."""
     return one.mean - other.mean > t[len(other.rows) - 2] * _root_sum(one.influence() - other.influence())
 
 
@@ -218,9 +218,9 @@ def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
 
 
 def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
-    """Return the losses of the choice on held-out rows.
+    """Return the losses of chosen models on rows that took no part in the choice.
 
-    For each fold, which is every FOLDS-th block, a model is chosen on the other blocks, and its losses on the fold are taken.
+    For each fold, which is every FOLDS-th block, a model is chosen on the other blocks, and its losses on the fold are returned.
     """
     first = losses[0]
     folds = min(FOLDS, len(first.rows))
@@ -237,8 +237,8 @@ def promise(found: Losses) -> dict[str, float]:
     """Return the error to expect on future rows, and half the width of its 95 % interval.
 
     For classes, two right and two wrong rows are added (Agresti and Coull), because a few rows without an error prove little.
-    first, last: only if errors grow, see ``Losses.growth``.  The interval is then wider by the difference between the last block's error
-    and the error over all rows.
+    first, last: present only if errors grow, see ``Losses.growth``.  The interval is then wider by the difference between the last block's
+    error and the error over all rows.
     """
     told = {"error": found.error, "within": NEW * found.within}
     if found.of_classes:

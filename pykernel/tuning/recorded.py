@@ -16,8 +16,8 @@ from pykernel.tuning.tables import listed
 LASTS = 20
 """Minimum number of rows of a reported alarm, which may have gaps of up to the same number of rows."""
 KNOWN, RELEARN, FEWEST = 1500, 400, 400
-"""KNOWN: number of rows at the beginning of a pass without alarms; a quarter of a short recording.  RELEARN: number of rows in alarm after
-which a state is known.  FEWEST: minimum number of rows in a recording."""
+"""KNOWN: number of rows at the beginning of a pass that raise no alarms; at most a quarter of the recording.  RELEARN: number of rows in
+alarm after which a state becomes normal.  FEWEST: minimum number of rows in a recording."""
 LONGEST_PERIOD, WAVES, CHANNELS, PERIODS = 200, 0.3, 8, 8
 """LONGEST_PERIOD: longest period of an oscillation, in rows.  WAVES: minimum autocorrelation at a lag of one period; at half a period, the
 autocorrelation must be below -WAVES.  CHANNELS: maximum number of channels.  PERIODS: minimum number of periods in a window.
@@ -27,8 +27,8 @@ autocorrelation must be below -WAVES.  CHANNELS: maximum number of channels.  PE
 def unlike(x: np.ndarray) -> list[tuple[int, int]]:
     """Return first and last rows, counted from 0, of long stretches that are unlike all other rows.
 
-    In such a stretch, a monitor that has learned the rows before is in alarm, and so is a monitor that has learned the rows after.  So a
-    state that occurs twice is not reported.
+    In such a stretch, two monitors are in alarm: one that has learned the earlier rows, and one that has learned the later rows.  A state
+    that occurs twice is therefore not reported.
     """
     known = min(KNOWN, len(x) // 4)
     novelty = {"life": "known", "warmup": min(500, known // 2), "commissioning": known, "relearn_after": RELEARN}
@@ -47,7 +47,7 @@ def states_told(x: np.ndarray) -> str:
     model.update(x)
     count = int((model.read("regimes")[0] > 0).sum())
     known = f"{count} normal states" if count > 1 else "one normal state"
-    return f"a monitor knows {known} at the end; any other state is an alarm until it has lasted long enough or is acknowledged"
+    return f"a monitor has learned {known} at the end; any other state is an alarm until it has lasted long enough or is acknowledged"
 
 
 def period_of(x: np.ndarray) -> int | None:
@@ -69,13 +69,13 @@ def period_of(x: np.ndarray) -> int | None:
 
 
 def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
-    """Return sentences about the recording.  rows: the number of recorded rows.  The table has the last of them; with many devices, all."""
+    """Return sentences about the recording.  rows: the number of recorded rows.  The table has the last rows, or all rows of many devices."""
     (unit, first), told = ("row", 1 + rows - len(table.x)) if table.stage is None else ("step", 1), list[str]()
     if table.y is None and table.devices is None and len(table.x) >= FEWEST and (found := unlike(table.x)):
         named = listed([f"{first + begin:,} to {first + end:,}" for begin, end in found])
         told.append(
-            f"{unit}s {named} are like no other {unit}s: if the machine was faulty there, leave them out, "
-            "because a monitor learns them as normal"
+            f"{unit}s {named} are unlike all other {unit}s: if the machine was faulty then, leave these {unit}s "
+            "out, because a monitor learns them as normal"
         )
     # inputs that oscillate together with the label are not a waveform
     beside = None if table.y is None or table.of_classes else period_of(table.y.reshape(len(table.y), -1))
@@ -85,7 +85,7 @@ def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
         what, taken = model if table.y is None else features
         novelty = "[novelty] and " * (table.y is None)
         told.append(
-            f"the columns oscillate about once in {period} rows: if they are a raw waveform, a {what} of features sees more; "
+            f"the columns oscillate about once in {period} rows: if they are a raw waveform, a {what} with features is usually better; "
             f"{option('spec')} takes a spec with {novelty}[signal] channels = [{channels}], window = {window}, features = [{taken}]"
         )
     return told

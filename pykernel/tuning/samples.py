@@ -1,4 +1,4 @@
-"""Read the rows from which a basis is chosen, in parts from a file or from a small table, and look at all of them once."""
+"""Read the rows from which a basis is chosen (from a file in parts, or from a small table), and check all rows once."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ BLOCK = 2**16
 
 @dataclass
 class Samples:
-    """Rows of inputs, (l, D); values or class indices of the label, (l,), if there is one; sentences about assumptions; and a description
-    of the data as it was read, as plain values.
+    """Rows of inputs, and the label's values or class indices if there is a label.
+
+    rows: (l, D).  y: (l,).  assumed: sentences about assumptions.  data: a description of the data as it was read, as plain values.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Seen:
 def read(
     data: str, inputs: Sequence[str], label: str | None, classes: Sequence[str], kfd: bool, show: Show | None = None
 ) -> Samples:
-    """Read a CSV file into memory; or open a file that is read in parts, with only the label in memory.
+    """Read a CSV file into memory; or open a file that is read in parts, and keep only its label in memory.
 
     Raises UserError.
     """
@@ -96,8 +97,8 @@ def read(
 
 
 def _names(data: str, inputs: Sequence[str], label: str | None) -> tuple[list[str], list[str]]:
-    """Return the inputs of a file with named columns, and the other columns.  Inputs that are not given are all numeric columns except
-    the label.
+    """Return the inputs of a file with named columns, and the other columns.  If no inputs are given, all numeric columns except the label
+    are inputs.
     """
     columns = table_columns(data)
     names = list(inputs) or [each for each, numeric in columns if numeric and each != label]
@@ -163,7 +164,7 @@ def _labels(
             values = [float(each) for each in wanted]
         except ValueError:
             raise UserError(
-                f"{option('classes')} is {','.join(wanted)}; {data} holds numbers: give those that are classes"
+                f"{option('classes')} is {','.join(wanted)}; {data} holds numbers: give the numbers that are classes"
             ) from None
         unknown = sorted(set(there.tolist()) - set(values))
         if unknown:
@@ -174,8 +175,8 @@ def _labels(
     else:
         if len(there) > OUTPUTS_LIMIT:
             raise UserError(
-                f"{data}: column {column} holds {len(there):,} different numbers; there may be {OUTPUTS_LIMIT} classes: is it "
-                "the right column?"
+                f"{data}: column {column} holds {len(there):,} different numbers; at most {OUTPUTS_LIMIT} classes are possible: "
+                "is it the right column?"
             )
         values, names = there.tolist(), [f"{each:g}" for each in there.tolist()]
     if len(names) < 2:
@@ -192,14 +193,14 @@ def _labels(
 
 
 def look(samples: Samples, show: Show | None = None) -> Seen:
-    """Pass over all rows once, in blocks.  Refuse NaN and infinities before the work begins, and find the inputs' scales and sentinels."""
+    """Read all rows once, in blocks.  Refuse NaN and infinities before the work begins, and find the inputs' scales and sentinels."""
     rows, seen = samples.rows, Columns()
     seen.begin(samples.name, samples.inputs or [str(j) for j in range(rows.dim)])
     columns = list(seen.columns.values())
     count, low, high = 0, np.full(rows.dim, np.inf), np.full(rows.dim, -np.inf)
     mean, squares = np.zeros(rows.dim), np.zeros(rows.dim)
     for start, block in rows.blocks(BLOCK):
-        # moments are merged as by Chan, Golub and LeVeque
+        # moments are merged by the method of Chan, Golub and LeVeque
         here, added = block.mean(axis=0), len(block)
         apart = here - mean
         count += added
@@ -217,7 +218,7 @@ def look(samples: Samples, show: Show | None = None) -> Seen:
 
 @dataclass(frozen=True)
 class Scaled:
-    """Rows as the kernel sees them.
+    """The rows that the kernel gets, scaled if necessary.
 
     center, scale: None if inputs are not scaled.  largest: largest magnitudes of the scaled inputs, (D,).
     """

@@ -72,8 +72,8 @@ class Stage:
     def scaled(self, x: np.ndarray) -> Stage:
         """Return the stage with center, scale and ranges that are computed from the steps before the judged steps.
 
-        Without these, an int16 model would have only the largest possible magnitudes of features.  A feature beyond twice
-        the range seen is clipped.
+        Without these values, an int16 model would use the largest possible magnitudes of features.  A feature beyond
+        twice the recorded range is clipped.
         """
         spec, given = self.plain, {"center": None, "scale": None}
         default = spec.signal_inputs(given).get("scale")
@@ -93,11 +93,11 @@ class Stage:
 
     @property
     def plain(self) -> Spec:
-        """The spec of some model with this stage.  Raises UserError if [signal] is not valid."""
+        """The spec of an arbitrary model with this stage.  Raises UserError if [signal] is not valid."""
         return make_spec(self.base)
 
     def overlaps(self) -> list[str]:
-        """A sentence about steps that share raw samples, if they do."""
+        """A sentence that steps share raw samples; an empty list if they do not."""
         signal = self.plain.signal
         assert signal is not None
         share = (signal.window or 1) + plan_of(signal).oldest * signal.step > signal.step
@@ -126,7 +126,7 @@ class Stage:
         return {"dim": spec.dim} | {key: own[key] for key in ("max_abs", "resolution") if key in own}
 
     def around(self, content: Mapping[str, Any]) -> Spec:
-        """Return the whole model: the inner model's content with this stage.  Raises UserError if it is not valid."""
+        """Return the whole model: the inner model's content with this stage.  Raises UserError if the whole model is not valid."""
         inner = make_spec(content)
         given = {key: value for key, value in content.get("input", {}).items() if key not in DERIVED}
         if inner.real.is_int16:  # the inner model's ranges may be narrower than those from [signal]

@@ -34,8 +34,8 @@ MODELS = ("kfd", "ls-svm", "krr", "svm", "lp", "trained", "network")
 
 
 FEW_ROWS, ALIKE, CHANCE = 50, 0.1, 4.0
-"""Rows follow each other in time if there are at least FEW_ROWS, and if the correlation of neighbouring errors exceeds ALIKE and CHANCE
-standard deviations."""
+"""Rows are considered to follow each other in time if there are at least FEW_ROWS rows, and if the correlation of neighbouring errors
+exceeds both ALIKE and CHANCE standard deviations."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class LabelledTable:
 
     @cached_property
     def apart(self) -> np.ndarray:
-        """Which rows have a number that is far from all others of its column, (l,).  Models are not trained on these rows."""
+        """Which rows have a number that is far from all other numbers of its column, (l,).  Models are not trained on these rows."""
         return apart_rows(self.x if self.classes else np.column_stack([self.x, self.y]))
 
     @cached_property
@@ -95,7 +95,7 @@ class LabelledTable:
 
     @property
     def content(self) -> Content:
-        """A spec's content without a rule; for a monitor, also without a label."""
+        """A spec's content without a rule and, for a monitor, without a label."""
         kind = {"novelty": {}} if self.column is None else {"label": self.label()}
         return {"name": "planned", "input": {"columns": self.inputs}, **kind}
 
@@ -113,11 +113,11 @@ def read_table(
     """Read the samples of a model from a text table with a header line, or from the tables of many devices, one after the other.
 
     inputs: columns; if empty, all other columns of numbers, except constant columns and times.
-    classes: the label's classes, in their order; if empty, they are found in the data, if the label is text or
-    ``model`` is kfd.
-    model: None: kfd for classes, ls-svm for numbers.
+    classes: the label's classes, in order.  If none are given, and the label is text or ``model`` is kfd, the classes
+    are found in the data.
+    model: None means kfd for classes, and ls-svm for numbers.
     signal: precision and [signal] of a spec.  The signal stage computes the samples from its channels, which are given
-    as inputs.  The label may be one of the channels; it is then forecast.
+    as inputs.  A label that is one of the channels is forecast.
     Raises UserError, with one sentence.
     """
     read = read_columns(file, name, show, inputs, label)
@@ -146,7 +146,9 @@ def _need_channels(
 ) -> None:
     for each in channels:
         if each not in numeric:
-            raise UserError(f"{name}: column {each!r} does not hold numbers, and [signal] names it as a channel")
+            raise UserError(
+                f"{name}: [signal] names column {each!r} as a channel, but the column does not hold numbers"
+            )
     if column in channels and model == "kfd":
         raise UserError(
             f"{option('model', 'kfd')} predicts classes, but {column!r} is a channel, whose numbers are forecast"
@@ -174,7 +176,7 @@ def _make_steps(table: LabelledTable, signal: Mapping[str, Any], classes: Sequen
 
 
 def _leave_out_gaps(table: LabelledTable) -> dict[str, Any]:
-    """Leave out rows without a label, or with a missing input.  Returns counts for a report; left-out steps become assumptions instead.
+    """Leave out rows without a label, or with a missing input.  Returns counts for a report; for steps, adds assumptions instead.
 
     Raises UserError if too few rows are left.
     """
@@ -219,7 +221,7 @@ def _classes_of(
     if len(there) > OUTPUTS_LIMIT:
         remedy = f"take {option('model', 'ls-svm')}, which fits numbers" if numeric else "is it the right column?"
         raise UserError(
-            f"{name}: column {column!r} holds {len(there):,} different labels; there may be {OUTPUTS_LIMIT} classes: {remedy}"
+            f"{name}: column {column!r} holds {len(there):,} different labels; at most {OUTPUTS_LIMIT} classes are possible: {remedy}"
         )
     if not numeric:
         return sorted(there)
@@ -272,12 +274,12 @@ def infer(
     """Read the samples of a plan from a text table with a header line, or from the tables of many devices, one after the other.
 
     Rows with gaps are kept.  inputs: names of columns; if empty, all columns of varying numbers, except the label and times.  label: a
-    column's name; without a label, a monitor is planned.  A label is taken for a class if it is not a number, or if it has only two
-    values, both integers.
+    column's name; without a label, a monitor is planned.  A label is considered a class if it is text, or if it has only two values,
+    both integers.
     """
     read = read_columns(file, name, show, inputs, label, label is not None)
     chosen = chosen_inputs(read, inputs, label)
-    assumed = [] if label else ["no label: a monitor that raises alarms"]
+    assumed = [] if label else ["there is no label, so the model is a monitor that raises alarms"]
     x = np.column_stack([read.numeric[column] for column in chosen])
     table = LabelledTable(name, chosen, label, None, "", x, np.zeros((len(x), 0)), assumed, device=read.device)
     if label is not None:
@@ -289,7 +291,7 @@ def infer(
 
 
 def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
-    """Find the label's numbers or classes, and add a sentence about them."""
+    """Find the label's numbers or classes, and add a sentence if the label may be or is a class."""
     cells = _labels(read, label)
     if label in read.numeric:
         table.y = read.numeric[label]
@@ -315,8 +317,8 @@ def _words_of(name: str, label: str, cells: Sequence[str]) -> list[str]:
     refuse(
         (
             len(classes) > OUTPUTS_LIMIT,
-            f"{name}: the label {label!r} holds {len(classes):,} different words; there may be {OUTPUTS_LIMIT} classes: is it "
-            "the right column?",
+            f"{name}: the label {label!r} holds {len(classes):,} different words; at most {OUTPUTS_LIMIT} classes are possible: "
+            "is it the right column?",
         ),
         (
             len(classes) < 2,
@@ -350,14 +352,14 @@ def read_columns(
 ) -> WholeTable:
     """Read a table into memory: all columns, or, if they are given, only the inputs and the label.
 
-    labelled: whether there is a label.  codes: numbers that stand for missing values.  kind: how columns are read; the label is read
+    labelled: whether there is a label.  codes: numbers that mean a missing value.  kind: how columns are read; the label is read
     as text.  Raises UserError if the table is invalid, or if an input or the label is missing.
     """
     header: list[str] = []
     kinds: dict[str, str] = {}
 
     def choose(names: list[str]) -> dict[str, str]:
-        if header:  # the file of a further device
+        if header:  # the file of another device
             return kinds
         header.extend(filter(None, names))
         refuse(
@@ -397,8 +399,8 @@ def read_columns(
 class WholeTable:
     """A table in memory: numbers for columns of numbers, text for the other columns.
 
-    Sentinels are missing values, except in a label whose few integers may be classes.  Raises UserError for a number in a notation
-    that is not read, and for an input that holds words.
+    Sentinels are treated as missing values, except in a label whose few integers may be classes.  Raises UserError for a number in an
+    unsupported notation, and for an input that contains words.
     """
 
     def __init__(
@@ -411,7 +413,7 @@ class WholeTable:
         label: str | None = None,
         codes: Iterable[float] = (),
     ) -> None:
-        """Join the parts of a table.  parts: each with the name of its file.  codes: numbers that stand for missing values."""
+        """Join the parts of a table.  parts: each with the name of its file.  codes: numbers that mean a missing value."""
         self.name, self.header, self.parts = name, header, parts
         self.columns = {each: Column(name, each, each in inputs, each == label) for each in columns}
         self.numeric: dict[str, np.ndarray] = {}
@@ -500,7 +502,7 @@ class WholeTable:
         return used.report(chosen=chosen, inputs=list(inputs), label=label, left_out=out, times=self._times(out))
 
     def _times(self, left_out: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-        """Return the intervals in the first column of times, if they are uneven."""
+        """Describe the intervals in the first column of times; None if the intervals are even."""
         for each in left_out:
             name = each["column"]
             if each["why"] == "time":
@@ -512,7 +514,7 @@ class WholeTable:
         return None
 
     def left_out(self, name: str) -> dict[str, Any]:
-        """Say why a column is not an input."""
+        """Return the reason why a column is not an input."""
         values, words, such_as = self.numeric.get(name), list[str](), ""
         if name in logged(self.header):
             why = "logged"
@@ -582,7 +584,7 @@ def moment(cell: str) -> float | None:
 
 
 def intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) -> dict[str, Any] | None:
-    """Describe the intervals between rows in time, if they are uneven; else None.  times: (rows,), NaN where a time is missing."""
+    """Describe the time intervals between rows; None if the intervals are even.  times: (rows,), NaN where a time is missing."""
     steps = np.concatenate([np.diff(finite_values(part)) for part in np.split(times, starts)])
     steps = steps[steps > 0]
     if len(steps) < RISES:
@@ -596,9 +598,9 @@ def intervals(name: str, times: np.ndarray, starts: Sequence[int], unit: str) ->
 
 
 def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) -> list[str]:
-    """Return the inputs' columns: those that were given, or all columns of varying numbers except the label and times.
+    """Return the inputs' columns: the given columns, or all columns of varying numbers except the label and times.
 
-    Times become inputs only if there are no other columns.  Raises UserError if an input is missing, or if there are none.
+    Times become inputs only if there are no other columns.  Raises UserError if an input is missing, or if there are no inputs.
     """
     if label in inputs:
         raise UserError(f"{read.name}: column {label!r} is the label; leave it out of {option('inputs')}")
@@ -611,7 +613,7 @@ def chosen_inputs(read: WholeTable, inputs: Sequence[str], label: str | None) ->
     if not chosen:
         for column in read.columns.values():
             column.refuse_notation()
-        beside = "" if label is None else f" beside the label {label!r}"
+        beside = "" if label is None else f" other than the label {label!r}"
         raise UserError(f"{read.name}: has no column of varying numbers{beside}; give {option('inputs')}")
     return chosen
 
@@ -630,7 +632,10 @@ def sentinels(data: Mapping[str, Any]) -> list[float]:
 
 
 def few_values(values: np.ndarray) -> list[str]:
-    """Return the different values of a label that may be meant as classes, in order; none if there are too many, or if not all are integers."""
+    """Return the different values of a label that may be meant as classes, in order.
+
+    The list is empty if there are too many values, or if some values are not integers.
+    """
     found = np.unique(finite_values(values))
     return [f"{value:.0f}" for value in found] if len(found) <= FEW_VALUES and (found == np.round(found)).all() else []
 

@@ -48,11 +48,11 @@ MOST_PRODUCTS = 300
 TRAINED_ROWS = 4000
 """Maximum number of rows on which a model is trained on the host; they are evenly spaced."""
 MOVED_ROWS = 10_000
-"""Maximum number of rows on which vectors are trained.  The time for this grows only linearly with the number of rows."""
+"""Maximum number of rows on which vectors are trained.  The training time grows only linearly with the number of rows."""
 RETRAINED = 5
 """How many times a model that is trained on the device is trained again during the judged rows."""
 NEAR_BEST = 1.01
-"""Of the ridges whose leave-one-out error is at most this many times the smallest error, the largest ridge is taken."""
+"""The chosen ridge is the largest one whose leave-one-out error is at most this many times the smallest error."""
 
 
 def judged(task: Mapping[str, Any], table: Table) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, An
     """Return the errors of a model on the judged rows: root mean square, or for classes the fraction of wrong answers.
 
     others: the models made for the further folds of the table.
-    frozen, learning: None; or the error, its standard deviation (from blocks of rows), the number of scored rows, and the
-    losses of each block.
+    frozen, learning: the error, its standard deviation (from blocks of rows), the number of scored rows, and the losses of
+    each block; None if there is no error.
     diverged: number of updates that were refused because the model would leave its range.
     """
     frozen, learning, wrong = zip(*map(_answers, (spec, *others), table.folds), strict=True)
@@ -155,7 +155,7 @@ def _answers(spec: Spec, table: Table) -> tuple[np.ndarray, np.ndarray | None, i
 
 
 def _stand_in(answers: np.ndarray, beyond: np.ndarray, y: np.ndarray, of_classes: bool) -> None:
-    """Replace refused answers by the previous answer or by the usual label, whichever is nearer on average for the labels y."""
+    """Replace refused answers by the previous answer or by the usual label, whichever is nearer to the labels y on average."""
     if not beyond.any():
         return
     usual, known = _usual(y, of_classes), y[y >= 0] if of_classes else y[np.isfinite(y).reshape(len(y), -1).all(axis=1)]
@@ -178,7 +178,7 @@ def _usual(y: np.ndarray, of_classes: bool) -> Any:
 
 
 def _retrained(model: HostModel, table: Table, first: int, end: int, question: str) -> np.ndarray:
-    """Return the answers to the rows first, .., end - 1 of a model that is trained again at regular intervals."""
+    """Return a model's answers to the rows first, .., end - 1.  The model is trained again at regular intervals."""
     late, answers = table.delay, []
     for rows in np.array_split(np.arange(first, end), RETRAINED):
         if len(rows):
@@ -210,7 +210,7 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
     """Return error, standard deviation and bytes of each simple predictor on the same rows.  labels: "never" if the device gets no labels.
 
-    frozen: the results of the predictor if it learned only the first rows, or the rows of the training devices; not for "last label".
+    frozen: the predictor's results if it learned only the first rows, or the rows of the training devices; missing for "last label".
     """
     if table.y is None:
         return {}
@@ -226,7 +226,7 @@ def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dic
 def _simple_errors(late: int, frozen: bool, spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
     """Return the errors of simple predictors, with labels that are ``late`` rows late.
 
-    They begin anew where models do.  frozen: they learn only the first rows, or the rows of the training devices.
+    Predictors begin anew where models do.  frozen: whether predictors learn only the first rows, or the rows of the training devices.
     """
     found: dict[str, list[np.ndarray]] = {}
     for fold in table.folds:
@@ -249,7 +249,7 @@ def _simple_errors(late: int, frozen: bool, spec: Spec, table: Table) -> dict[st
 
 
 def content_of(task: Mapping[str, Any], table: Table, training: Content | None = None) -> Content:
-    """Return the content of a task's spec.  A task of ``Combination.task`` contains it, unless vectors must first be chosen from the data.
+    """Return the content of a task's spec.  A task of ``Combination.task`` has this content, unless vectors are chosen from the data.
 
     A task for a rule with vectors has base (name, input, label), rule, size (n), method (of the basis) and width (sigma for
     standardised inputs).  The ridge is the largest ridge with a good leave-one-out error.  A "frozen" model is an LS-SVM
@@ -315,7 +315,7 @@ def _on_basis(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray) -> Content:
 
 
 def _basis(task: Mapping[str, Any], z: np.ndarray) -> Basis:
-    """Choose vectors among the rows; for a polynomial, as many as it has coefficients.
+    """Choose vectors among the rows; for a polynomial, choose as many vectors as the polynomial has coefficients.
 
     For a linear function of the inputs, return the unit vectors, which span the space of the linear kernel.
     """
@@ -393,7 +393,7 @@ def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray, chosen: Cont
 
 
 def headed(content: Content, rule: str) -> Content:
-    """Return a frozen model's content for another rule: the model continues to learn from it, mixed with a linear expert.
+    """Return a frozen model's content for another rule.  The new model continues to learn from this content, mixed with a linear expert.
 
     For rule "frozen", the content is returned unchanged.
     """
@@ -406,7 +406,7 @@ def headed(content: Content, rule: str) -> Content:
 def stand_in(made: Combination, size: int, table: Table) -> Content:
     """Return a model with ``size`` random vectors.
 
-    It needs the same bytes and time on a device as a model that ``content_of`` trains.
+    On a device, the model needs the same bytes and time as a model that ``content_of`` trains.
     """
     from pykernel.training.vectors import Vectors
 
@@ -455,8 +455,8 @@ parity.
 def watched_rows(spec: Spec, table: Table, promise: bool = True) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return, for each judging device, the rows that a monitor learns first, and the rows after the warm-up into which faults are put.
 
-    promise: return the judged rows of the table, on which the planned model's error is reported; otherwise the rows before these, by which
-    the model is chosen.  In short recordings these are the same rows.  Raises UserError if there are too few rows.
+    promise: whether to return the judged rows of the table, on which the planned model's error is reported; otherwise the preceding rows,
+    by which the model is chosen.  In short recordings, both are the same rows.  Raises UserError if there are too few rows.
     """
     found, longest = [], 0
     for fold in table.folds:
@@ -486,7 +486,7 @@ class Watched:
     others: list[int] = field(default_factory=lambda: [0, 0])  # rows without a fault, and how many are in alarm
 
     def take(self, alarmed: np.ndarray, faults: Sequence[Fault], device: int = 0) -> None:
-        """Take the rows of a repetition.  alarmed: whether each row is in alarm.  A fault is detected if one of its rows is in alarm."""
+        """Count the rows of a repetition.  alarmed: whether each row is in alarm.  A fault is detected if one of its rows is in alarm."""
         self.faults += [(each, device, not alarmed[each.first : each.last].any()) for each in faults]
         quiet = quiet_rows(len(alarmed), faults)
         self.others[0] += int(quiet.sum())
@@ -497,7 +497,7 @@ class Watched:
 
         error: the fraction of faults that are missed.  deviation, within: the error's standard deviation, and half the width of its 95 %
         interval, from blocks of the recording or from devices.  scored: number of faults.  other_rows: the fraction of fault-free rows in
-        alarm.  rate: the wanted value of this fraction.  keeps_rate: whether other_rows is at most TWICE times rate.  missed, manners: for
+        alarm.  rate: the wanted value of other_rows.  keeps_rate: whether other_rows is at most TWICE times rate.  missed, manners: for
         each kind and each manner, the number of missed faults, and the number of all faults.
         """
         if not self.faults:
@@ -537,7 +537,7 @@ def watch(spec: Spec, table: Table, promise: bool = False) -> dict[str, Any]:
     """Return the results of a monitor, with its threshold, on rows with faults: see ``Watched.report``.
 
     The monitor continues to learn, as on a device, through one repetition after the other.  Each device has a separate monitor.
-    promise: use rows by which no model was chosen, with more faults, and with other faults than those by which models are chosen.
+    promise: whether to use rows that took no part in choosing a model, with more faults, and with different faults.
     """
     found, alarms = Watched(spec.novelty.false_alarm_rate), [int(status) for status in spec.program.alarms]
     for statuses, faults, device in _repetitions(spec, table, promise, lambda: HostModel(spec).update):
@@ -550,7 +550,7 @@ def _repetitions(
 ) -> Iterator[tuple[np.ndarray, list[Fault], int]]:
     """Yield a monitor's answers to each repetition of a device's rows, the faults in the repetition, and the device's index.
 
-    Each device gets a new monitor for each way in which faults can occur, because a real machine fails in only one of them.
+    Each device gets a new monitor for each way in which faults can occur, because a real machine fails in only one way.
     """
     watched, (seed, count) = watched_rows(spec, table, promise), PROMISE if promise else CHOICE
     for number, (before, rows) in enumerate(watched):

@@ -1,4 +1,4 @@
-"""``fit`` for a basis that is chosen from many rows, and written as a spec for the device or as the basis alone."""
+"""``fit`` for a basis: choose it from many rows, and write a spec for the device, or the basis alone."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def need_possible(given: Fit) -> None:
 def _need_table(given: Fit) -> None:
     """Raise UserError for options of machines on tables in memory, for several tables, and for files that cannot be written."""
     why = given.of_basis[0]
-    asks = f"without {option('label')}, fit chooses a basis" if why == "label" else f"{option(why)} asks for a basis"
+    asks = f"without {option('label')}, fit chooses a basis" if why == "label" else f"{option(why)} requests a basis"
     for name in OF_TABLES:
         if getattr(given, name) != getattr(Fit, name):
             raise UserError(
@@ -153,7 +153,7 @@ def _write(
     with all_or_none():
         if given.report is not None:
             page.write(Path(given.report))
-        if spec is None:  # written last: a second run is refused if this file exists
+        if spec is None:  # this file is written last, because a second run is refused if it exists
             basis.save(Path(str(given.output)))
         elif given.output is not None:
             write_file(Path(given.output), spec.to_toml())

@@ -1,4 +1,4 @@
-"""The work of ``fit`` for a basis: choose width, ridge and vectors, and compute the weights, the spec and the part that is left out."""
+"""The work of ``fit`` for a basis: choose width, ridge and vectors, and compute the weights, the spec, and the part of tr K that is left out."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _model(options: Asked) -> Model:
         return "kfd"
     if options.rule == "nystrom-rls" and given == "ls-svm":
         raise UserError(
-            f"{option('model', 'ls-svm')} has a bias, and what the device learns has none; give {option('model', 'krr')}, or leave it out"
+            f"{option('model', 'ls-svm')} has a bias, but a model that learns on the device has none; give {option('model', 'krr')}, or leave it out"
         )
     return given or ("krr" if options.rule == "nystrom-rls" else "ls-svm")
 
@@ -240,7 +240,7 @@ class Job(Request):
         if len(widths) == 1:
             return widths[0]
         if len(x) < len(rows):
-            self.samples.assumed.append(f"the width chosen on {len(x):,} of {len(rows):,} rows")
+            self.samples.assumed.append(f"the width was chosen on {len(x):,} of {len(rows):,} rows")
         tuned = select_reduced(
             self.model,
             x,
@@ -279,7 +279,7 @@ class Job(Request):
     def _of_moved(self, kernel: MercerKernel, vectors: np.ndarray) -> Basis:
         """Return the basis of the trained vectors, without vectors that the other vectors span within the device's precision.
 
-        The part of the rows that is left out is measured on a sample of the rows.
+        The part that this basis leaves out is measured on a sample of the rows.
         """
         basis = select_basis(vectors, kernel, len(vectors), "pivoted-cholesky", epsilon=self.epsilon)
         z = basis.features(self._sample()[1])
@@ -425,7 +425,7 @@ def _errors(samples: Samples, selection: Selection | None) -> dict[str, Any]:
 
 
 def _features(job: Job, chosen: Chosen) -> dict[str, Any] | None:
-    """Return the number of features, their singular values, and the part of tr K that they leave out."""
+    """Return the number of features, their singular values, and the part of tr K that the features leave out."""
     if chosen.sigma is None:
         return None
     rows = job.scaled.rows
@@ -454,7 +454,7 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
 
 
 def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
-    """Return the smallest fraction that any basis of 0, ..., n vectors leaves out.  O(l^3).
+    """Return the smallest fraction that any basis of 0, ..., n vectors leaves out, in O(l^3).
 
     This is the sum of the remaining eigenvalues of K / tr K.
     """

@@ -1,5 +1,5 @@
-"""``fit`` without a named model: compare a machine with vectors chosen among the rows, one with trained vectors and a network, and take the
-one that is significantly better on left-out rows.
+"""``fit`` without a named model: compare a machine whose vectors are chosen among the rows, a machine with trained vectors, and a network,
+and take the machine that is significantly better on left-out rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Rival:
 
 
 def fit(options: Fit, table: LabelledTable) -> Found:
-    """Train a machine with vectors chosen among the rows, compare it with other machines, and return the one taken.
+    """Train a machine with vectors chosen among the rows, compare it with other machines, and return the best machine.
 
     With a limit on the number of vectors, another machine is taken if it is significantly better.  Without a limit, all rows are vectors,
     and a large machine is replaced by few trained vectors or hidden units, unless these are significantly worse.
@@ -58,7 +58,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     limited = report["basis"] is not None
     if _given(options, CHOOSING) or (not limited and (options.flash is not None or report["flash_bytes"] <= LARGE)):
         return found
-    # separate lists for each machine, because the assumptions of one do not apply to another
+    # each machine has separate lists, because the assumptions of one machine do not apply to another
     others = {
         model: replace(table, model=model, assumed=list(assumed), warnings=list(warnings))
         for model in ("trained", "network")
@@ -66,7 +66,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     job, made = TrainedJob.of(options, others["trained"]), None
     try:
         made = job.run(job.vectors())
-    except UserError:  # such as all inputs being constant
+    except UserError:  # for example, all inputs are constant
         return found
     except KeyboardInterrupt:
         pass  # reported below
@@ -84,7 +84,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
         try:
             made = network.run(network.vectors())
             rivals.append(_rival(network, made, network.left_out(made.vectors, at)))
-        except UserError:  # such as a precision that a network cannot have
+        except UserError:  # for example, a network cannot have this precision
             pass
         except KeyboardInterrupt:
             interrupted = True

@@ -40,11 +40,11 @@ def first_difference(rows: Sequence[Mapping[str, Any]]) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Checked(Result):
-    """The result of a check: whether the C computes the same as the host, and the costs.
+    """The result of a check: whether the C computes the same bytes as the host, and the costs.
 
-    rows: one row for each build, target or board: ``equal``, bytes, instructions of calls.  on_target: rows for the spec's
-    [target], if its limits need them.  figures: bytes and other figures of the model.  simple_bytes: memory of simple
-    predictors.
+    rows: one row for each build, target or board: ``equal``, bytes, instructions of calls.  on_target: rows of a check on the
+    CPU of the spec's [target], if the limits there need this check.  figures: bytes and other figures of the model.
+    simple_bytes: memory of simple predictors.
     engine: the engine that simulated the model.  witnesses: one row for each other engine that learned the same stream:
     ``engine``, ``equal``, ``first_difference``.
     exceeded: one sentence for each limit of the [target] that is exceeded.  loads: fractions of the processor's time, if a
@@ -72,7 +72,7 @@ class Checked(Result):
 
         hashes = {key: self.figures[key] for key in ("state_bytes", "work_bytes", "const_bytes", "config_hash")}
         learned = " and then learned" * self.spec.program.learns
-        told = f"after the samples, each predicted{learned}: what NAME_hash returns"
+        told = f"NAME_hash returns this hash after the samples, each predicted{learned}"
         hashes |= {"simple": self.simple_bytes, "hash_told": told, "state_hash": self.figures.get("state_hash")}
         return checked(
             self.name, self.report, self.rows, self.spec.program.learns, self.asked, inside(self.spec) | hashes
@@ -127,7 +127,9 @@ def run(given: Check) -> Checked:
     if given.record is not None and known is None:
         known = validity.start_of(Path(given.record), spec)
     if given.rate is not None and target is None and given.board is None and spec.target is not None:
-        target = spec.target.name  # --rate without a target: the load is computed for the CPU that the spec names
+        target = (
+            spec.target.name
+        )  # if --rate is given without a target, the load is computed for the CPU that the spec names
     asked = replace(given, memory=known, target=[target] if isinstance(target, str) else target)
     _need_possible(asked)
     if given.record is not None:
@@ -174,7 +176,7 @@ def how_of(asked: Check) -> dict[str, Any]:
 
 
 def _need_possible(asked: Check) -> None:
-    """Raise UserError for invalid numbers, and for arguments that need a target if there is none."""
+    """Raise UserError for invalid numbers, and for arguments that need a target if no target was given."""
     target, board, rate = option("target"), option("board"), option("rate")
     amounts = {"clock": asked.clock, "rate": asked.rate, "current": asked.current}
     of_targets = {
@@ -230,7 +232,7 @@ def _need_possible(asked: Check) -> None:
 
 
 def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the fraction of the processor's time, and the electric charge, for each row; empty if no rate was given."""
+    """Return the fraction of the processor's time, and the electric charge, for each row; an empty list if no rate was given."""
     from pykernel.targets.load import load_of
 
     if asked.rate is None:
@@ -259,7 +261,7 @@ def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> li
 
 
 def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
-    """Return the rows of a check on the CPU of the spec's [target], if its limits need one and no target was given."""
+    """Return the rows of a check on the CPU of the spec's [target], if the limits there need a check that the user did not request."""
     limits = spec.target
     if limits is None or limits.name is None or not (limits.flash or limits.instructions or limits.cycles):
         return []
@@ -281,7 +283,7 @@ def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
 def _recorded(
     spec: Spec, data: str | Path | Sequence[str | Path], log: str | Path | None, watch: Watch
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[str, int]]]:
-    """Return the rows of a recording; or the rows of many devices, one device after the other, and each device's number of rows."""
+    """Return the rows of a recording and []; for many devices, all their rows, one device after the other, and each device's number of rows."""
     import numpy as np
 
     from pykernel.host.samples import read_each, read_rows

@@ -44,7 +44,7 @@ MINUTE = 13 * 3 * 2**20
 EVERY and MINUTE are constants rather than measurements, so that a spec does not depend on the machine.
 """
 PAIRS = 2048
-"""With more rows than this, vectors are not chosen by comparing all pairs of rows, which takes three times longer for the same errors."""
+"""With more rows than this, vectors are not chosen by comparing all pairs of rows, which takes three times as long and gives the same errors."""
 FEW, MANY = 16, 512
 """The smallest and the largest number of vectors by default."""
 
@@ -63,7 +63,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
 
 
 def scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool:
-    """Return whether inputs are to be standardised."""
+    """Return whether to standardise the inputs."""
     if wanted is None:
         wanted = uneven(table.x[train])
         if wanted:
@@ -91,7 +91,7 @@ class ChosenJob(Job):
         return "float32" if self.options.precision == "int16" else self.options.precision
 
     def machine(self, vectors: int | None) -> Any:
-        """Return the estimator, which is not fitted.  vectors: how many to choose; None: all rows."""
+        """Return the estimator before it is fitted.  vectors: how many to choose; None: all rows."""
         options, table = self.options, self.table
         work = len(self.train) * (vectors or len(self.train)) ** 2
         parameters: dict[str, Any] = {
@@ -133,14 +133,14 @@ class ChosenJob(Job):
 
     @cached_property
     def x(self) -> np.ndarray:
-        """Inputs to train on, (l, d), scaled as for training."""
+        """The inputs to train on, (l, d), scaled as they are for training."""
         x, _ = self.rows
         return np.asarray(StandardScaler().fit_transform(x)) if self.scales else x
 
     # ---- how many vectors
 
     def vectors(self) -> int | None:
-        """Return how many vectors are to be chosen; None for all rows."""
+        """Return how many vectors to choose; None for all rows."""
         options, limit = self.options, self.limit
         method = options.method or "auto"
         if method not in METHODS:
@@ -169,7 +169,7 @@ class ChosenJob(Job):
     @cached_property
     def in_a_minute(self) -> int | None:
         """The number of vectors for which training takes about a minute; None if all rows may be vectors."""
-        if self.options.kernel == "sigmoid":  # this kernel can have no basis
+        if self.options.kernel == "sigmoid":  # a basis cannot be chosen for this kernel
             return None
         rows, widths = len(self.train), len(self.grid(self.machine(None))[0])
         if widths * rows**3 <= EVERY:
@@ -198,7 +198,7 @@ class ChosenJob(Job):
     # ---- results
 
     def _errors(self, machine: Any) -> dict[str, float | None]:
-        """Return the cross-validated error, and this error corrected for its optimism."""
+        """Return the cross-validated error, and the same error corrected for optimism."""
         found, classes = machine.selection_, self.table.classes is not None
         shown = float if classes else root
         if found is None:

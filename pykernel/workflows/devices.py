@@ -38,9 +38,9 @@ def each_device(
     watch: Watch,
     title: str,
 ) -> tuple[list[tuple[Device, dict[str, Any]]], list[dict[str, Any]]]:
-    """Return the results of each device; and the devices whose recording cannot be read, with the reason.
+    """Return the result of each device, and a list of the devices whose recording cannot be read, with the reason.
 
-    The results do not depend on ``jobs``, see ``pykernel.parallel``.  Raises UserError if no recording can be read.
+    The results do not depend on ``jobs`` (see ``pykernel.parallel``).  Raises UserError if no recording can be read.
     """
     tasks = [{"path": os.path.abspath(device.path), "name": device.path} for device in many.devices]
     if jobs is None and many.size <= LITTLE:
@@ -70,7 +70,7 @@ def _one(task: Mapping[str, Any], work: OnDevice) -> dict[str, Any]:
 
 
 def unread_error(report: Mapping[str, Any]) -> UserError | None:
-    """Return an error about the first recording that cannot be read; None if all can be read."""
+    """Return an error about the first recording that cannot be read; None if all recordings can be read."""
     if not (unread := report["unread"]):
         return None
     of = len(report["devices"]) + len(unread)
@@ -80,7 +80,7 @@ def unread_error(report: Mapping[str, Any]) -> UserError | None:
 
 
 def spread(values: Iterable[tuple[str, float | None]]) -> dict[str, Any] | None:
-    """Return the median over the devices of a number that should be small, the largest value, and the device that has it."""
+    """For a number that should be small, return its median over the devices, its largest value, and the device with this value."""
     known = [(name, value) for name, value in values if value is not None]
     if not known:
         return None
@@ -153,7 +153,7 @@ def simulated(
 
 
 def _row(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one device's row: its error over the second half, and how this compares with the best simple predictor's.
+    """Return one device's row: the error over the second half, and its comparison with the best simple predictor's error.
 
     ratio: the model's error divided by the predictor's.  winner: "model", "simple" or "neither"; None if too few rows are scored.
     """

@@ -77,9 +77,9 @@ def run(given: Fit) -> FittedTable:
 
 
 def _filled(given: Fit) -> Fit:
-    """Return the arguments, with those that were not given taken from the spec.  Only a spec with [signal] is kept as an argument.
+    """Return the arguments; values that were not given are taken from the spec.  Only a spec with [signal] is kept as an argument.
 
-    The width is not taken from the spec but searched again, because every spec has a width.
+    The width is searched again, not taken from the spec, because every spec has a width.
     """
     if given.spec is None:
         return given
@@ -136,7 +136,7 @@ def _trained(given: Fit) -> FittedTable:
 
 
 def _need_possible(given: Fit) -> None:
-    """Raise UserError, before the work starts, for an unknown model, and if an output cannot be written."""
+    """Raise UserError, before the work starts, if the model is unknown, or if an output cannot be written."""
     if given.model is not None:
         need_known(given.model, MODELS, "model")
     need_free(path_of(given.output), str(given.data), given.force)
@@ -195,7 +195,7 @@ def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]
     with all_or_none():
         if given.report is not None:
             page.write(Path(given.report))
-        if given.output is not None:  # written last: a second run is refused if this file exists
+        if given.output is not None:  # this file is written last, because a second run is refused if it exists
             write_file(Path(given.output), found.spec.to_toml())
     return page
 

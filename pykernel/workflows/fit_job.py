@@ -1,4 +1,4 @@
-"""The part of ``fit`` that is common to all kinds of vectors: hold out rows, train within the flash limit, freeze the model as a spec, and
+"""The part of ``fit`` that all kinds of vectors share: hold out rows, train within the flash limit, freeze the model as a spec, and
 measure it.
 """
 
@@ -91,7 +91,7 @@ class Job:
             yield
 
     def folds(self, words: Mapping[str, str | int], what: str) -> str | int:
-        """Return how errors are estimated: the value of ``cv`` in ``words``, or folds.  what: the beginning of an error's remedy."""
+        """Return how errors are estimated: the value of ``cv`` in ``words``, or folds.  what: how the remedy in an error message begins."""
         text = str(self.options.cv)
         number = int(text) if text.isascii() and text.isdigit() and int(text) >= 2 else None
         usual = words.get(text, DEVICE_FOLDS)
@@ -103,7 +103,10 @@ class Job:
             devices = self.table.device[self.train]
             there = len(np.unique(devices))
             refuse(
-                (there < 2, f"{self.table.name}: has one device to train on, and none to judge; give more recordings"),
+                (
+                    there < 2,
+                    f"{self.table.name}: has one device to train on, and no device to test on; give more recordings",
+                ),
                 (
                     number is None and text != "deleted",
                     f"{option('cv')} is {text}, but whole devices are left out; give a number of folds, or leave it out",
@@ -123,7 +126,7 @@ class Job:
     def blocks(self, count: int) -> GroupFolds | None:
         """Return folds of consecutive rows, if errors of neighbouring rows are correlated.
 
-        The result is None if they are not, or if all rows of a class are in one fold.
+        The result is None if the errors are not correlated, or if all rows of a class are in one fold.
         """
         if not self.table.in_time or len(self.train) < 2 * count:
             return None
@@ -148,7 +151,7 @@ class Job:
             raise UserError(f"{option('n_max')} is {n}; it must be from 1 to {rows:,}, the number of rows to train on")
 
     def fitting(self, limit: int) -> int:
-        """Return how many vectors fit into ``limit`` bytes of flash.  Raises UserError if not even one fits."""
+        """Return how many vectors fit into ``limit`` bytes of flash.  Raises UserError if not even one vector fits."""
         fixed, each = self.sizes()
         fits = (limit - fixed) // each
         if fits < 1:
@@ -159,12 +162,12 @@ class Job:
         return fits
 
     def fewer(self, fits: int, limit: int) -> int:
-        """Return the number of vectors that fit, and add to the assumptions that it is smaller than wanted."""
+        """Return the number of vectors that fit, and add to the assumptions that this number is smaller than requested."""
         self.table.assumed.append(f"at most {fits:,} vectors, as {option('flash')} holds {limit:,} bytes")
         return fits
 
     def sizes(self) -> tuple[int, int]:
-        """Bytes of flash without vectors, and bytes of one vector with its weights, if distances are computed from differences."""
+        """Return the bytes of flash without vectors, and the bytes of one vector with its weights, if distances are computed from differences."""
         options, classes, d = self.options, len(self.table.classes or ()), self.table.x.shape[1]
         functions = classes if classes > 2 else 1
         found = []
@@ -201,7 +204,7 @@ class Job:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """The weight of a row of each class, (classes,).  The mean over the training rows is 1."""
+        """The weight of a row of each class, (classes,).  The mean weight of the training rows is 1."""
         given, classes, y = self.options.weights, self.table.classes or (), self.rows[1]
         if given is None:
             return np.ones(len(classes))
@@ -258,7 +261,9 @@ class Job:
         """
         options, table = self.options, self.table
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about rounding: the error is measured below
+            warnings.simplefilter(
+                "ignore"
+            )  # ignore warnings about rounding, because the rounding error is measured below
             source = read_estimator(trained)
         # error messages must begin with the file or option that they are about
         usual = table.x[~table.apart]
@@ -316,7 +321,7 @@ class Job:
         return root(float(np.square((y - y.mean()) * len(y) / (len(y) - 1)).mean()))
 
     def on_test_rows(self, spec: Spec) -> dict[str, Any]:
-        """Return the error of the spec on held-out rows, as the device computes it, and the error's standard deviation."""
+        """Return the error of the spec on held-out rows, computed as on the device, and the error's standard deviation."""
         x, y = self.table.x[self.test], self.table.y[self.test]
         taken = spec.inner.accepts(x)
         if not taken.any():

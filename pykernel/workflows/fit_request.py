@@ -26,7 +26,7 @@ from pykernel.telling import QUIET
 from pykernel.workflows.models import Model, Watched
 
 MANY_ROWS = 1000
-"""All cores are used if training takes at least as much work as with this many rows that are all vectors; below, this saves no time."""
+"""If training takes at least as much work as for this many rows that are all vectors, all cores are used.  For less work, this saves no time."""
 DEFAULT_RIDGE = 0.1
 N_MAX = ("--n", "--vectors")
 
@@ -41,8 +41,8 @@ class Fit(Training):
         pykernel fit flowers.csv --label kind -o iris.toml --set training.model=svm
         pykernel fit year.npy --label 4 -o flow.toml --set learning.rule=nystrom-rls
 
-    Without --label the spec computes coordinates of a basis: rows whose span is close to all rows. It can be the start of a model
-    that learns.
+    Without --label the spec computes coordinates of a basis: rows whose span is close to all rows. The spec can be the start of a
+    model that learns.
 
     Columns: errors is the fraction of rows with a wrong class. PRESS is the mean squared difference from the targets. RMSE
     is its square root. Left out is the part of tr K that a basis misses.
@@ -144,7 +144,7 @@ class Fit(Training):
 
     @property
     def makes_spec(self) -> bool:
-        """Whether a spec is made; otherwise only a basis is."""
+        """Whether a spec is written, and not only a basis."""
         return self.output is None or Path(self.output).suffix.lower() != ".npz"
 
 

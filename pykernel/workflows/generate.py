@@ -31,15 +31,17 @@ def run(given: Generate) -> Generated:
     need_ram(spec)
     if given.start is not None:
         if given.memory is not None or own is not None:
-            raise UserError("start is for a model that has learned nothing yet, and this one has; leave start out")
+            raise UserError(
+                "start is for a model that has learned nothing yet, but this model has learned; leave start out"
+            )
         from pykernel.host.start import started  # slow to load
 
         own = started(spec, given.start, given.watch)
     memory = own if given.memory is None else given.memory
     if memory is None and not given.force and starts_learned(Path(given.output), spec.name):
         raise UserError(
-            f"{given.output}: its device starts from what was learned, which would be lost; give {option('start')} with that state again, or "
-            f"{option('force')} for a device that knows nothing"
+            f"{given.output}: the project has a learned state, which would be lost; give {option('start')} with this state again, or "
+            f"{option('force')} for a device that has learned nothing"
         )
     return generate(spec, given.output, memory=memory, force=given.force, also=also)
 

@@ -24,9 +24,9 @@ BASIS_MODELS = ("krr", "ls-svm")
 COMPARED_ROWS = 1000
 """Largest number of rows on which the written spec is compared with the trained model."""
 COARSE = 0.05
-"""There is a warning if rounding changes a prediction by more than this fraction of a typical error."""
+"""A warning says if rounding changes a prediction by more than this fraction of a typical error."""
 TRAINED = "trained"
-"""The method that trains its vectors; other methods choose rows as vectors."""
+"""The method that trains vectors; other methods choose rows as vectors."""
 
 
 def need_known(word: str, known: Sequence[str], name: str, where: str = "") -> None:
@@ -42,14 +42,14 @@ def need_unweighted(spec: Spec) -> None:
     """Raise UserError for a spec whose classes have weights."""
     if getattr(spec.label, "weights", None) is not None:
         raise UserError(
-            "[label] weights changes which class is predicted, but here models are judged by errors; leave it out, and add it to the new spec if that learns"
+            "[label] weights changes which class is predicted, but here models are judged by errors; leave it out, and add it to the new spec if this spec learns"
         )
 
 
 def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[str, Any]:
     """Return the options of a method of pykernel.bases ("auto": options of any method), including epsilon and swaps.
 
-    given: text KEY=VALUE with commas, or a dict.
+    given: words KEY=VALUE, separated by commas, or a dict.
     """
     from pykernel.bases.select import SELECTORS, keywords
 
@@ -142,7 +142,7 @@ def prefix(out: Path) -> str:
 
 
 def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
-    """Raise UserError if an argument was given that has no effect with the value of another argument, such as trained vectors.
+    """Raise UserError if an argument was given that has no effect because of another argument's value, such as trained vectors.
 
     names: the arguments without an effect.  trained: the name of the other argument.
     """

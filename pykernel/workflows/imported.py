@@ -40,7 +40,7 @@ from pykernel.workflows.requests import Import
 CHECKED = 1000
 """Largest number of rows that are compared with the source."""
 RAW = 2**17
-"""Largest number of raw samples in the comparison, in addition to the samples before the first features."""
+"""Largest number of raw samples in the comparison, not counting the samples before the first features."""
 
 
 def run(given: Import) -> Found:
@@ -88,7 +88,9 @@ def run(given: Import) -> Found:
             report["rounding"] = compare_smaller(spec, machine, seen[:CHECKED])
     elif x is not None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about column names: the columns are selected by the spec's names
+            warnings.simplefilter(
+                "ignore"
+            )  # ignore warnings about column names, because the columns are selected by the spec's names
             report["rounding"] = compare(spec, machine, source, x)
     given.watch.data(read or None)
     report["ok"] = data is None or report["rounding"]["ok"]
@@ -97,7 +99,7 @@ def run(given: Import) -> Found:
         write_file(out, spec.to_toml())
     else:
         wrong = CheckFailed(
-            "{data}: the spec is not the model: decision values differ by {difference:.3g}, {classes_differ:,} classes differ; "
+            "{data}: the spec and the model disagree: decision values differ by {difference:.3g}, {classes_differ:,} classes differ; "
             "nothing was written".format(data=data, **report["rounding"])
         )
     parts = [_told(report, spec), *_lost_told(report), *_compared(report), Facts([("spec", report["spec"])])]
@@ -111,7 +113,7 @@ def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
     wanted = 1 if spec.label.classes else spec.outputs
     if len(columns) != wanted:
         raise UserError(
-            f"{option('label')} names {len(columns)} columns, and the model predicts {wanted}; name as many"
+            f"{option('label')} names {len(columns)} columns, and the model predicts {wanted}; name as many columns"
         )
     content = spec.model_dump(mode="json", exclude_unset=True)
     named = {"columns": columns} if len(columns) > 1 else {"column": columns[0]}
@@ -222,7 +224,7 @@ def _all_words(given: str | None) -> list[str] | None:
 
 
 def _rows_needed(machine: Machine, vectors: int | None) -> int:
-    """Return the number of a table's rows to compare or, with ``vectors``, to train on; for raw samples, enough for as many steps."""
+    """Return how many rows of a table to compare or, with ``vectors``, to train on; for raw samples, how many give as many steps."""
     if machine.signal is None or machine.signal.signal is None:
         return CHECKED if vectors is None else MANY
     signal = machine.signal.signal

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Data = Recording | Sequence[str | Path]
     State = Memory
     Stream = Any
-else:  # at run time Any: importing the types of a request would take long
+else:  # these are Any at run time, because importing the types of a request would take long
     Model = TheSpec = Rows = Recording = Data = State = Stream = Any
 
 TAKES = "Or a Spec, or a fitted estimator: the device starts from what it has learned."
@@ -52,7 +52,7 @@ Watched = Annotated[Watch, Py("Object that receives progress and messages.")]
 
 
 def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory | None]:
-    """Return a model's spec, with another name if one is given, and its learned state, if there is one."""
+    """Return a model's spec, with the given name, if any, and the model's learned state, if any."""
     from pykernel.spec.model import Spec, make_spec
 
     if type(model).__module__.startswith("sklearn.model_selection."):  # a search for parameters
@@ -76,7 +76,7 @@ def spec_and_memory(model: Any, name: str | None = None) -> tuple[Spec, Memory |
         raise UserError(
             f"a {type(model).__name__} is not a model; give a Spec (load_spec reads one from a file, "
             "from_sklearn makes one of scikit-learn's models) or a fitted estimator of pykernel, such "
-            "as a BudgetedKernelRegressor, alone or behind scalers in a pipeline"
+            "as a BudgetedKernelRegressor, alone or after scalers in a pipeline"
         )
     if name is not None:
         named = make_spec({**found.model_dump(exclude_unset=True), "name": name}, custom=found.custom)
@@ -104,7 +104,7 @@ def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
 
     if isinstance(pipeline.steps, dict):  # a pipeline of River
         raise UserError(
-            "a Pipeline of River has steps that change as they learn, which the C does not have; give a model of pykernel.river that "
+            "a Pipeline of River has steps that learn, which the C does not have; give a model of pykernel.river that "
             "learned the raw inputs: without a rule it standardises them itself, by running means and deviations"
         )
     *before, (_, model) = steps.steps_of(pipeline)

@@ -57,7 +57,7 @@ class NetworkJob(TrainedJob):
             at = np.sort(np.random.default_rng(self.options.seed).permutation(len(x))[:COMPARED])
         which = stratified_folds(targets, folds, self.options.seed)[at]
         x, y, wrong = x[at], y[at], np.empty(len(at))
-        with self.waiting(f"judging {vectors} hidden units by rows left out"):
+        with self.waiting(f"testing {vectors} hidden units on left-out rows"):
             for fold in np.unique(which):
                 test = which == fold
                 model, _ = trained_network(x[~test], y[~test], vectors, bool(count), self.options.seed)

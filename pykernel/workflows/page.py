@@ -57,7 +57,7 @@ def run(given: Page) -> Found:
 def living_page(
     spec: Spec, x: np.ndarray, y: np.ndarray | None, target: Sequence[str] = (), beside: Mapping[str, str] | None = None
 ) -> tuple[str, Simulated | None]:
-    """Return the text of the page, and the simulation of its rows; None if there are no labels to compare answers with.
+    """Return the text of the page, and the simulation of the rows (None if there are no labels to compare answers with).
 
     x, y: as ``read_rows`` returns them; y is None without labels.  target: emulated CPUs that learn the same rows, for
     instructions, bounds and hashes.  beside: hashes of other machines.  Raises CheckFailed if a CPU computes other bytes.
@@ -69,7 +69,7 @@ def living_page(
     need_page(spec, *stream)
     simulated: Simulated | None = None
     labelled = spec.inner.program.label_kind != "none"
-    if not labelled or stream[1].size:  # a frozen model of a signal takes no labels, so it has no errors
+    if not labelled or stream[1].size:  # a frozen model of a signal gets no labels, so its errors are unknown
         of_one_device = simulate(spec, (x, y if labelled else None))
         assert isinstance(of_one_device, Simulated)
         simulated = of_one_device

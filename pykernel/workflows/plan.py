@@ -1,4 +1,4 @@
-"""Find the model with the smallest error on a table, within a device's limits."""
+"""Find the model that has the smallest error on a table and stays within a device's limits."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ for 8,645 rows."""
 COUNTED = 2.0
 """Approximate time to build a model for a target and count its instructions, in seconds."""
 RAM, FLASH = 16 * 1024, 64 * 1024
-"""Limits of a plan for which neither limits nor a target are given: those of a common small microcontroller."""
+"""Limits of a plan without given limits or target: the sizes of a common small microcontroller."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,7 +90,7 @@ class Planned(Result):
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """The best model of each kind, with error, bytes and values; the best kind first."""
+        """The best model of each kind, with error, bytes and values; the table begins with the best kind."""
         return self.report["table"]
 
 
@@ -124,7 +124,7 @@ def run(given: Plan) -> Planned:
     if is_assumed:
         others = ", ".join(option(name) for name in ("ram", "flash", "target"))
         watch.tell(
-            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, as of a common small microcontroller; {others} or {option('ram', 'any')} change that"
+            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, as on a common small microcontroller; {others} or {option('ram', 'any')} change that"
         )
     if spec is None:
         watch.data(asked.read)
@@ -176,7 +176,7 @@ def possible(tried: list[Arm], table: Table, watch: Watch) -> list[Arm]:
             watch.tell(f"models that are trained on this PC are left out: {missing}")
             tried = ready
     if not tried:
-        raise UserError(f"none of these rules is for this data; leave {option('only')} out")
+        raise UserError(f"none of these rules applies to this data; leave {option('only')} out")
     if table.y is None:
         for made in filter(None, (arm.made.spec for arm in ready)):
             watched_rows(made, table)  # raises UserError, before the work
@@ -244,7 +244,7 @@ def concluded(
     }
     whose = {"planned": report["winner"], "frozen": report["frozen"], "small": report["small"]}
     for name, spec in specs.items():
-        x = course.table.x if name in whose else None  # other models brought their vectors from the user
+        x = course.table.x if name in whose else None  # the origin of other models has no ranges of inputs
         specs[name] = with_origin(spec, asked.data, asked.read, x, (whose.get(name) or {}).get("promise"))
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
@@ -274,7 +274,7 @@ def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, T
 
 
 def count(course: Search, trials: Sequence[Trial]) -> None:
-    """Without a target, measure instructions and flash on TARGET, if its emulator is installed.  They are reported but not limited."""
+    """Without a target, measure instructions and flash on TARGET, if its emulator is installed.  Both are reported but not limited."""
     if course.limits.target is not None:
         return
     with contextlib.suppress(UserError):
@@ -330,7 +330,7 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
 
 
 class _Watch:
-    """Reports when a better model is found, when none was found for a while, and when the time is over."""
+    """Reports when a better model is found, when no better model was found for a while, and when the time is over."""
 
     show: Show
 

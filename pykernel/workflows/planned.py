@@ -31,7 +31,7 @@ def findings(
     others: Mapping[str, Any],
     frozen: Trial | None,
 ) -> dict[str, Any]:
-    """Return the report of a plan.  others: figures of simple predictors, or of simple monitors."""
+    """Return the report of a plan.  others: figures of the simple predictors; for a monitor, of the simple monitors."""
     monitors, devices = course.table.y is None, course.table.devices
 
     def row(trial: Trial) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def choice(course: Search, winner: Trial) -> dict[str, Any]:
-    """Compare the model with the smallest error with the planned model: both errors on the judged rows, its bytes, and why it is not planned.
+    """Return the model with the smallest error, its bytes, this model's and the planned model's error on the judged rows, and why both differ.
 
     why: None if both are the same model; "near" if the errors are nearly equal; "test" if a paired test does not separate them; for
     monitors "chance".
@@ -114,7 +114,7 @@ def choice(course: Search, winner: Trial) -> dict[str, Any]:
 
 
 def _without_blocks(told: Any) -> Any:
-    """Return the figures of an error, without the figures of its blocks."""
+    """Return the figures of an error, without figures of single blocks."""
     if not isinstance(told, Mapping):
         return told
     return {key: _without_blocks(value) for key, value in told.items() if key not in PER_BLOCK}
@@ -144,8 +144,8 @@ def beside_simple(
 def against_simple(winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
     """Compare a monitor with simple monitors that have the same false-alarm rate: see ``verdict``.
 
-    winner: a simple monitor that misses fewer of the same faults, or "model" if each simple monitor misses more.  None if a simple
-    monitor's difference may be due to chance; the smallest such monitor is then named.
+    winner: a simple monitor that misses fewer of the same faults, or "model" if each simple monitor misses more.  None if the difference
+    to some simple monitors may be due to chance; the report then names the smallest of these.
     """
     told = winner.found["promised"]["learning"]
     found = verdict(told["error"], {name: each["error"] for name, each in others.items()})
@@ -178,7 +178,11 @@ def told_in_spec(report: Mapping[str, Any], data: str) -> str:
         f"Planned from {Path(data).name}, {counted(report)}; {MEASURES[report['measure']]} on {judged_on(report)}:",
         f"{winner['model']} {error_and_deviation(told)}{alarms}{instead}",
         *told_of_life(report),
-        *([f"The same again: --trials {report['trials']} --seed {report['seed']}"] if report["repeatable"] else []),
+        *(
+            [f"To repeat this plan: --trials {report['trials']} --seed {report['seed']}"]
+            if report["repeatable"]
+            else []
+        ),
     ]
     return "".join(f"# {visible(line)}\n" for line in lines) + "\n"
 
@@ -195,29 +199,31 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         )
         if not winner["learning"] and report["states"].get("planned"):
             lives = (
-                "The recording has taught it, and it learns no more: the device starts from the state beside this file"
+                "It has learned from the recording, and learns no more: the device starts from the state in this folder"
             )
-        told.append(f"{lives}; ± is half of an interval of 95 % for rows to come.")
+        told.append(f"{lives}; ± is half of a 95 % interval for future rows.")
         if grows := growth(winner["promise"]):
             told.append(f"{grows[0].upper()}{grows[1:]}.")
     if report.get("ranged"):
-        from pykernel.training.trained import MARGIN as BEYOND  # needs an extra, as did the planned model
+        from pykernel.training.trained import (
+            MARGIN as BEYOND,
+        )  # this import needs an extra, but so did the planned model
 
         told.append(
-            f"[input] max_abs reaches {BEYOND:g} of each input's recorded range beyond that range, or more: the device refuses what is "
-            "farther, because the model knows nothing of it."
+            f"[input] max_abs reaches {BEYOND:g} of each input's recorded range beyond that range, or more: the device refuses inputs "
+            "farther out, on which the model was not trained."
         )
     if (limit := report["max_abs"]) is not None:
         codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})
         below = f", but below {' and '.join(f'{each:g}' for each in codes)}" if codes else ""
         told.append(
-            f"[input] max_abs is {MARGIN:g} times the largest recorded input, rounded up{below}: the device refuses what is beyond."
+            f"[input] max_abs is {MARGIN:g} times the largest recorded input, rounded up{below}: the device refuses larger inputs."
         )
     return told
 
 
 def front(costs: Sequence[Sequence[float]]) -> list[int]:
-    """Return the positions of the Pareto front: points to which no other point is equal or better in all costs and better in one."""
+    """Return the positions of the Pareto front: points for which no other point is equal or better in all costs and better in one."""
     points = np.asarray(costs, float).reshape(len(costs), -1) if len(costs) else np.zeros((0, 1))
     return [i for i, p in enumerate(points) if not ((points <= p).all(axis=1) & (points < p).any(axis=1)).any()]
 

@@ -70,13 +70,13 @@ class Proved(Result):
         finite = {row["level"] for row in self.calls} == {"finite"}
         which = "a number" if finite else "an integer"
         return (
-            f"proved: none of {len(self.calls)} calls leaves an array, overflows an integer, reads an unset variable, or "
+            f"proved: none of {len(self.calls)} calls accesses memory outside an array, overflows an integer, reads an unset variable, or "
             f"takes {which} out of its range ({sum(row['ranges'] for row in self.calls)} ranges)"
         )
 
 
 def run(given: Prove) -> Proved:
-    """Run ``pykernel prove``.  The analysis has the sizes of the spec, so a large model takes long."""
+    """Run ``pykernel prove``.  The analysis uses the sizes in the spec, so it takes long for a large model."""
     from pykernel.gen import frama_c
     from pykernel.gen.proof import LEVELS, proof_of
 

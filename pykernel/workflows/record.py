@@ -39,7 +39,7 @@ PORT = re.compile(r"(?P<url>[a-z0-9]{2,}://.+?|/dev/(?!null|stdin|fd/|shm/).+?|C
 AGAIN = 0.5
 """Seconds between two attempts to open a port that has disappeared."""
 FEW = 2
-"""After this many consecutive lines of numbers, the data is considered a table of text."""
+"""Data is considered a table of text after this many consecutive lines of numbers."""
 LATEST = 100_000
 """Largest number of rows whose time intervals are reported."""
 GLANCE = 1.0
@@ -73,7 +73,7 @@ def record(given: TableOf, out: Path) -> Found:
                 tables.flush()
             _show(show, tables, heard, time.monotonic() - began)
     if not tables.rows:
-        raise UserError(f"{source}: no row came: {heard.why()}")
+        raise UserError(f"{source}: no row was received: {heard.why()}")
     seconds = time.monotonic() - began
     times = np.array([float(cell or "nan") for cell in tables.times])
     uneven = intervals(tables.header[0], times, [], "") if len(times) else None
@@ -89,9 +89,11 @@ def record(given: TableOf, out: Path) -> Found:
         "columns": tables.header,
         "seconds": seconds,
     }
-    text = f"lines of text are for plan, fit and simulate; state replay needs every digit, as frames have (generate {option('for', 'recorder')})"
+    text = f"lines of text are for plan, fit and simulate; state replay needs every digit, which only frames have (generate {option('for', 'recorder')})"
     bits = (
-        "what the model did is recorded to the bit: pykernel state replay repeats it" if logged(tables.header) else None
+        "the model's work is recorded to the bit: pykernel state replay can repeat it"
+        if logged(tables.header)
+        else None
     )
     facts = [
         *(("file", str(file)) for file in tables.files),
@@ -104,8 +106,8 @@ def record(given: TableOf, out: Path) -> Found:
 
 def _losses(tables: _Tables, heard: _Heard) -> str:
     """Say how many rows were lost or damaged."""
-    what = "lines that are no rows" if heard.text else "damaged frames"
-    told = [f"{tables.lost:,} rows are lost, and empty here" if tables.lost else "none is lost"]
+    what = "lines that are not rows" if heard.text else "damaged frames"
+    told = [f"{tables.lost:,} rows are lost, and empty here" if tables.lost else "no row is lost"]
     told += [f"{heard.damaged:,} {what}"] * bool(heard.damaged)
     told += [f"{heard.frames.early:,} frames came before the columns' names"] * bool(heard.frames.early)
     return "; ".join(told)
@@ -145,7 +147,7 @@ def _until_told() -> Iterator[None]:
 
 
 def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
-    """Yield bytes as they arrive; empty bytes if none arrive for a while.  If a serial port disappears, wait until it is back."""
+    """Yield bytes as they arrive; empty bytes if no bytes arrive for a while.  If a serial port disappears, wait until it is back."""
     port = PORT.fullmatch(data)
     if port is None or port["url"].startswith("socket://"):
         with ExitStack() as stack:
@@ -162,11 +164,11 @@ def _pieces(data: str, tell: Callable[[str], None]) -> Iterator[bytes]:
         # pyserial's errors are OSErrors, but a port that has disappeared may raise TypeError
         except (OSError, TypeError):
             line.close()
-            tell(f"{url} is gone; pykernel waits for its return, and keeps the rows so far")
+            tell(f"{url} has disappeared; pykernel waits until it is back, and keeps the rows so far")
             while (again := _reopened(url, baud)) is None:
                 time.sleep(AGAIN)
             line = again
-            tell(f"{url} is there again")
+            tell(f"{url} is back")
 
 
 def _connected(url: str, stack: ExitStack) -> BinaryIO:
@@ -191,8 +193,8 @@ def _reopened(url: str, baud: int) -> Line | None:
 class _Heard:
     """The data received: frames, or lines of text.
 
-    Data is considered text after FEW consecutive lines with equally many numbers, and no frame.  given: names of a text's columns, if they
-    are not in the text.
+    Data is considered text if FEW consecutive lines have equally many numbers before any frame arrives.  given: names of the columns, if the
+    text does not name its columns.
     """
 
     def __init__(self, source: str, given: Sequence[str]) -> None:
@@ -216,12 +218,12 @@ class _Heard:
             return "nothing was sent; is the baud rate right, and the firmware running?"
         if self.frames.early or self.frames.layout is not None:
             return "no frames named the columns; record from the device's start, or for longer"
-        return f"{self.bytes:,} bytes were no frames, and no lines of numbers; is the baud rate right? the default is {BAUD}, and PORT@9600 sets another"
+        return f"{self.bytes:,} bytes were neither frames nor lines of numbers; is the baud rate right? the default is {BAUD}, and PORT@9600 sets another"
 
     def feed(self, data: bytes) -> Iterator[Told]:
         self.bytes += len(data)
         for came in self.frames.feed(data):
-            if self.text:  # after a frame, earlier text was log output of the firmware, not a table
+            if self.text:  # the frame shows that earlier text was the firmware's log output, not a table
                 self.text = False
                 yield Told("began")
             yield came
@@ -279,7 +281,7 @@ def _is_cell(cell: str) -> bool:
 class _Tables:
     """The output files: the named file, and a further numbered file for each restart of the device.
 
-    If the disk is full, all complete rows stay.  looked: when ``seen`` was last shown.
+    If the disk is full, all complete rows are kept.  looked: the time when ``seen`` was last shown.
     """
 
     def __init__(self, out: Path, force: bool) -> None:
@@ -327,7 +329,7 @@ class _Tables:
         rows = written[self.whole == 0 :]
         columns = dict(zip(self.header, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
         self.filled.update(name for name, cells in columns.items() if any(cells))
-        if rows and logged(self.header):  # only the latest times, so that memory does not grow
+        if rows and logged(self.header):  # keep only the latest times, so that memory does not grow
             self.times = [*self.times, *columns[self.header[0]]][-LATEST:]
         if rows:
             numbers = {name: [_plain(cell) for cell in columns[name]] for name in self.seen.columns}
@@ -340,7 +342,7 @@ class _Tables:
                 data = data[self.file.write(data) :]
         except OSError as error:
             os.ftruncate(self.file.fileno(), self.whole)
-            raise UserError(f"{self.files[-1]}: {error.strerror}; what was written before is whole") from None
+            raise UserError(f"{self.files[-1]}: {error.strerror}; all rows written before are complete") from None
         self.whole = os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from pykernel.workflows.models import spec_and_memory
 from pykernel.workflows.state_requests import Replay
 
 MOST = 2 * STATE_LIMIT
-"""Largest number of bytes that are read from a state's file."""
+"""Largest number of bytes that are read from the file of a state."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class _OnDevice:
         run = Repeated(spec, *self.start) if self.start else Repeated(spec)
         with opened(path, watch) as (_, file, show):
             for rows in read_log(file, name, spec):
-                if run.run(rows) and at_end is None:  # a state is compared at the end of the log
+                if run.run(rows) and at_end is None:  # a given state is compared only at the end of the log
                     break
                 show(rows.position, f"replaying {spec.name}")
         if at_end is None and not any(run.compared.values()):
@@ -94,7 +94,7 @@ def run(given: Replay) -> Found:
         ("device", "rows", "equal", "the first difference"),
         f"{spec.name}: {words}, {report['rows']:,} rows replayed",
     )
-    equal = f"{len(devices) - len(differ):,} of {len(devices):,} devices computed what they should"
+    equal = f"{len(devices) - len(differ):,} of {len(devices):,} devices computed the expected values"
     parts: list[Part] = [Table(columns, cells, (0, 2, 3), title=title), Sentence(equal)]
     error: Exception | None = unread_error(report)
     if differ:

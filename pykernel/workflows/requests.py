@@ -46,9 +46,9 @@ class Demo:
     """Show every step, on a year of bike rentals.
 
     A model of a few kilobytes predicts the rentals of each hour, then learns them. The table compares it with simple
-    forecasts and linear models. Then pykernel generates the model's C, compiles it and runs it on the same year. The
-    memory must be equal, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F runs the C, too. This
-    takes less than a minute.
+    forecasts and linear models. Then pykernel generates the model's C, compiles it and runs it on the same year. Its
+    memory must equal the simulation's, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F runs the
+    C, too. The demo takes less than a minute.
 
         pykernel demo -o my-demo
 
@@ -70,7 +70,7 @@ class Demo:
 class Simulate:
     """Try a model on recorded data, as the device would learn from it.
 
-    Row t is predicted, then row t - K is learned: a forecast never sees the future. The spec says which columns of the table the
+    With --delay K, row t is predicted, then row t - K is learned: a forecast never sees the future. The spec says which columns of the table the
     model uses ([input] columns, [label] column). A row with an empty label is predicted, not learned.
 
         pykernel simulate spec.toml data.csv --delay 24 --report report.html
@@ -78,10 +78,10 @@ class Simulate:
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
-    linear models. If the model does not learn, these learn only from the first half. Lines of advice say why a model is bad,
+    linear models. If the model does not learn, they learn only from the first half. Lines of advice say why a model is bad,
     and which change helps on these rows.
     For classes, errors is the fraction of rows with a wrong class. For a model without labels, the table shows the mean
-    and the largest answer. A list shows the surest alarms: their rows, how far the level is above its threshold, and, if the model
+    and the largest answer. A list shows the surest alarms: their rows, how far the level is above the threshold, and, if the model
     gives them, the kind of alarm, the most blamed input with its share, and a second input with at least half of this share.
 
     Exit codes: 0 done, 2 bad input.
@@ -179,8 +179,8 @@ class Check:
     A board needs the firmware of generate --for check (docs/guide/boards.md).
 
     Columns: equal says whether the bytes are equal. Code and constants are in flash (first compiler). For a target,
-    flash is the whole program, RAM the model, and stack the largest use. The second table counts instructions: worst is
-    the most that a search found, bound the proved limit (docs/guide/bounds.md). Column instead: memory of simple predictors.
+    flash is the whole program, RAM is the model, and stack is the largest use. The second table counts instructions: worst is
+    the most that a search found, bound the proved limit (docs/guide/bounds.md). Column instead is the memory of simple predictors.
 
     If a spec's [target] limits more than RAM, the model runs on that CPU, too.
 
@@ -239,10 +239,10 @@ class Check:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prove:
-    """Prove that no call of the C leaves an array or overflows.
+    """Prove that no call of the C accesses memory outside an array or overflows.
 
     Frama-C analyses each public function once, from every memory that NAME_load accepts and with every input. After the
-    call, the declared ranges of the memory hold again. So they hold after any number of calls.
+    call, the declared ranges of the memory hold again. So the ranges hold after any number of calls.
 
         pykernel prove spec.toml
         pykernel prove spec.toml --call update --timeout 60
@@ -318,7 +318,7 @@ class Plan:
         pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
         pykernel plan recordings/ --label y
 
-    Errors are those on the last 30 % of the rows, or on left-out devices; for a monitor, faults are put into these rows.
+    Errors are measured on the last 30 % of the rows, or on left-out devices; for a monitor, faults are put into these rows.
     A frozen model learned only the other rows; a learning model continues with labels. Without --labels, both are planned.
 
     Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
@@ -424,16 +424,16 @@ class Import:
     """Import a model that was trained elsewhere.
 
     Support vector machines, kernel ridge, Gaussian processes, linear models and networks with one hidden layer can be
-    imported, with the steps before them; with --vectors, also a device's state. --vectors trains fewer vectors to give
-    the model's answers on rows of --data, or on made-up rows. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
-    a file is executed, and pickles are refused.
+    imported, with the steps before them; with --vectors, also a device's state. --vectors trains fewer vectors to
+    imitate the model on rows of --data, or on made-up rows. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
+    a file is executed; pickles are refused.
 
         pykernel import gate.onnx -o gate.toml --data held.csv
         pykernel import flow.toml --start state.bin --vectors 16 -o small.toml
 
     Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is the
     change by --vectors, in standard deviations; low and high are its 95 % interval. With --data, difference is the largest
-    difference of a decision value. Allowed is what rounding can cause; it decides the class of undecided rows. At most
+    difference of a decision value. Allowed is the effect of rounding, which decides the class of undecided rows. At most
     1,000 rows or steps are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.
@@ -493,7 +493,7 @@ class Info:
         pykernel info
         pykernel info schema > spec.schema.json
 
-    The table also says for which CPUs this machine can build, and which it can emulate. The schema lets an editor complete and check specs:
+    The table also says for which CPUs this machine can build, and which CPUs it can emulate. The schema lets an editor complete and check specs:
     names, types and ranges of the keys that each rule has. Editors with taplo (Even Better TOML) find the schema by a spec's first line:
 
         #:schema ./spec.schema.json

@@ -76,7 +76,7 @@ def table_read(table: Table, base: Mapping[str, Any]) -> Section:
 def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
     """Return the rules and the techniques to try; None for all.
 
-    A word is a rule, a technique, or a rule and a technique with a slash between.  Raises UserError for any other word.
+    A word is a rule, a technique, or a rule and a technique separated by a slash.  Raises UserError for any other word.
     """
     known, named = (*rules(), *monitors()), (*techniques(), *WAYS)
     parts = [
@@ -90,7 +90,9 @@ def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
             need_known(technique or named[0], named, "only")
             if technique in WAYS and technique not in BASES.get(rule, ()):
                 having = ", ".join(each for each, ways in BASES.items() if technique in ways)
-                raise UserError(f"{option('only')} {rule}/{technique}: {rule} has no such technique; {having} have")
+                raise UserError(
+                    f"{option('only')} {rule}/{technique}: {rule} does not have this technique; {having} have it"
+                )
     chosen, ways = (list(dict.fromkeys(each[place] for each in parts if each[place])) for place in (0, 2))
     if ways and not chosen and {*ways} <= {*WAYS}:  # only rules of BASES have these techniques
         chosen = [rule for rule in BASES if {*BASES[rule]} & {*ways}]
@@ -160,7 +162,7 @@ def planned_data(
 
 MOST_DEVICES, ENOUGH_DEVICES, FOLDS = 50, 20, 3
 """MOST_DEVICES: largest number of devices of a plan.  If there are more, this many are drawn with a fixed seed, so that 1,000 rows of each
-can be used.  With fewer than ENOUGH_DEVICES devices, models are evaluated on each device once, in FOLDS folds, which takes FOLDS times as
+device can be used.  With fewer than ENOUGH_DEVICES devices, models are evaluated on each device once, in FOLDS folds, which takes FOLDS times as
 long; with more, on the last 30 % of the devices.
 """
 
@@ -175,7 +177,7 @@ def fleet(
 ) -> Table:
     """Return the rows of many devices as a table, with the devices in an order that is drawn with a fixed seed.
 
-    parts: inputs and labels of each device.  watches: whether there are no labels.  stage: the first device's signal stage, if it has
+    parts: inputs and labels of each device.  watches: whether there are no labels.  stage: the first device's signal stage, if there is
     one.  Raises UserError for too few devices or rows.
     """
     many, watch, unit = options.many, options.watch, "rows" if stage is None else "steps"
@@ -189,7 +191,7 @@ def fleet(
     for device, (x, _) in zip(many.devices, parts, strict=True):
         if len(x) < FEWEST:
             raise UserError(
-                f"{device.path}: has {len(x)} {unit}; a plan needs {FEWEST} or more of each device; leave this one out"
+                f"{device.path}: has {len(x)} {unit}; a plan needs {FEWEST} or more of each device; leave this device out"
             )
     order = np.random.default_rng(0).permutation(len(parts))[:MOST_DEVICES].tolist()
     most, folds = MOST_ROWS // len(order), min(FOLDS, len(order)) if len(order) < ENOUGH_DEVICES else 1
@@ -213,10 +215,14 @@ def fleet(
         if folds > 1
         else f"{judges:,} of {len(order):,} are used to test the models"
     )
-    watch.tell(f"devices  {judged}; there, a model that learns begins anew, and the second half of the rows counts")
+    watch.tell(
+        f"devices  {judged}; there, a model that learns begins anew, and its errors are measured on the second half of the rows"
+    )
     for fold in () if watches else table.folds:
         if fold.known(fold.judged).sum() < 2 or not fold.known(slice(0, fold.split - delay)).any():
-            raise UserError("each device needs labels, also in the second half of its rows; leave out those without")
+            raise UserError(
+                "each device needs labels, also in the second half of its rows; leave out devices without labels"
+            )
     return table
 
 
@@ -243,7 +249,7 @@ def recent(
         judged = int(table.known(slice(table.split, None)).sum())
         if judged < 2 or not table.known(slice(0, table.split - delay)).any():
             raise UserError(
-                f"the table needs labels in its first and in its last {rows}: the error is taken on the last 30 %"
+                f"the table needs labels in its first and in its last {rows}: the error is measured on the last 30 %"
             )
     return table
 
@@ -258,7 +264,7 @@ def need_no_code(spec: Spec) -> None:
 def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, Stage | None]:
     """Return samples, labels, the number of samples after which a model learns a label, and the signal stage, if there is one.
 
-    Raises UserError for a spec with code, because a search runs in other processes, which execute no code.
+    Raises UserError for a spec with code, because a search runs in other processes, which do not execute a spec's code.
     """
     need_no_code(spec)
     watch, seen = options.watch, Columns()

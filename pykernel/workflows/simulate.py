@@ -86,7 +86,7 @@ def _one(spec: Spec, often: Often, recording: Recorded, files: Mapping[str, Path
 def _pipeline(spec: Spec, often: Often, recording: Recorded, watch: Watch) -> Pipeline:
     """Return the model with its simple predictors.
 
-    If the model gets no labels and the rows can be counted, the simple predictors stop learning after half of the rows.
+    If the model gets no labels, and the rows can be counted in advance, the simple predictors stop learning after half of the rows.
     """
     program = spec.inner.program
     gets_none = program.label_kind != "none" and not (program.learns or spec.forecasts)
@@ -107,7 +107,7 @@ def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial
     report |= {"knows_second_half": False}
     if trained is not None:
         rows = report["rows"] if raw is None else raw.rows
-        if trained > rows // 2:  # only the model knows rows of the second half
+        if trained > rows // 2:  # the model, but not the simple predictors, was trained on rows of the second half
             report |= {"verdict": None, "knows_second_half": True}
         some = "these rows" if trained == rows else f"the first {trained:,} of these rows"
         warnings.append(
@@ -137,7 +137,7 @@ def _trial(recording: Recorded, refresh_every: int, delay: int, show: Show) -> T
     spec = recording.spec
 
     def error(changed: Spec) -> float | None:
-        show(0, "trying what may help")
+        show(0, "trying changes that may help")
         with contextlib.ExitStack() as stack:
             batches = steps_of(spec, recording.batches(stack)[0])
             refreshed = refresh_every if changed.learning.rule == spec.learning.rule else 0
@@ -155,7 +155,7 @@ def _trial(recording: Recorded, refresh_every: int, delay: int, show: Show) -> T
 
 @dataclass(frozen=True)
 class _OnDevice:
-    """The simulation of one of many devices.  start: the snapshot from which it begins.  saves: whether its state is kept."""
+    """The simulation of one of many devices.  start: the snapshot from which the model starts.  saves: whether the model's state is kept."""
 
     spec: Spec
     often: Often
@@ -168,7 +168,7 @@ class _OnDevice:
         if self.start is not None:
             pipeline.go_on(snapshot.read(self.spec, self.start).memory)
         pipeline.run(recording, SILENT)
-        pipeline.simulation.goes_on = True  # no advice, because it tries other models for each device
+        pipeline.simulation.goes_on = True  # omit advice, which would try other models for each device
         report = _told(recording, pipeline.simulation)
         if not self.saves:
             return report

@@ -26,7 +26,7 @@ class Simulated(Result):
     """The result of a simulation: how a model would have performed on a recording.
 
     report: all results, as ``pykernel simulate --json`` prints them.  simulation: has the model after the last row (``simulation.model``),
-    and its errors over time (``simulation.errors.curve()``); without labels, its answers over time.
+    and the model's errors over time (``simulation.errors.curve()``); without labels, the answers over time.
     """
 
     report: dict[str, Any]
@@ -41,7 +41,7 @@ class Simulated(Result):
         from pykernel.report.simulated import simulated
 
         seen, simulation, spec = self.seen, self.simulation, self.seen.spec
-        told = f"after these {simulation.rows:,} rows; NAME_hash returns it, and pykernel check --data compares it with the C code's"
+        told = f"NAME_hash returns this hash after these {simulation.rows:,} rows; pykernel check --data compares it with the C code's hash"
         memory = simulation.model.memory if spec.signal is None and not self.report.get("delay") else None
         read = common.table_read(seen.table.report(), seen.table.courses(), seen.table.rows)
         times, unit = functools.cache(seen.times), unit_of(self.report)
@@ -83,7 +83,7 @@ class Simulated(Result):
 
 
 def _course(simulation: Monitoring, plot: Callable[..., Plot], unit: str) -> dict[str, list[Plot]]:
-    """Draw the answers; for a model that raises alarms, level and threshold, with marks for all alarms and for those of each blamed input."""
+    """Draw the answers; for a model that raises alarms, draw level and threshold, and mark all alarms and the alarms of each blamed input."""
     course, asks, warm, lanes = simulation.course, simulation.spec.program.asks, simulation.warm, []
     there, names = course.curves(first=warm), course.names
     at, kinds = there["row"], [f"c{i % 9}" for i in range(2 * len(names))]
@@ -112,7 +112,7 @@ def _errors(simulation: Simulation, seen: Seen, plot: Callable[..., Plot], unit:
     both = enumerate(zip(simulation.errors.names, errors.T, strict=True))
     lines = [Line(name, at, y, f"c{i}" if i else "model") for i, (name, y) in both]
     ylabel = f"part of {unit}s with a wrong class" if simulation.classes else "mean absolute error"
-    # an error of 0 has no place on a logarithmic axis
+    # a logarithmic axis cannot show an error of 0
     log, marks = bool((errors[np.isfinite(errors)] > 0).all()), {"second half": simulation.rows / 2}
     course = plot("Error over time", ylabel=ylabel, lines=lines, log=log, zero=not log, marks=marks)
     return {

@@ -32,7 +32,7 @@ class Show:
     printed, by the fields of the C struct.
 
     Columns: not zero is the number of values that are not zero. Unused places are zero. The state's hash is the number
-    that NAME_hash returns. For two states, the table has the number of values of a field that differ, the first one's position, and its values in A and B.
+    that NAME_hash returns. For two states, the table has, for each field, how many values differ, the position of the first, and its values in A and B.
     The sequence number, which counts how often a state was saved, is not compared.
 
     Exit codes: 0 done, or equal, 1 not equal, 2 bad input, or a snapshot that the device would refuse.
@@ -83,7 +83,7 @@ class Merge:
     The spec after --into may have another n_max. docs/guide/many-devices.md describes how each kind of model is merged. To evaluate the
     merged state, run simulate --start merged.bin on rows that no device has learned.
 
-    Columns: foretold is the difference between the other devices' joint answers and this device's answers where it has learned, in
+    Columns: foretold is the difference between the other devices' joint answers and this device's answers where this device has learned, in
     standard deviations of the answers.
 
     Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
@@ -116,7 +116,7 @@ class Merge:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Replay:
-    """Repeat what a device logged, and name the first difference.
+    """Repeat the log of a device, and name the first difference.
 
     The log is a table of text. Its first line names the columns, in any order: the inputs, the label, and at least
     one of state_hash (NAME_hash after this row), status (what NAME_update returned) and prediction:

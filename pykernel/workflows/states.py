@@ -1,4 +1,4 @@
-"""Work with states that devices have saved: show one, compare two, convert one to a changed spec, merge several."""
+"""Work with states that devices have saved: show a state, compare two states, convert a state to a changed spec, merge several states."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def merged(given: Merge) -> Merged:
         devices += found
     names = [f"state {k + 1}" if isinstance(each, bytes) else str(each) for k, each in enumerate(devices)]
     if twice := [name for k, name in enumerate(names) if name in names[:k]]:
-        raise UserError(f"{twice[0]} is given twice; a device must not count as two")
+        raise UserError(f"{twice[0]} is given twice; give each device once")
     if given.output is not None:
         need_different([Path(given.output), *(each for each in devices if isinstance(each, Path))])
     most = most_bytes(given.spec) if given.spec.program.persistent else 1

@@ -29,10 +29,10 @@ from pykernel.workflows.given import method_options, need_known, need_unset
 MOST, FEW = 256, 16
 """Largest number of vectors if no limit is given.  It is reduced for many rows, but not below FEW."""
 MINUTE = 2**30
-"""If no limit is given for svm, the number of functions times rows times squared number of vectors is at most this, which takes about a
-minute: 256 vectors for 16,384 rows, 128 vectors for 65,536 rows."""
+"""If no limit is given for svm, functions x rows x vectors^2 is at most this number, which takes about a minute:
+256 vectors for 16,384 rows, 128 vectors for 65,536 rows."""
 MINUTE_LP = 2**19
-"""For lp with numbers as labels, the limit on rows times vectors: 256 vectors for 2,048 rows, 64 vectors for 8,192 rows."""
+"""For lp with numbers as labels, rows x vectors is at most this number: 256 vectors for 2,048 rows, 64 vectors for 8,192 rows."""
 FOLDS = 5
 RIDGES = (0.01, 0.1, 1.0, 10.0)
 """Ridges to choose from.  C is 1 / ridge; for numbers, in units of the label's standard deviation."""
@@ -96,7 +96,7 @@ class SvmJob(Job):
 
     @property
     def ridge(self) -> float:
-        """C times the ridge.  It is the label's unit for svm, because |f|^2 has the unit of squared losses; 1 for lp."""
+        """The product of C and the ridge: for svm the label's unit, because |f|^2 has the unit of squared losses; for lp 1."""
         return 1.0 if self.sparse else self.unit
 
     def machine(self, vectors: int | None) -> Any:
@@ -123,7 +123,7 @@ class SvmJob(Job):
         machine = self.machine(vectors)
         trained = make_pipeline(StandardScaler(), machine) if self.scales else machine
         with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
-            warnings.simplefilter("ignore")  # the report says the same as the warnings
+            warnings.simplefilter("ignore")  # the report has the same messages as the warnings
             machine.progress = show
             self.fitted(trained)
         machine.set_params(progress=False)

@@ -30,7 +30,7 @@ from pykernel.workflows.record import is_recording, record
 from pykernel.workflows.requests import TableOf
 
 Converted = tuple[dict[str, Any], int]
-"""A description of the table as it was read, in which inputs are the written columns; and the number of written rows."""
+"""A description of the table as it was read, whose inputs are the written columns, and the number of written rows."""
 
 
 def run(given: TableOf) -> Found:
@@ -44,7 +44,7 @@ def run(given: TableOf) -> Found:
         need_free(notes_of(out), data, given.force)
         if not text:
             raise UserError(
-                f"{data}: is not a table of text, and only text becomes a .csv file; give {option('output')} with .npy"
+                f"{data}: is not a table of text, and only a table of text can become a .csv file; give {option('output')} with .npy"
             )
         if given.like is not None and (columns or given.label is not None):
             raise UserError(
@@ -133,7 +133,7 @@ def _holds_numbers(source: str, name: str, part: Part) -> bool:
 
 
 def _header(kind: np.dtype, rows: int, width: int) -> bytes:
-    """Return the header of an .npy file.  Its length does not depend on ``rows``."""
+    """Return the header of an .npy file.  The header's length does not depend on ``rows``."""
     text = io.BytesIO()
     described = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (rows, width)}
     np.lib.format.write_array_header_1_0(text, described)
@@ -182,7 +182,7 @@ def prepare_table(
         for each in names:
             if each not in read.columns:
                 raise UserError(
-                    f"{source}: has no column {each!r}, of which {like} was made; give a table of the same columns"
+                    f"{source}: has no column {each!r}, from which {like} was made; give a table with the same columns"
                 )
     columns = {new: _cells(read, origin) for new, origin in made.items()}
     if label is not None:
@@ -233,7 +233,7 @@ def _emptied(
 
 
 def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | None, watch: Watch) -> None:
-    """Warn of words that the first table does not have.  In their rows all columns for words are 0, which no model has learned."""
+    """Warn of words that the first table does not have.  In rows with such a word, all columns for words are 0, which no model has learned."""
     known: dict[str, set[str]] = {}
     for origin in made.values():
         if origin.word is not None:
@@ -264,7 +264,7 @@ def _origins(read: WholeTable, names: Sequence[str]) -> dict[str, Origin]:
 
 
 def _origins_of(read: WholeTable, name: str) -> Iterator[tuple[str, Origin]]:
-    """Yield names and origins of the columns made from a column; none if a model could not learn anything from it."""
+    """Yield names and origins of the columns made from a column; none if a model could not learn anything from this column."""
     values = read.numeric.get(name)
     if values is not None:
         if np.ptp(values[np.isfinite(values)]) > 0:

@@ -249,7 +249,7 @@ REFUSED = (
     ({"expansion": None}, r"\[expansion\] is missing; expansion-nlms must have vectors"),
     (
         {"expansion": {"vectors": [[0.0] * 3]}},
-        r"\[expansion\] weights are missing; int16 can only go on learning from trained",
+        r"\[expansion\] weights are missing; an int16 model can only continue from trained",
     ),
     (
         {"expansion": {"decision": "ovo"}},
@@ -266,7 +266,7 @@ REFUSED = (
     ),
     (
         {"label": {"max_abs": 1e-6}},
-        "max_abs is 1e-06, too small for int16 beside the trained weights; it must be",
+        "max_abs is 1e-06, too small for int16 compared with the trained weights; it must be",
     ),
     ({"mixture": {}}, r"\[mixture\]"),
     ({"interval": {}}, r"\[interval\]"),

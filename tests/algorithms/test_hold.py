@@ -79,7 +79,7 @@ def test_without_an_outlying_input_nothing_changes():
 
 
 REFUSED = [
-    ({"input": {"dim": 3, "outliers": "hold"}}, r'\[input\] outliers is "hold", which needs to know what is usual; add standardise'),
+    ({"input": {"dim": 3, "outliers": "hold"}}, r'\[input\] outliers is "hold", which needs the usual range of each input; add standardise'),
     ({"input": {"dim": 3, "outliers": "drop"}}, r"outliers is 'drop'; it must be 'clip' or 'hold'"),
 ]  # fmt: skip
 

@@ -168,9 +168,7 @@ def test_a_simulation_tells_what_the_intervals_cover(tmp_path, capsys):
     later = [{key: float(row[key]) for key in ("lower", "label", "upper")} for row in covered[250:]]
     inside = np.mean([row["lower"] <= row["label"] <= row["upper"] for row in later])
     width = np.mean([row["upper"] - row["lower"] for row in later])
-    said = (
-        f"intervals at 80.0 %: {100 * inside:.1f} % of the labels inside, mean width {width:.4g}, over the second half"
-    )
+    said = f"intervals at 80.0 %: {100 * inside:.1f} % of the labels are inside, with mean width {width:.4g}, over the second half"
     assert said in capsys.readouterr().out and abs(inside - 0.8) < 0.05
     assert (tmp_path / "p.html").stat().st_size > 10_000
 

@@ -373,7 +373,7 @@ def test_all_functions_in_any_order(part):
         ({"window": 8, "hop": 1, "features": ["mean"]}, "[signal] hop is 1"),
         ({"window": 8, "features": ["men"]}, "did you mean 'mean'"),
         ({"window": 8, "features": {"a": ["mean"]}}, "[signal] features does not name the channel 'b'"),
-        ({"window": 8, "features": {"x": ["mean"]}}, "names 'x', which is no channel"),
+        ({"window": 8, "features": {"x": ["mean"]}}, "names 'x', which is not a channel"),
         ({"channels": ["a"], "window": 8, "features": ["correlation"]}, "needs two channels"),
         ({"channels": ["a", "a"]}, "[signal] channels names 'a' twice"),
         ({"window": 8, "features": {"a": ["mean"], "b": ["correlation"], "c": ["rms"]}}, "correlation only for 'b'"),
@@ -409,7 +409,7 @@ def test_all_functions_in_any_order(part):
         ({"window": 8, "features": ["centroid"]}, "[signal] rate is missing; centroid needs it"),
         ({"window": 24, "rate": 9.0, "bands": [[1, 2]]}, "[signal] window is 24; bands needs a power of two"),
         ({"window": 16, "rate": 16.0, "bands": [[2, 1]]}, "[signal] bands holds [2, 1]; the first number must be"),
-        ({"window": 16, "rate": 16.0, "bands": [[1.1, 1.9]]}, "those are multiples of 1 Hz up to 8 Hz"),
+        ({"window": 16, "rate": 16.0, "bands": [[1.1, 1.9]]}, "choose a band with a multiple of 1 Hz up to 8 Hz"),
         ({"window": 16, "rate": 16.0, "bands": [3]}, "[signal] bands holds 3; it must hold pairs"),
         ({"window": 16, "rate": 16.0, "bands": [[1, 3], [1, 3]]}, "[signal] bands holds [1, 3] twice"),
         ({"window": 16, "features": ["mean"], "log": True}, "[signal] log needs bands"),
@@ -531,6 +531,6 @@ def test_a_page_takes_no_forecast_of_the_signal_itself_and_a_forecast_no_delay(t
     content = {"signal": {"channels": ["a", "b"]}, "label": {"column": "a"}}
     spec_file, data = written(tmp_path, content), table_of(tmp_path, waves(50, "float64")[:, :2])
     assert run("page", spec_file, data, "-o", tmp_path / "p.html") == 2
-    assert "gauge forecasts its own signal, which a page does not take yet" in capsys.readouterr().err
+    assert "gauge forecasts its own signal, which a page does not support yet" in capsys.readouterr().err
     assert run("simulate", spec_file, data, "--delay", "3") == 2
     assert "[signal] ahead says when the true value comes" in capsys.readouterr().err

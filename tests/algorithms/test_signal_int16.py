@@ -151,7 +151,7 @@ def test_a_model_in_whole_numbers_forecasts():
         ({"resolution": 5}, "for b, so its max_abs is 0 counts"),
         ({"window": 8, "features": ["kurtosis"]}, "[signal] features has kurtosis, which int16 does not measure"),
         ({"window": 8, "rate": 8.0, "bands": [[1, 3]], "log": True}, "[signal] log needs logarithms"),
-        ({"window": 8192, "rate": 8.0, "bands": [[1, 3]]}, "bands in int16 need 4096 at most"),
+        ({"window": 8192, "rate": 8.0, "bands": [[1, 3]]}, "bands in int16 need a window of at most 4096"),
     ],
 )
 def test_what_whole_numbers_do_not_have_is_refused_in_a_sentence(signal, says):

@@ -509,7 +509,7 @@ def test_many_rows_are_tuned_on_some_of_them_and_all_count_for_the_weights(folde
         "--save",
         "b.npz",
     )
-    assert "the width chosen on 150 of 400 rows" in report["assumed"] and report["limit"] is None
+    assert "the width was chosen on 150 of 400 rows" in report["assumed"] and report["limit"] is None
     machine = ReducedProblem("ls-svm", Basis.load("b.npz"), X, Targets.of_values(Y)).solve(report["taken"]["ridge"])
     assert np.allclose(np.array(load_spec("flow.toml").expansion.weights), machine.w, rtol=1e-9)
 
@@ -625,7 +625,7 @@ def test_interrupted_nothing_is_written(folder):
         ("flow.npy --output flow.npy", "is the data itself"),
         ("flow.npy --output b.npz --report b.npz", "is named for two files"),
         ("flow.npy --output b.toml -n 65", "give --label, or --n-max 64"),
-        ("flow.npy --output b.toml --set kernel=gaussian", "with a key of kernel.function, kernel.sigma"),
+        ("flow.npy --output b.toml --set kernel=gaussian", "with one of the keys kernel.function, kernel.sigma"),
         ("flow.npy --output b.toml --set training.model=krr", "is trained on labels; give --label"),
         ("flow.npy --output there.npz", "is there already"),
         ("flow.npy --output no/b.npz", "there is no folder"),
@@ -675,7 +675,7 @@ def test_interrupted_nothing_is_written(folder):
         ("flow.npy --output b.npz --inputs a", "give positions from 0 to 2"),
         ("flow.npy --output b.npz --inputs 5", "has 3 columns"),
         ("flow.npy --output b.npz --label 1 --inputs 0,1", "is the label"),
-        ("flow.npy --output a.toml --label 2 --set learning.rule=kfd", "different numbers; there may be 64 classes"),
+        ("flow.npy --output a.toml --label 2 --set learning.rule=kfd", "different numbers; at most 64 classes"),
         ("kinds.npy --output a.toml --label 2 --set label.classes=0,10", "holds 20, which --set label.classes does not name"),
         ("kinds.npy --output a.toml --label 2 --set label.classes=0,10,20,30", "is never 30"),
         ("kinds.npy --output a.toml --label 2 --set label.classes=a,b", "holds numbers"),
@@ -753,7 +753,7 @@ def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
     code, out, _ = run("table", "holes.csv", "--output", "x.npy")
     assert code == 0 and np.array_equal(np.load("x.npy"), [[1, 2], [5, 6]])
     assert (
-        "left out, no numbers: word\n         2 rows with a missing input: left out" in out
+        "left out, not numbers: word\n         2 rows with a missing input: left out" in out
         and "columns   0: a, 1: b" in out
     )
     code, out, _ = run("table", "holes.csv", "--inputs", "a", "--output", "y.npy")

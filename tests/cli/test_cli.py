@@ -353,7 +353,7 @@ def test_raw_rows_that_are_gaps_are_told_with_cause_and_steps(run, folder):
         "(the largest is b with 1e+300); raise that limit or scale the column"
     )
     assert "\n".join(told["warnings"]).startswith(
-        f"{cause}\nthe device misses 2 of 240 raw rows, because a cell is missing; a step needs 12 without a gap\n"
+        f"{cause}\nthe device misses 2 of 240 raw rows, because a cell is missing; a step needs 12 rows without a gap\n"
         "the device refuses 1 of 240 raw rows, because b is infinite; correct"
     )
     code, out, err = run("simulate", "raw.toml", "raw.csv")
@@ -398,7 +398,7 @@ def test_bad_data_leaves_nothing_behind(run, folder, data, says):
         (["spec.toml", "absent.csv"], ["absent.csv: there is no such file", "standard input"]),
         (
             ["spec.toml", "empty"],
-            ["empty: is a folder without recordings; give one that has files which end with .csv"],
+            ["empty: is a folder without recordings; give a folder with files that end with .csv"],
         ),
         (["spec.toml", "no*.csv"], ["no*.csv: no file has such a name"]),
         (["spec.toml", "data.csv", "--jobs", "2"], ["--jobs is for many devices; give a folder"]),

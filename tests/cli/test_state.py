@@ -91,7 +91,7 @@ def test_a_learned_start_is_not_lost_by_generating_again(
     assert run("generate", "flow.toml", "--start", "first.csv", "-o", "out")[0] == 0
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
     code, _, err = run("generate", "flow.toml", "-o", "out")
-    assert code == 2 and "give --start with that state again" in err and err.count("\n") == 1
+    assert code == 2 and "give --start with this state again" in err and err.count("\n") == 1
     assert before == {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
     assert run("generate", "flow.toml", "--start", "first.csv", "-o", "out")[0] == 0
     assert run("generate", "flow.toml", "--force", "-o", "out")[0] == 0
@@ -132,7 +132,7 @@ def test_a_learned_project_is_checked_and_replayed_from_its_own_start(
     Path("log.csv").write_text("\n".join(lines) + "\n")
     assert run("state", "replay", "flow.toml", "log.csv", "--start", "out/flow.bin")[0] == 0
     code, out, err = run("state", "replay", "flow.toml", "log.csv")
-    assert code == 1 and "if the device began with a learned state, give that with --start" in out + err
+    assert code == 1 and "if the device began with a learned state, give this state with --start" in out + err
 
     Path("out/flow.bin").write_bytes(b"broken")
     for words in (["check", "flow.toml", "--record", "out", *quick], ["generate", "flow.toml", "-o", "out"]):

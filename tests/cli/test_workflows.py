@@ -309,7 +309,7 @@ def test_only_the_command_line_names_options():
     (found,) = named_as_options(ast.parse('f"{x} --output" + "pykernel fit --output"'))
     assert found == " --output"
     rooms = ("bases", "estimators", "host", "importers", "training", "tuning", "workflows")
-    same_for_both = {"The same again: --trials ", " --seed "}  # a comment in a file
+    same_for_both = {"To repeat this plan: --trials ", " --seed "}  # a comment in a file
     files = [
         path
         for room in rooms

@@ -401,7 +401,7 @@ def test_a_table_of_kernels_is_whole_and_of_one_type():
         chosen("metric", {Metric.MAGNITUDE: add})
     with pytest.raises(TypeError, match="members of one enumeration, not of 2"):
         chosen("metric", {Metric.MAGNITUDE: add, Tie.NEWEST: add}, add)
-    with pytest.raises(TypeError, match="count has other types than add, which calls it"):
+    with pytest.raises(TypeError, match="count and add, which calls it, must have the same types"):
         chosen("metric", {Metric.MAGNITUDE: count}, add)(add.function)
     assert pickle.loads(pickle.dumps(cost)) is cost
 

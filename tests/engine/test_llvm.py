@@ -472,9 +472,9 @@ def test_arrays_of_another_kind_are_refused() -> None:
         (x, {"answers": answers[:4]}, "answers must be"),
         (x, {"answers": np.zeros((5, 2), "f4")}, "answers must be"),
         (x, {"statuses": statuses[:4]}, "statuses must be"),
-        (x, {"statuses": statuses.astype("i8")}, "statuses are int32"),
-        (x, {"first": 6}, "first 6, delay 0; for 5 rows"),
-        (x, {"delay": -1}, "first 0, delay -1"),
+        (x, {"statuses": statuses.astype("i8")}, "statuses must be an array of int32"),
+        (x, {"first": 6}, "first is 6 and delay is 0; for 5 rows"),
+        (x, {"delay": -1}, "first is 0 and delay is -1"),
     ]
     for inputs, given, says in wrong:
         given = {"statuses": statuses, "ask": predict, "answers": answers, "learn": update, "y": y} | given

@@ -73,7 +73,7 @@ def test_windows_are_chosen_by_a_search():
         ({"window": 8, "features": {"ax": ["mean"]}}, 20, r"\[signal\] features does not name the channel 'ay'"),
         ({"precision": "int16"}, 20, r"\[signal\] max_abs is missing; int16 needs the range of each channel"),
         ({"lags": []}, 20, r"\[signal\] lags is \[\], and nothing else makes features"),
-        ({"window": 8, "hop": 4, "features": ["mean"], "lags": [0, 2]}, 15, "has 15 rows, and the first features need 16"),
+        ({"window": 8, "hop": 4, "features": ["mean"], "lags": [0, 2]}, 15, "has 15 rows, but the first features need 16"),
         ({"max_abs": 2.0}, 20, "row [0-9]+ of X holds a number beyond max_abs, which the device refuses"),
     ],
 )  # fmt: skip

@@ -55,22 +55,37 @@ def a_program(**changed):
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"labels": "real"}, "give labels only without update"),
-        ({"entries": TWO[:1]}, "give labels only without update"),
+        ({"labels": "real"}, "give labels if there is no update"),
+        ({"entries": TWO[:1]}, "give labels if there is no update"),
         ({"entries": TWO[1:]}, "toy has no predict"),
         ({"statuses": (ToyStatus, IntEnum("More", {"DONE": 1}))}, "DONE is 0 and 1; give it one value"),
-        ({"valid": None}, "valid is for what is persistent; give both, or neither"),
-        ({"persistent": ()}, "valid is for what is persistent; give both, or neither"),
-        ({"persistent": (ToyWork,)}, "what is persistent comes first among its structs"),
-        ({"between": ("refresh",)}, "refresh is to be called between samples, but is none of its actions"),
+        ({"valid": None}, "valid is for persistent structs; give both, or neither"),
+        ({"persistent": ()}, "valid is for persistent structs; give both, or neither"),
+        ({"persistent": (ToyWork,)}, "the persistent structs must be the first structs"),
+        ({"between": ("refresh",)}, "refresh is listed in 'between', but is not an action"),
         ({"alarms": (ToyStatus.LEARNED,)}, "alarms need update and the reading alarm"),
-        ({"entries": (*TWO, Entry("drift", toy_predict, "action"))}, "drift is no action: it takes structs and config"),
-        ({"entries": (*TWO, Entry("train", toy_update, "reading"))}, r"train is no reading: it takes \(…, an array\)"),
-        ({"entries": (*TWO, Entry("train", toy_update, "switch"))}, r"train is no switch: it takes \(…, an Index\)"),
-        ({"entries": (*TWO, Entry("drift", toy_valid, "question"))}, "drift is no question: it takes"),
-        ({"entries": (*TWO, Entry("train", toy_predict, "visit"))}, "train is no visit: it takes what update takes"),
-        ({"entries": (*TWO, Entry("learn", toy_update, "update"))}, "learn is no update: the entry that learns"),
-        ({"entries": (TWO[0], Entry("update", toy_update, "visit"))}, "update is no visit"),
+        (
+            {"entries": (*TWO, Entry("drift", toy_predict, "action"))},
+            "drift is not a valid action: it must take structs",
+        ),
+        (
+            {"entries": (*TWO, Entry("train", toy_update, "reading"))},
+            r"train is not a valid reading: it must take \(…, an arr",
+        ),
+        (
+            {"entries": (*TWO, Entry("train", toy_update, "switch"))},
+            r"train is not a valid switch: it must take \(…, an Index",
+        ),
+        ({"entries": (*TWO, Entry("drift", toy_valid, "question"))}, "drift is not a valid question: it must take"),
+        (
+            {"entries": (*TWO, Entry("train", toy_predict, "visit"))},
+            "train is not a valid visit: it must take what update",
+        ),
+        (
+            {"entries": (*TWO, Entry("learn", toy_update, "update"))},
+            "learn is not a valid update: the entry that learns",
+        ),
+        ({"entries": (TWO[0], Entry("update", toy_update, "visit"))}, "update is not a valid visit"),
     ],
 )
 def test_programs_that_say_two_things_are_refused(changed, says):
@@ -190,21 +205,21 @@ def test_a_changed_action_visit_reading_or_alarm_is_caught_where_it_first_differ
 def test_labels_are_refused_where_there_are_none_and_missed_where_there_are():
     model, labelled, x = HostModel(spec_of("monitor")), HostModel(spec_of("krr")), np.zeros((2, 2))
     for call in (model.update, model.prequential, model.prequential_alarms):
-        with pytest.raises(UserError, match=r"^monitor learns without labels; give it the inputs alone$"):
+        with pytest.raises(UserError, match=r"^monitor learns without labels; give only the inputs$"):
             call(x, np.zeros(2))
         assert len(call(x, np.zeros((2, 0)))) > 0  # what mixed_stream has
     for call in (labelled.update, labelled.prequential):
-        with pytest.raises(UserError, match=r"^krr learns from labels; give one for each sample$"):
+        with pytest.raises(UserError, match=r"^krr learns from labels; give a label for each sample$"):
             call(x)
     with pytest.raises(UserError, match=r"^plain raises no alarms$"):
         HostModel(spec_of("plain")).prequential_alarms(x)
-    with pytest.raises(UserError, match=r"^monitor predicts nothing, for it learns without labels$"):
+    with pytest.raises(UserError, match=r"^monitor predicts nothing, because it learns without labels$"):
         model.predict(x)
     with pytest.raises(UserError, match=r"^frozen does not learn: its weights are fixed$"):
         HostModel(spec_of("frozen")).update(x)
     with pytest.raises(UserError, match=r"^monitor learns without labels, so that it has no errors to compare$"):
         Simulation(spec_of("monitor"))
-    with pytest.raises(UserError, match=r"^krr learns from labels; simulate it with them$"):
+    with pytest.raises(UserError, match=r"^krr learns from labels; simulate it with labels$"):
         Monitoring(spec_of("krr"))
 
 
@@ -286,7 +301,7 @@ def test_a_log_of_rows_that_were_learned_or_only_asked_about_replays_and_the_fir
         assert str(replayed(spec, wrong).difference).startswith(f"row {at} (line {at + 2}): {what} is")
     for bad, says in (
         (",1,,,0,,", "has some inputs and not others"),
-        ("1,2,,0,0,,", "has a status, but was not learned; the status is what update returned"),
+        ("1,2,,0,0,,", "has a status, but was not learned; a status is the value that update returned"),
         ("1,2,,2,,,", "column 'learned' is '2'; it must be 1 if the row was learned, 0 if the model was only asked"),
         (",,0.5,,,,restart", "has no inputs, but a label or a prediction"),
     ):
@@ -431,7 +446,7 @@ def test_simulate_draws(run):
     [
         (
             ("simulate", "frozen.toml", "data.csv", "--delay", "1"),
-            "rule frozen takes no labels, so delay means",
+            "rule frozen takes no labels, so delay has",
         ),
         (
             ("simulate", "frozen.toml", "data.csv", "--train-every", "9"),
@@ -447,7 +462,7 @@ def test_simulate_draws(run):
             "data.csv: holds nothing to compare with; record status or prediction\n",
         ),
         (("state", "replay", "frozen.toml", "data.csv", "--end", "data.csv"), "frozen learns nothing on the device, so that"),
-        (("simulate", "monitor.toml", "data.csv", "--delay", "2"), "monitor learns without labels, so that --delay means"),
+        (("simulate", "monitor.toml", "data.csv", "--delay", "2"), "monitor learns without labels, so that --delay has"),
         (("simulate", "monitor.toml", "data.csv", "--train-every", "2"), "monitor learns without labels, so that --train-e"),
         (("simulate", "monitor.toml", "data.csv", "--refresh-every", "-1"), "refresh-every is -1; it must be a number of"),
         (("state", "replay", "monitor.toml", "data.csv"), "data.csv: holds nothing to compare with; record state_hash, status or no"),

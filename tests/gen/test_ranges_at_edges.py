@@ -231,7 +231,7 @@ REFUSED = {
     "return m * 715827883": "this product is from 0 to 2147483649",
     "return (m - 3) * 715827883": "this product is from -2147483649 to 0",
     "return quotient(k, m)": "the divisor is from 0 to 3",
-    "return quotient(k - 1, 2)": "what is divided is from -1 to 3",
+    "return quotient(k - 1, 2)": "the dividend is from -1 to 3",
     "return floor_shift(y, m * 10 + 2)": "this shift is from 2 to 32",
     "return floor_shift(y, m - 1)": "this shift is from -1 to 2",
     "return multiply_high(k, 65533 + m)": "the factor is from 65533 to 65536",

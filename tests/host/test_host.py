@@ -30,13 +30,17 @@ def test_classes_follow_the_values():
 @pytest.mark.parametrize(
     ("kind", "labels", "says"),
     [
-        ("real", np.zeros((4, 1)), "labels of shape (4, 1) for 4 samples; they must be (4,)"),
-        ("real", np.zeros(3), "labels of shape (3,) for 4 samples; they must be (4,)"),
-        ("reals", np.zeros(4), "labels of shape (1, 4) for 4 samples; they must be (4, 3)"),
-        ("reals", np.zeros((4, 2)), "labels of shape (4, 2) for 4 samples; they must be (4, 3)"),
-        ("class", np.zeros(4), "labels of type float64; a classifier learns positions of classes, which are integers"),
+        ("real", np.zeros((4, 1)), "the labels have shape (4, 1); for these inputs it must be (4,)"),
+        ("real", np.zeros(3), "the labels have shape (3,); for these inputs it must be (4,)"),
+        ("reals", np.zeros(4), "the labels have shape (1, 4); for these inputs it must be (4, 3)"),
+        ("reals", np.zeros((4, 2)), "the labels have shape (4, 2); for these inputs it must be (4, 3)"),
+        (
+            "class",
+            np.zeros(4),
+            "the labels have type float64; a classifier learns positions of classes, which are integers",
+        ),
         ("class", np.array(["low"] * 4), "which are integers"),
-        ("class", np.zeros((4, 3), int), "labels of shape (4, 3) for 4 samples; they must be (4,)"),
+        ("class", np.zeros((4, 3), int), "the labels have shape (4, 3); for these inputs it must be (4,)"),
     ],
 )
 def test_labels_of_a_wrong_shape_or_type_are_refused(kind, labels, says):
@@ -44,7 +48,7 @@ def test_labels_of_a_wrong_shape_or_type_are_refused(kind, labels, says):
     for learn in (model.update, model.prequential):
         with pytest.raises(ValueError, match=re.escape(says)):
             learn(np.zeros((4, 3)), labels)
-    with pytest.raises(ValueError, match=re.escape("inputs of shape (4, 2); the model takes (samples, 3)")):
+    with pytest.raises(ValueError, match=re.escape("the inputs have shape (4, 2); the model takes (samples, 3)")):
         model.predict(np.zeros((4, 2)))
     assert not any(model.memory.bytes)
 

@@ -221,7 +221,7 @@ def test_states_of_every_model_are_merged_or_refused_in_one_sentence(rule: str, 
 
 
 REFUSED = {
-    "waves": (spec_of("spectrum-nlms", reduction=None), "does not tell for which inputs its device has learned"),
+    "waves": (spec_of("spectrum-nlms", reduction=None), "does not show for which inputs its device has learned"),
     "a monitor": (make_spec({"name": "f", "input": {"dim": 2}, "novelty": {}}), "learns without labels"),
     "integers": (spec_of("klms", precision="int16", input={"dim": 2, "max_abs": 4.0}, label={"max_abs": 4.0}), "int16"),
     "forgetting": (

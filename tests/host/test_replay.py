@@ -419,7 +419,7 @@ def test_digits_count_what_was_written():
         ),
         ("a,b,y,state_hash\n1,2,3,1234567\n", "must be a hash of 8"),
         ("a,b,y,status\n1,,3,1\n", "line 2: has some inputs and not others"),
-        ("a,b,y,status\n,,,\n", "line 2: has no inputs; give them, or a call"),
+        ("a,b,y,status\n,,,\n", "line 2: has no inputs; give the inputs, or a call"),
         ("a,b,y,status\n1,2,,1\n", "line 2: has a status but no label"),
         ("a,b,y,call,status\n,,1,refresh,\n", "line 2: has no inputs, but a label"),
         ("a,b,y,status\n1,2,3,99999999999\n", "must be a status"),

@@ -212,7 +212,7 @@ def test_classes_are_called_by_name_and_become_positions():
     ):
         with pytest.raises(UserError) as error:
             list(samples_of(labelled("class"), io.BytesIO(f"{text}1,{cell},2\n".encode()), "data.csv"))
-        assert str(error.value) == f"data.csv, line 6: column 'state' is '{cell}', which is no class; {says}"
+        assert str(error.value) == f"data.csv, line 6: column 'state' is '{cell}', which is not a class; {says}"
 
 
 def test_the_place_is_told_beyond_the_first_batch():
@@ -566,7 +566,7 @@ def test_simulate_refuses_what_is_no_class_and_labels_without_names(folder, caps
     assert (code, out) == (
         2,
         "",
-    ) and "bad.csv, line 3: column 'state' is 'lo w', which is no class; did you mean" in err
+    ) and "bad.csv, line 3: column 'state' is 'lo w', which is not a class; did you mean" in err
     assert not (folder / "p.csv").exists()
     (folder / "nameless.toml").write_text(
         'name = "m"\n[input]\ncolumns = ["a"]\n[learning]\nrule = "nlms"\n[label]\noutputs = 2\n'

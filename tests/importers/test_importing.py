@@ -89,7 +89,7 @@ from pykernel.importers import onnx_graph  # noqa: E402
 RATIO = 40
 """What is said of float32, in parts of what is found, in the median of models."""
 # scikit-learn 1.9 gives up probability=True in 1.11
-COARSE = "ignore:.*float32 may move its values:UserWarning"  # which some of these models do, as they should
+COARSE = "ignore:.*float32 may change its values:UserWarning"  # which some of these models do, as they should
 FADING = "ignore:.*(probability|prob[AB]_).*:FutureWarning"
 
 
@@ -476,7 +476,7 @@ def test_the_variance_of_a_gaussian_process_is_that_of_scikit_learn(kernel, prec
         ),
         (
             GaussianProcessRegressor(RBF(1.0) + ConstantKernel(2.0), alpha=0.1, optimizer=None),
-            "holds a constant beside k",
+            "adds a constant to k",
         ),
         (
             GaussianProcessRegressor(RBF(1.0), alpha=np.linspace(0.1, 0.2, 60), optimizer=None),
@@ -508,7 +508,7 @@ def test_a_variance_without_noise_is_refused_for_that_whatever_the_numbers_size(
 def test_a_variance_takes_differences():
     x, y, _ = regression()
     model = GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None).fit(x, y)
-    with pytest.raises(UserError, match="distance='products' does not go with variance"):
+    with pytest.raises(UserError, match="distance='products' cannot be combined with variance"):
         from_sklearn(model, "m", variance=True, distance="products")
 
 
@@ -603,19 +603,19 @@ REFUSED = {
     "kernel_ is a sum of gaussian and polynomial kernels": lambda: fit(
         GaussianProcessRegressor(RBF() + DotProduct(), alpha=0.1, optimizer=None), "numbers"
     ),
-    "kernel_ is a sum of RBFs of different length scales": lambda: fit(
+    "kernel_ is a sum of RBFs with different length scales": lambda: fit(
         GaussianProcessRegressor(RBF(1.0) + RBF(2.0), alpha=0.1, optimizer=None), "numbers"
     ),
     "kernel_ has no RBF": lambda: fit(GaussianProcessRegressor(ConstantKernel(), alpha=0.1, optimizer=None), "numbers"),
     "KernelRidge: has 65 targets; a model has from 1 to 64": lambda: KernelRidge().fit(
         data()[0], np.zeros((120, 65)) + data()[0][:, :1]
     ),
-    "SVC: knows 65 classes; a model knows from 2 to 64": lambda: SVC().fit(np.arange(130.0)[:, None], np.arange(130) % 65),
+    "SVC: has 65 classes; a model has from 2 to 64": lambda: SVC().fit(np.arange(130.0)[:, None], np.arange(130) % 65),
     "SVR: takes 2,000 inputs; a model takes from 1 to 1,024": lambda: SVR().fit(sp.eye(30, 2000, format="csr"), range(30)),
     "SVC: dual_coef_ holds numbers that are not finite": lambda: damaged(dual_coef_=fit(SVC(), "three").dual_coef_ * np.nan),
-    "SVC: intercept_ has shape .1,.; with its other parts it must have .3,.": lambda: damaged(intercept_=np.zeros(1)),
+    "SVC: intercept_ has shape .1,.; it must be .3,. to fit the other parts": lambda: damaged(intercept_=np.zeros(1)),
     "SVC: n_support_ does not add up": lambda: damaged(_n_support=np.array([1, 2, 3], np.int32)),
-    "SVC: .* has no attribute '_gamma'; it is not as": lambda: without("_gamma"),
+    "SVC: .* has no attribute '_gamma'; fit it again": lambda: without("_gamma"),
     "SVC: holds the same class twice": lambda: damaged(classes_=np.array([1, 1, 2])),
 }  # fmt: skip
 
@@ -665,7 +665,7 @@ def test_what_cannot_be_computed_is_refused_by_name(sentence):
         ({"max_abs": -1.0}, "max_abs is -1; it must be above 0"),
         ({"max_abs": float("nan")}, "max_abs is nan; it must be finite"),
         ({"inputs": ["a"]}, "takes 4 inputs, but 1 names are given"),
-        ({"classes": ["a", "b", "c"]}, "knows 2 classes, but 3 names are given"),
+        ({"classes": ["a", "b", "c"]}, "has 2 classes, but 3 names are given"),
         ({"distance": "near"}, "distance is 'near'; it must be auto, differences or products"),
     ],
 )
@@ -675,7 +675,7 @@ def test_wrong_arguments_are_told_in_a_sentence(how, sentence):
 
 
 def test_what_is_for_other_models_is_refused():
-    with pytest.raises(UserError, match="distance='products' is for Gaussian kernels; this one is linear"):
+    with pytest.raises(UserError, match="distance='products' is for Gaussian kernels; this kernel is linear"):
         from_sklearn(fit(SVC(kernel="linear")), "m", distance="products")
     with pytest.raises(UserError, match="predicts numbers; classes are for classifiers"):
         from_sklearn(fit(SVR(), "numbers"), "m", classes=["a", "b"])
@@ -707,7 +707,7 @@ def refused(path, *says):
 def test_pickles_are_not_loaded(suffix, tmp_path, capsys):
     path = tmp_path / f"m{suffix}"
     path.write_bytes(pickle.dumps(Bomb(), protocol=5))
-    refused(path, "is no ONNX file", "runs whatever it contains", "from_sklearn")
+    refused(path, "is not an ONNX file", "runs whatever it contains", "from_sklearn")
     assert capsys.readouterr().out == ""
 
 
@@ -919,7 +919,7 @@ REFUSED_GRAPHS = {
         "SVMRegressor", ["x"], ["w"], domain="ai.onnx.ml", n_supports=1)),
     "has a 'Normalizer' before its SVMClassifier": graph(node("Normalizer", ["x"], norm="L2"), svm(x="z")),
     "has a 'MatMul' before its SVMClassifier": graph(node("MatMul", ["x", "w"]), svm(x="z"), tables={"w": np.eye(4)}),
-    "its 'SVMClassifier' takes 'q', which nothing before it makes": graph(svm(x="q")),
+    "its 'SVMClassifier' takes 'q', which no earlier node computes": graph(svm(x="q")),
     "has a table before its SVMClassifier": graph(svm(x="c"), tables=TABLES),
     "has 2 inputs; it must have one": graph(svm(), inputs=("x", "y")),
     "its Add does not scale the input by constants": graph(node("Add", ["x", "x"]), svm(x="z")),
@@ -946,19 +946,19 @@ REFUSED_GRAPHS = {
     "LinearRegressor: post_transform is 'LOGISTIC'; it must be NONE": graph(linear("LinearRegressor", post_transform="LOGISTIC")),
     "LinearClassifier: 11 coefficients are not 3 rows": graph(linear(coefficients=[1.0] * 11)),
     "LinearClassifier: intercepts has shape (2,)": graph(linear(intercepts=[0.0, 1.0])),
-    "LinearClassifier: knows 1 classes": graph(linear(rows=1)),
+    "LinearClassifier: has 1 classes": graph(linear(rows=1)),
     "LinearRegressor: has 1000000000000 targets": graph(linear("LinearRegressor", targets=10**12)),
     "LinearRegressor: has -1 targets": graph(linear("LinearRegressor", targets=-1)),
     "its two classes differ by more than their sign": graph(linear(rows=2, intercepts=[1.0, 1.0])),
     "LinearClassifier: coefficients holds numbers that are not finite": graph(linear(coefficients=[float("nan")] * 12)),
-    "decision values that is neither": graph(linear(post_transform="SOFTMAX"), node("Normalizer", ["scores"], norm="L2")),
-    "gives its values names that are not": graph(linear(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
+    "a result that is neither": graph(linear(post_transform="SOFTMAX"), node("Normalizer", ["scores"], norm="L2")),
+    "gives its values names other than": graph(linear(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
     "has a 'MatMul' before its LinearClassifier": graph(node("MatMul", ["x", "w"]), linear(x="z"), tables={"w": np.eye(4)}),
     "SVMRegressor: n_targets is 2": graph(svm("SVMRegressor", n_targets=2)),
-    "changes the decision values by a 'Softmax'": graph(svm(), node("Softmax", ["scores"])),
-    "changes the class by a 'Neg'": graph(svm(), node("Neg", ["label"])),
-    "neither these nor scikit-learn's votes": graph(svm(), node("Abs", ["scores"])),
-    "neither these nor scikit-learn's votes,": graph(svm("SVMRegressor"), node("Mul", ["y", "c"]), tables={"c": 2.0}),
+    "changes the decision values with a 'Softmax'": graph(svm(), node("Softmax", ["scores"])),
+    "changes the class with a 'Neg'": graph(svm(), node("Neg", ["label"])),
+    "neither its decision values nor scikit-learn's votes": graph(svm(), node("Abs", ["scores"])),
+    "neither its decision values nor scikit-learn's votes,": graph(svm("SVMRegressor"), node("Mul", ["y", "c"]), tables={"c": 2.0}),
     "probabilities or class; save the model without it": graph(svm("SVMRegressor"), node("Add", ["y", "c"]), tables={"c": np.zeros((9, 1))}),
 }  # fmt: skip
 del REFUSED_GRAPHS["SVMClassifier: overflows"]
@@ -1036,12 +1036,12 @@ HOSTILE = {
     "makes 'z' twice": lambda: graph(node("Identity", ["x"]), node("Neg", ["x"]), svm(x="z")),
     # loops, branches, random numbers, tables made of their shape
     "has a 'Loop' before its SVMClassifier": lambda: graph(loop("x", "z"), svm(x="z"), tables=TRIPS),
-    "changes the decision values by a 'Loop'": lambda: graph(svm(), loop("scores", "q"), tables=TRIPS),
-    "holds a 'Loop' that is no part": lambda: graph(loop("x", "q"), svm(), tables=TRIPS, outputs=["scores"]),
-    "holds a 'RandomNormal' that is no part": lambda: graph(node("RandomNormal", [], "q", **NORMAL), svm()),
+    "changes the decision values with a 'Loop'": lambda: graph(svm(), loop("scores", "q"), tables=TRIPS),
+    "holds a 'Loop' that is not part": lambda: graph(loop("x", "q"), svm(), tables=TRIPS, outputs=["scores"]),
+    "holds a 'RandomNormal' that is not part": lambda: graph(node("RandomNormal", [], "q", **NORMAL), svm()),
     "has a 'Scan' before its SVMClassifier": lambda: graph(onnx.helper.make_node(
         "Scan", ["x"], ["z"], body=body(), num_scan_inputs=1), svm(x="z")),
-    "holds a 'If' that is no part": lambda: graph(svm(), onnx.helper.make_node(
+    "holds a 'If' that is not part": lambda: graph(svm(), onnx.helper.make_node(
         "If", ["c"], ["q"], then_branch=body(), else_branch=body()), tables={"c": np.array(True)}, outputs=["scores"]),
     "its Add does not scale the input": lambda: graph(
         node("ConstantOfShape", ["c"], "q"), node("Add", ["x", "q"]), svm(x="z"), tables={"c": np.array([2**30, 2**30])}),
@@ -1049,22 +1049,22 @@ HOSTILE = {
     "has a 'Concat' before its SVMClassifier": lambda: graph(
         *chain(lambda a, b: node("Concat", [a, a], b, axis=0), "x", 40), svm(x="c39")),
     "its Sum does not": None,
-    "neither these nor scikit-learn's votes, prob": lambda: graph(
+    "neither its decision values nor scikit-learn's votes, prob": lambda: graph(
         svm(), *chain(lambda a, b: node("Concat", [a, a], b, axis=0), "scores", 40)),
-    "neither these nor scikit-learn's": lambda: graph(
+    "neither its decision values nor scikit-learn's": lambda: graph(
         svm("SVMRegressor"), *chain(lambda a, b: node("Add", [a, a], b), "y", 16_000)),
-    "neither these nor": lambda: graph(svm("SVMRegressor"), node("Concat", ["y"] * 64, "wide", axis=1),
+    "neither its decision values nor": lambda: graph(svm("SVMRegressor"), node("Concat", ["y"] * 64, "wide", axis=1),
         *chain(lambda a, b: node("Add", [a, a], b), "wide", 16_000)),
     "holds 20,001 nodes": lambda: graph(svm(), *chain(lambda a, b: node("Identity", [a], b), "scores", 20_000)),
     "takes or makes more than 64": lambda: graph(node("Sum", ["x"] * 10**5), svm(x="z")),
     # other code
     "holds functions of its own": lambda: changed(lambda m: m.functions.append(TWICE)),
-    "changes the decision values by a 'evil.Cast'": lambda: graph(svm(), onnx.helper.make_node(
+    "changes the decision values with a 'evil.Cast'": lambda: graph(svm(), onnx.helper.make_node(
         "Cast", ["scores"], ["q"], domain="evil", to=1)),
     "holds sparse tables": lambda: changed(lambda m: m.graph.sparse_initializer.add()),
     # in another order, or in a circle
-    "takes 'q', which nothing before it makes": lambda: graph(svm(), node("Neg", ["q"]), node("Identity", ["scores"], "q")),
-    "takes 'z', which nothing before it makes": lambda: graph(
+    "takes 'q', which no earlier node computes": lambda: graph(svm(), node("Neg", ["q"]), node("Identity", ["scores"], "q")),
+    "takes 'z', which no earlier node computes": lambda: graph(
         node("Identity", ["z"], "w"), node("Identity", ["w"], "z"), svm(x="z")),
     # tables
     "keeps 'd' in another file": lambda: changed(
@@ -1082,17 +1082,17 @@ HOSTILE = {
     "has 4 scales and 3 offsets": lambda: graph(node("Scaler", ["x"], offset=[1.0] * 3, scale=[1.0] * 4), svm(x="z")),
     # attributes
     "24 numbers are not 9,223,372,036,854,775,814": lambda: graph(svm(vectors_per_class=[2**62, 2**62, 6])),
-    "has 'gamma', which is not as ONNX defines it": lambda: graph(svm(gamma=1.0)),
-    "has 'rho', which is not as ONNX defines it": lambda: graph(svm(rho=[1, 2, 3])),
+    "has 'gamma', which differs from ONNX's definition": lambda: graph(svm(gamma=1.0)),
+    "has 'rho', which differs from ONNX's definition": lambda: graph(svm(rho=[1, 2, 3])),
     "its Cast has no to": lambda: graph(svm(), node("Cast", ["scores"], "q")),
     "for 6 classes": lambda: graph(svm(classlabels_strings=["a", "b", "c"])),
-    "names that are not those of its classes": lambda: graph(svm(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
-    "changes the decision values by a 'Neg'": lambda: graph(
+    "names other than the names of its classes": lambda: graph(svm(), node("ZipMap", ["scores"], classlabels_int64s=[7, 6, 5])),
+    "changes the decision values with a 'Neg'": lambda: graph(
         svm(), node("ZipMap", ["scores"], "q", classlabels_int64s=[5, 6, 7]), node("Neg", ["q"])),
     # what else it gives
-    "also gives 'x', which is no result": lambda: graph(svm(), outputs=["scores", "x"]),
+    "also gives 'x', which is not a result": lambda: graph(svm(), outputs=["scores", "x"]),
     "names a result that no node computes": lambda: graph(svm(), outputs=["scores", "more"]),
-    "its input is no table of numbers": lambda: changed(
+    "its input is not a table of numbers": lambda: changed(
         lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", onnx.TensorProto.STRING)),
     # bytes
     "holds 300,000 nodes": lambda: bytes_of(7, bytes_of(1, b"") * 300_000),
@@ -1334,7 +1334,7 @@ def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, fo
     honest = HostModel.predict
     monkeypatch.setattr(HostModel, "predict", lambda self, x: honest(self, x) + 1e-3)
     code, out, err = run("import", "gate.onnx", *NAMES, "-o", "other.toml", "--data", "held.csv")
-    assert code == 1 and "the spec is not the model" in err
+    assert code == 1 and "the spec and the model disagree" in err
     assert sorted(folder.iterdir()) == before
     monkeypatch.undo()
     monkeypatch.chdir(folder)
@@ -1348,7 +1348,7 @@ def test_the_command_makes_a_model_smaller_and_says_what_is_lost(run, folder):
     before = load_spec_of(run, "gate.onnx", "whole.toml", *NAMES)
     words = ["import", "gate.onnx", *NAMES, "-o", "gate.toml", "--vectors", "6"]
     code, out, err = run(*words, "--data", "held.csv")
-    assert code == 0 and "became one for each class" in err
+    assert code == 0 and "became one function for each class" in err
     spec = load_spec("gate.toml")
     assert len(spec.expansion.vectors) == 6 < len(before.expansion.vectors) and spec.expansion.decision == "functions"
     for text in (f"difference from the model with {len(before.expansion.vectors)} vectors, on 24 left-out rows", "of the classes",

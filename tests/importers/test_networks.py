@@ -135,7 +135,8 @@ def test_what_skl2onnx_writes_of_networks_is_the_estimator(tmp_path):
             spec = load_model(path, "m", precision="float64")
             known = from_sklearn(estimator, "m", precision="float64")
         left_out = sum(
-            "probabilities are left out, for the softmax of 3 classes is not supported" in str(w.message) for w in said
+            "probabilities are left out, because the softmax of 3 classes is not supported" in str(w.message)
+            for w in said
         )
         assert left_out == (2 if target in ("three", "text") else 0)
         source, read = importing.read_file(path)
@@ -240,16 +241,16 @@ REFUSED = {
     "has 'BatchNormalization' where its next layer": lambda: changed(
         lambda g: (g.node.insert(2, node("BatchNormalization", ["u"], "n")), g.node[3].input.__setitem__(0, "n"))),
     "has nothing where its next layer must be": lambda: changed(lambda g: g.node[2].input.__setitem__(0, "x")),
-    "changes the decision values by a 'Relu'": lambda: network(end="Relu"),
-    "changes the decision values by a 'LogSoftmax'": lambda: network(end="LogSoftmax"),
+    "changes the decision values with a 'Relu'": lambda: network(end="Relu"),
+    "changes the decision values with a 'LogSoftmax'": lambda: network(end="LogSoftmax"),
     "has a 'Conv' before its network; there may only be Scaler, Add": lambda: network(before=[node("Conv", ["x", "x"], "b")]),
     # numbers
     "its Gemm has transA 1; it must be 0": lambda: network(lambda *a: pytorch(*a, transA=1)),
     "its Gemm has alpha 2.0; it must be 1": lambda: network(lambda *a: pytorch(*a, alpha=2.0)),
     "its Gemm has beta nan; it must be 1": lambda: network(lambda *a: pytorch(*a, beta=float("nan"))),
-    "its Gemm has 'alpha', which is not as ONNX defines it": lambda: network(lambda *a: pytorch(*a, alpha=1)),
+    "its Gemm has 'alpha', which differs from ONNX's definition": lambda: network(lambda *a: pytorch(*a, alpha=1)),
     "its Gemm has 'transC', which is not": lambda: network(lambda *a: pytorch(*a, transC=0)),
-    "network: the table of its last layer has shape (5, 3); with its other parts it must have (6, 3)": lambda: network(
+    "network: the table of its last layer has shape (5, 3); it must be (6, 3) to fit the other parts": lambda: network(
         values=(W1, B1, W2[:, :5], B2)),
     "its Gemm makes 6 values, and numbers of shape (5,) are added": lambda: network(values=(W1, B1[:5], W2, B2)),
     "its Gemm makes 6 values, and numbers of shape (6, 4) are added": lambda: changed(
@@ -279,19 +280,19 @@ REFUSED = {
     "its input has 3 dimensions; it must have two": lambda: changed(
         lambda g: g.input[0].type.tensor_type.shape.dim.add(dim_value=4)),
     # what stands behind
-    "ends in 3 sigmoids, each for a label of its own; a Softmax tells one class of several": lambda: network(end="Sigmoid"),
-    "neither these nor scikit-learn's votes, probabilities or class": lambda: network(
+    "ends in 3 sigmoids, each for its own label; a Softmax chooses one class of several": lambda: network(end="Sigmoid"),
+    "neither its decision values nor scikit-learn's votes, probabilities or class": lambda: network(
         after=[node("Add", ["z", "x"], "q")]),
-    "neither these nor scikit-learn's votes, probabilities": lambda: changed(
+    "neither its decision values nor scikit-learn's votes, probabilities": lambda: changed(
         lambda g: g.node[3].attribute[0].__setattr__("i", 0), end="Softmax"),
-    "neither these nor scikit-learn's votes": lambda: changed(
+    "neither its decision values nor scikit-learn's votes": lambda: changed(
         lambda g: g.node[3].attribute[0].__setattr__("i", 0), end="ArgMax"),
-    "neither these nor": lambda: network(after=[node("Reshape", ["z", "s"], "q")], s=np.full(100_000, 2**40)),
-    "neither these": lambda: network(after=[make_node("ArrayFeatureExtractor", ["z", "s"], ["q"], domain="ai.onnx.ml")], s=np.array(7)),
-    "also gives 'h', which is no result of the machine": lambda: network(outputs=["z", "h"]),
-    "gives its values names that are not those of its classes": lambda: network(
+    "neither its decision values nor": lambda: network(after=[node("Reshape", ["z", "s"], "q")], s=np.full(100_000, 2**40)),
+    "neither its decision values": lambda: network(after=[make_node("ArrayFeatureExtractor", ["z", "s"], ["q"], domain="ai.onnx.ml")], s=np.array(7)),
+    "also gives 'h', which is not a result of the machine": lambda: network(outputs=["z", "h"]),
+    "gives its values names other than the names of its classes": lambda: network(
         end="Softmax", after=[node("ZipMap", ["z"], "q", classlabels_int64s=[1, 2, 3])]),
-    "holds a 'Relu' that is no part of the model": lambda: network(before=[node("Relu", ["x"], "b")], unit="Tanh") and changed(
+    "holds a 'Relu' that is not part of the model": lambda: network(before=[node("Relu", ["x"], "b")], unit="Tanh") and changed(
         lambda g: g.node.insert(0, node("Relu", ["x"], "q"))),
 }  # fmt: skip
 
@@ -314,7 +315,7 @@ def broken(x, y, **attributes):
 ESTIMATORS = {
     "MLPRegressor: has 2 hidden layers, but only one is supported; .* to a model that learns": lambda x, y: MLPRegressor(
         hidden_layer_sizes=(4, 3), max_iter=5).fit(x, y["numbers"]),
-    "MLPClassifier: its labels are 'multilabel-indicator'; a model tells one class of several": several_labels,
+    "MLPClassifier: its labels are 'multilabel-indicator'; a model chooses one class of several": several_labels,
     "MLPRegressor: out_activation_ is 'exp', which is not supported; it must be identity": lambda x, y: MLPRegressor(
         loss="poisson", max_iter=5).fit(x, y["two"]),
     "CalibratedClassifierCV: calibrates the probabilities of its MLPClassifier again, which is not supported": lambda x, y:

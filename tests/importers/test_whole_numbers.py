@@ -119,7 +119,7 @@ def test_rows_that_are_no_numbers_tell_no_ranges() -> None:
     x, y = load_diabetes(return_X_y=True)
     model, odd = SVR().fit(x, y), np.vstack([x, np.full((1, x.shape[1]), np.nan), np.full((1, x.shape[1]), np.inf)])
     assert from_sklearn(model, "m", precision="int16", data=odd) == from_sklearn(model, "m", precision="int16", data=x)
-    with pytest.raises(UserError, match="data is no table of numbers"):
+    with pytest.raises(UserError, match="data is not a table of numbers"):
         from_sklearn(model, "m", precision="int16", data=x + 1j)
 
 

@@ -105,7 +105,7 @@ def test_in_rivers_pipelines_and_evaluation():
     assert metric.get() < 1.0
     chances = evaluate.progressive_val_score(datasets.Phishing().take(300), Classifier(), metrics.ROCAUC())
     assert chances.get() > 0.85
-    with pytest.raises(UserError, match="a Pipeline of River has steps that change as they learn"):
+    with pytest.raises(UserError, match="a Pipeline of River has steps that learn"):
         pykernel.generate(pipeline, "never-written")
     for use in (lambda model: pykernel.generate(model, "never-written"), pykernel.check):
         with pytest.raises(UserError, match="the Regressor has learned nothing yet; call its learn_one"):
@@ -253,7 +253,7 @@ def test_labels_and_parameters_that_do_not_fit_are_refused_in_a_sentence():
             for each in (7, "ab", ["a", "a"])
         ),
         (Regressor(technique="mk"), "Regressor: .*technique"),
-        (Regressor(rule="klms"), "start with more, or give sigma as a number"),
+        (Regressor(rule="klms"), "start with more samples, or give sigma as a number"),
         (Regressor(**counts), r'^Regressor: precision is "int16", whose samples are counts; River gives'),
     ):
         for _ in range(2):

@@ -60,7 +60,7 @@ def test_nothing_is_executed_before_it_is_trusted(tmp_path, capsys):
     mark = f"\nwith open({str(tmp_path / 'executed')!r}, 'a') as f:\n    f.write('x')\n"
     spec = written(tmp_path, SOURCE + mark)
     with pytest.raises(
-        UntrustedCode, match=r"flow\.toml: \[kernel\] source names custom_kernels\.py, Python code that"
+        UntrustedCode, match=r"flow\.toml: \[kernel\] source names custom_kernels\.py, a file with Python code that"
     ):
         load_spec(spec)
     for command in (
@@ -201,7 +201,7 @@ def test_specs_and_kernels_are_pickled_with_their_code(tmp_path):
     ["/etc/passwd.py", "../custom_kernels.py", "a/../../b.py", "custom_kernels.txt", "a\\b.py", "C:b.py", "a b.py", "", ".py", "x\n.py", "~/x.py", "a//b.py", "./x.py", "ü.py", "a" * 300 + ".py", "..py"],
 )  # fmt: skip
 def test_hostile_paths(source, tmp_path):
-    with pytest.raises(UserError, match=r"\[kernel\] source is .*; it must be a \.py file beside the spec"):
+    with pytest.raises(UserError, match=r"\[kernel\] source is .*; it must be a \.py file in the spec's folder"):
         load_spec(written(tmp_path, source=source), trust=True)
 
 
@@ -209,7 +209,7 @@ def test_links_out_of_the_folder_and_what_is_no_file(tmp_path):
     spec = written(tmp_path / "inner")
     (tmp_path / "custom_kernels.py").write_text(SOURCE)
     (tmp_path / "inner" / "custom_kernels.py").unlink()
-    with pytest.raises(UserError, match="there is no such file beside the spec; put it there"):
+    with pytest.raises(UserError, match="the spec's folder has no such file; put it there"):
         load_spec(spec, trust=True)
     (tmp_path / "inner" / "custom_kernels.py").symlink_to(tmp_path / "custom_kernels.py")
     with pytest.raises(UserError, match="leads out of the spec's folder"):
@@ -238,7 +238,7 @@ K = HEAD + "@kernel\ndef k" + SIGNATURE
         (HEAD + "x = 1 / 0\n", {}, r"custom_kernels\.py:3: raises ZeroDivisionError: division by zero when it is executed"),
         (HEAD + "import sys\nsys.exit(0)\n", {}, r"custom_kernels\.py:4: raises SystemExit: 0 when it is executed"),
         (HEAD + "import no_such_module\n", {}, "raises ModuleNotFoundError: No module named 'no_such_module'"),
-        (HEAD + RAISES + "return real(1)\n", {}, "k is no kernel of the dialect; write @kernel above def k"),
+        (HEAD + RAISES + "return real(1)\n", {}, "k is not a kernel of the dialect; write @kernel above def k"),
         (HEAD + "@kernel\ndef k(a: Real[DIM], b: Real[DIM]) -> Real:\n    return real(1)\n", {}, "k has another signature; it must be k"),
         (HEAD + "@kernel\ndef k(q: KernelConfig, a: Real, b: Real[DIM]) -> Real:\n    return real(1)\n", {}, "k has another signature"),
         (K + "return a[0] ** b[0]\n", {}, r"custom_kernels\.py:5: \*\* differs between libraries; multiply"),

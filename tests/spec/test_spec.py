@@ -723,7 +723,7 @@ def test_alarms_are_of_the_monitor_alone():
     ):
         told = refusal(base | {"novelty": {}, section: keys})
         assert_is_one_sentence(told, f"[{section}]")
-        assert told.endswith("(no rule is named, and [novelty] takes gmm)"), told
+        assert told.endswith("(no rule is named, and [novelty] selects gmm)"), told
     assert_is_one_sentence(
         refusal(base | {"novelty": {"threshold": 0.5}}), "[novelty] threshold is no longer in a spec"
     )

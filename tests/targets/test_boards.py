@@ -282,20 +282,20 @@ OURS = int(built(spec_of()).figures["config_hash"], 16)
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (Scripted(), "nothing was heard"),
+        (Scripted(), "no data arrived"),
         (Scripted(b"Hello, I am another program\r\n" * 3), "another program runs on the board and says 'Hello"),
         (Scripted(bytes(range(128, 256)) * 3), r"is the speed right \(--baud\)"),
         (Scripted(hello(OURS ^ 1)), "the board has another model"),
         (Scripted(hello(OURS, protocol=9)), "another version of pykernel"),
         (
             Scripted(hello(OURS), sealed(b"W", 2, b"bg"), hello(OURS, 3), sealed(b"R", 4, b"0"), hello(OURS, 1)),
-            "began again in the middle",
+            "restarted in the middle",
         ),
         (
             Scripted(hello(OURS), sealed(b"W", 2, b"bg"), hello(OURS, 3), sealed(b"Z", 4, b"")),
             "asked for data that the check",
         ),
-        (Scripted(hello(OURS), sealed(b"W", 2, b"bg"), hello(OURS, 3)), "has said nothing for"),
+        (Scripted(hello(OURS), sealed(b"W", 2, b"bg"), hello(OURS, 3)), "has sent nothing for"),
         (
             Scripted(hello(OURS), end=OSError("device reports readiness to read but returned no data")),
             "the line was cut",
@@ -341,22 +341,22 @@ FAULTS: dict[str, tuple[boards.FaultyBoard, str]] = {
     "writes where HELLO is due": (faulty(boards.always(b"W", b"x")), "told .* times to end another check"),
     "reads length 0": (faulty(boards.always(b"R", b"\0", after=3)), "asked for data that the check does not have"),
     "reads too much": (faulty(boards.always(b"R", b"\xff", after=3)), "asked for data that the check does not have"),
-    "a byte a minute": (faulty(rate=1 / 60), "nothing was heard|no frame"),
+    "a byte a minute": (faulty(rate=1 / 60), "no data arrived|not frames"),
     "a byte a minute, in frames": (faulty(boards.always(b"W", b"x", after=3, wait=59)), "had not finished its part"),
     "a frame of one byte each second": (
         faulty(boards.always(b"W", b"x", after=3, wait=1)),
         "had not finished its part",
     ),
     "absurd sizes": (faulty(lambda self: boards.always(*self.hello((255, 255)))(self)), "another version of pykernel"),
-    "wrong CRC for ever": (faulty(bend=boards.with_wrong_crc), "no frame|arrives? damaged"),
-    "a reset in the middle": (faulty(boards.restarting(9)), "began again in the middle"),
+    "wrong CRC for ever": (faulty(bend=boards.with_wrong_crc), "not frames|arrive damaged"),
+    "a reset in the middle": (faulty(boards.restarting(9)), "restarted in the middle"),
     "another model": (faulty(lambda self: boards.always(*self.hello(None, OURS ^ 1))(self)), "another model"),
     "a closed port": (faulty(boards.closing), "the line was cut"),
     "a boot loader": (
         faulty(bend=lambda frame: b"boot: waiting for an image\r\n"),
         "another program runs on the board",
     ),
-    "zeros for ever": (faulty(bend=lambda frame: bytes(9)), "no frame|damaged"),
+    "zeros for ever": (faulty(bend=lambda frame: bytes(9)), "not frames|damaged"),
     "any other question": (faulty(boards.always(b"Z", b"", after=3)), "asked for data that the check does not have"),
 }
 
@@ -436,7 +436,7 @@ def test_answers_that_all_arrive_damaged(monkeypatch: pytest.MonkeyPatch) -> Non
     spec = spec_of()
     lines = Scripted(hello(OURS), *[sealed(b"W", 2, b"bg")] * 100_000)
     lines.read = lambda size=1: (time.sleep(0.005), lines.said.pop(0))[1]  # type: ignore[method-assign]
-    with pytest.raises(UserError, match="arrives damaged"):
+    with pytest.raises(UserError, match="arrive damaged at the board"):
         BoardModel(built(spec), link_of(spec, lines))
 
 
@@ -445,7 +445,7 @@ def test_answers_that_all_arrive_damaged(monkeypatch: pytest.MonkeyPatch) -> Non
     ["hwgrep://(", "loop://?x=1", "/dev/there-is-none", "socket://127.0.0.1:1", "no-such-scheme://x", "/etc/passwd"],
 )
 def test_a_line_that_cannot_be_opened(url: str) -> None:
-    with pytest.raises(UserError, match=r"cannot be opened|nothing was heard|another program"):
+    with pytest.raises(UserError, match=r"cannot be opened|no data arrived|another program"):
         check_board(spec_of(), url, samples=3)
 
 
@@ -498,7 +498,7 @@ def test_a_reset_in_the_middle(tmp_path: Path) -> None:
     with boards.running(words) as url:
         timer = threading.Timer(1.5, lambda: boards.say_to(monitor, "system_reset\n"))
         timer.start()
-        with pytest.raises(UserError, match="began again in the middle"):
+        with pytest.raises(UserError, match="restarted in the middle"):
             check_board(spec, url, samples=30_000)
         assert check_board(spec, url, samples=100).ok
 

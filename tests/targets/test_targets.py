@@ -273,7 +273,7 @@ def test_what_does_not_fit_is_refused_with_the_numbers(monkeypatch):
     monkeypatch.undo()
     target = find_target("cortex-m4f")
     part = target.part.model_copy(update={"flash": Region(start=0x0800_0000, bytes=4096)})
-    with pytest.raises(UserError, match=r"flow takes [\d,]+ bytes of flash, STM32F411RE has 4,096"):
+    with pytest.raises(UserError, match=r"flow takes [\d,]+ bytes of flash, but STM32F411RE has 4,096"):
         model_image(build(spec_of()), target.model_copy(update={"part": part}), "zig")
 
 

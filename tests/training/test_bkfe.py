@@ -437,7 +437,7 @@ def test_linear_models_of_features_collapse_to_kernel_expansions():
 def test_a_frozen_map_that_float32_is_too_coarse_for_is_told():
     x = samples(60, 2)
     smooth = MercerKernel("gaussian", gamma=0.01)
-    with pytest.warns(UserWarning, match="the features m: float32 may move its values by up to"):
+    with pytest.warns(UserWarning, match="the features m: float32 may change its values by up to"):
         coarse = HostSubspace.fit(x, smooth, 12, 1e-5)
         spec = coarse.to_spec("m")
     assert np.abs(HostModel(spec).predict(x) - coarse.features(x)).max() > 3e-3 * coarse.features(x).std(axis=0).min()

@@ -161,9 +161,11 @@ def test_classes_that_are_all_improbable_are_told_apart():
 
 
 def test_shapes_that_cannot_be():
-    with pytest.raises(ValueError, match=r"values of shape \(3, 2\); 2 classes and 3 samples have \(3, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"values have shape \(3, 2\); for 2 classes and 3 samples, the shape must be \(3, 1\)"
+    ):
         fit_calibration(np.zeros((3, 2)), [0, 1, 1], 2)
-    with pytest.raises(ValueError, match=r"values of shape \(3,\) and classes of shape \(2,\); both must be"):
+    with pytest.raises(ValueError, match=r"values have shape \(3,\), and classes have shape \(2,\); both must be"):
         fit_sigmoid(np.zeros(3), [True, False])
     with pytest.raises(ValueError, match="a decision value is not finite"):
         fit_sigmoid([0.0, math.nan], [True, False])

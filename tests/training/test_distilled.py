@@ -136,7 +136,7 @@ def test_each_step_loses_less_and_the_spec_is_the_machine(name, recorded):
     assert (smaller.function, smaller.support_class) == ("gaussian", None) and len(smaller.vectors) == 6
     assert smaller.calibration is machine.calibration
     assert any("one for each class" in note for note in smaller.notes) == (name == "pairs")
-    assert any("became a Gaussian one" in note for note in smaller.notes) == (machine.function != "gaussian")
+    assert any("became a Gaussian kernel" in note for note in smaller.notes) == (machine.function != "gaussian")
     report = compare_smaller(to_spec(smaller, "m"), smaller, inputs[500:])
     assert report["ok"] and report["rows"] == 200, report
 
@@ -200,7 +200,7 @@ LINEAR = Machine("Ridge", "linear", np.ones((5, 3)), np.ones((5, 1)), np.zeros(1
         (a_machine(), True, None, "vectors is True"),
         (a_machine(), 2.5, None, "vectors is 2.5"),
         (a_machine(), 4, np.zeros((50, 2)), "rows have shape (50, 2); they must be (rows, 3)"),
-        (a_machine(), 4, np.zeros((29, 3)), "so few rows (29) cannot tell"),
+        (a_machine(), 4, np.zeros((29, 3)), "29 rows are too few to measure the loss"),
         (a_machine(), 4, np.full((50, 3), np.nan), "not finite"),
         # SciPy's k-means wrote over memory that was not its own
         (a_machine(), 4, np.outer(np.arange(50), [1e299, 0, 1]), "some rows are too far from the others"),

@@ -380,7 +380,7 @@ def test_what_makes_no_sense_is_one_sentence(change, says):
 
 def test_regression_has_no_error_rate():
     x, y = curve()
-    with pytest.raises(UserError, match="by is 'error'; it must be \"press\", as the targets are not classes"):
+    with pytest.raises(UserError, match="by is 'error'; it must be \"press\", because the targets are not classes"):
         select("krr", x, Targets.of_values(y), by="error")
 
 

@@ -25,7 +25,7 @@ def test_a_fault_in_the_recording_is_found_wherever_it_is(at):
     ((first, last),) = unlike(x)
     assert abs(first - at) < 10 and abs(last - (at + 119)) < 10
     (told,) = told_of(Table(x, None), ("a", "b", "c"), 7000)  # the last of 7,000 rows
-    assert told.startswith(f"rows {1001 + first:,} to {1001 + last:,} are like no other rows")
+    assert told.startswith(f"rows {1001 + first:,} to {1001 + last:,} are unlike all other rows")
     assert told_of(Table(x, None, devices=Devices((4000,), (2000,))), ("a", "b", "c"), 6000) == []
 
 
@@ -42,9 +42,9 @@ def test_a_state_that_comes_late_and_twice_is_none():
 
 def test_the_states_are_told():
     assert states_told(fan()).startswith(
-        "a monitor knows 3 normal states at the end; any other state is an alarm until"
+        "a monitor has learned 3 normal states at the end; any other state is an alarm until"
     )
-    assert "knows one normal state" in states_told(fan(speeds=(1.0,)))
+    assert "has learned one normal state" in states_told(fan(speeds=(1.0,)))
 
 
 def test_raw_waveforms_get_a_signal_and_nothing_else_does():

@@ -1,10 +1,11 @@
 """Coordinates of a sample in the span of the basis vectors in feature space, and how the basis grows and shrinks.
 
-K_SS = L L' is the Gram matrix of the basis.  z(x) = L^-1 k_S(x) are the coordinates of phi(x)'s projection onto the span, in
-an orthonormal system to which a new vector adds one coordinate (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for
-machine learning, 2000; the rows of the Nystroem matrix's partial Cholesky factor).  k(x, x) - |z|^2 is the squared
-length of the residual, the part of x that the basis cannot express (G. Baudat, F. Anouar, Feature vector selection, 2003;
-G. C. Cawley, N. L. C. Talbot, Efficient formation of a basis in a kernel induced feature space, 2002).
+K_SS = L L' is the Gram matrix of the basis.  z(x) = L^-1 k_S(x) are the coordinates of phi(x)'s projection onto the
+span, in an orthonormal system to which a new vector adds one coordinate.  They are the rows of the Nystroem matrix's
+partial Cholesky factor (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for machine learning, 2000).
+k(x, x) - |z|^2 is the squared length of the residual, the part of x that the basis cannot express (G. Baudat, F.
+Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C. Talbot, Efficient formation of a basis in a kernel
+induced feature space, 2002).
 """
 
 from enum import IntEnum
@@ -33,13 +34,13 @@ from pykernel.dialect import (
 )
 
 SMALLEST_RESIDUAL = Constant(float32=2.0**-90, float64=2.0**-900)
-"""Residuals of at most this are treated as zero.  The reciprocal square root of a larger residual is far from overflow."""
+"""Residuals of at most this value are treated as zero.  The reciprocal square root of a larger residual is far from overflow."""
 
 
 class Method(IntEnum):
     """Where a basis comes from."""
 
-    GIVEN = 0  # it is constant
+    GIVEN = 0  # the basis is constant
     STREAM = 1  # a sample is added with probability residual / k(x, x), and replaces the least important vector
     EFVS = 2  # chosen from the reservoir: the candidate that most reduces relative residuals at some points
     SGMA = 3  # chosen from the reservoir: the candidate that most reduces the residual's trace
@@ -57,7 +58,7 @@ class DeviceBasis(Struct):
     """The basis, which is chosen on the device: vectors that span a subspace of feature space."""
 
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # scaled basis vectors
-    l: Real[PACKED]  # L, where L L' = K_SS; rows end at the diagonal, with its reciprocal
+    l: Real[PACKED]  # L, where L L' = K_SS; each row ends with the reciprocal of its diagonal element
     seeds: between(Index[3], 0, LARGEST_PERIOD - 1)  # state of the random numbers; zero before the first number
     n: between(Index, 0, N_MAX)  # number of basis vectors in use; all later places are zero
 
@@ -70,7 +71,7 @@ class NystromWork(Struct):
     u: Real[N_MAX]  # K_SS^-1 k_S of a row of the reservoir
     a: Real[N_MAX]  # K_SS^-1 k_S of the sample
     spread: Real[N_MAX]  # the diagonal of K_SS^-1
-    loss: Real[N_MAX]  # loss of the reservoir's rows if each basis vector were removed
+    loss: Real[N_MAX]  # loss of the reservoir's rows if one basis vector were removed, for each vector
     rest: Real[M_MAX]  # residual of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain
     order: Index[M_MAX]  # rows that may become basis vectors
@@ -89,7 +90,7 @@ class NystromConfig(Config):
     forgets: bool  # whether forgetting < 1
     caches: bool  # whether the reservoir keeps its rows' coordinates
     vectors: Real[N_MAX, DIM]  # scaled basis vectors
-    factor_rows: Real[PACKED]  # L, where L L' = K_SS; rows end at the diagonal, with its reciprocal
+    factor_rows: Real[PACKED]  # L, where L L' = K_SS; each row ends with the reciprocal of its diagonal element
     weights: Real[N_MAX, OUTPUTS]  # weights of each coordinate in each function
     bias: Real[OUTPUTS]  # constant of each function
     prior_variance: Real  # prior variance of the function's value where k(x, x) = 1

@@ -1,11 +1,11 @@
 """Recursive least squares on coordinates that may be rotated, added and removed.
 
-It minimises sum_s forgetting^(t - s) |y_s - f(z_s)|^2 + ridge |coefficients|^2 for f(z) = coefficients' z.  The state is the
-upper triangular, packed factor R with R'R = ridge I + fading sum of z z'.  Givens rotations add each sample to R, and the
-coefficients change by the prediction error times the gain (R'R)^-1 z (S. Haykin, Adaptive Filter Theory, square-root RLS).
-Rounding errors do not add up: when R is so large that samples no longer change it, the gain is small, but still correct.
-The coordinates are orthonormal, so a rotation of coordinates rotates R's columns, and removing the last coordinate removes
-R's last row and column.
+The regression minimises sum_s forgetting^(t - s) |y_s - f(z_s)|^2 + ridge |coefficients|^2 for f(z) = coefficients' z.
+The state is the upper triangular, packed factor R with R'R = ridge I + a fading sum of z z'.  Givens rotations add each
+sample to R, and the coefficients change by the prediction error times the gain (R'R)^-1 z (S. Haykin, Adaptive Filter
+Theory, square-root RLS).  Rounding errors do not add up: when R is so large that samples no longer change it, the gain
+is small, but still correct.  The coordinates are orthonormal, so a rotation of coordinates rotates R's columns, and
+removing the last coordinate removes R's last row and column.
 """
 
 from pykernel.algorithms.basis.coordinates import BasisModel

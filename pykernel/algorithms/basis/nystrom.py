@@ -1,7 +1,7 @@
 """Rule nystrom: functions of the coordinates in a basis that was chosen elsewhere, and questions about any basis.
 
 f(x) = weights' z(x) + bias for the coordinates z(x) = L^-1 k_S(x) of ``pykernel.algorithms.basis.coordinates``.  With
-[expansion] noise, the model is a sparse Gaussian process, and the variance is p (k(x, x) - |z|^2) + v.
+[expansion] noise, the model is a sparse Gaussian process, and the variance of a label is p (k(x, x) - |z|^2) + v.
 """
 
 from pykernel.algorithms import frame
@@ -26,7 +26,7 @@ from pykernel.dialect.program import Entry, LabelKind, Program
 
 
 class LocatedModel(GivenModel):
-    """Stands for any model with a basis, in tables or in memory."""
+    """Any model with a basis, in tables or in memory."""
 
 
 @kernel

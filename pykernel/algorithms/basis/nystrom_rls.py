@@ -1,8 +1,9 @@
-"""Least squares in the span of a few feature vectors, both learned from the stream in fixed memory.
+"""Least squares in the span of a few feature vectors.  The stream gives coefficients and vectors, in fixed memory.
 
-A sample becomes a basis vector with a probability equal to its relative residual: randomly pivoted Cholesky (Y. Chen, E. N.
-Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) on a stream.  When the budget is full, the sample replaces the
-vector whose removal costs a reservoir of the stream least.  Alternatively, the basis is chosen from the reservoir on demand.
+A sample becomes a basis vector with a probability equal to its relative residual: randomly pivoted Cholesky (Y. Chen,
+E. N. Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) on a stream.  When the budget is full, the
+sample replaces the vector whose removal increases the residuals of a reservoir of past samples least.  Alternatively,
+the basis is chosen from the reservoir on demand.
 """
 
 from pykernel.algorithms import frame
@@ -124,7 +125,7 @@ def reduce(m: NystromModel, r: Index) -> None:
     row = row_of(r)
     for k in range(r, last):
         row = row + k + 1
-        # row k + 1, whose diagonal element is stored as a reciprocal
+        # row k + 1 stores its diagonal element as a reciprocal
         diagonal = real(1) / m.l[row + k + 1]
         length = sqrt(m.l[row + k] * m.l[row + k] + diagonal * diagonal)
         inverse = real(1) / length

@@ -1,4 +1,4 @@
-"""A random selection of past samples, in fixed memory, which shows what a change of the basis would cost or gain.
+"""A random selection of past samples, in fixed memory: it estimates the loss or the gain from a change of the basis.
 
 Each past sample, or each of the last ``horizon`` samples, is in the reservoir with the same probability
 (J. S. Vitter, Random sampling with a reservoir, 1985).
@@ -118,7 +118,7 @@ def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> N
 
 @kernel
 def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
-    """By how much row r, if it became a basis vector, would reduce the residuals of the points.  O(points (N + D)).
+    """The reduction of the points' residuals if row r became a basis vector.  O(points (N + D)).
 
     For EFVS this is sum_t R_tr^2 / (k_tt R_rr), with relative residuals.  For SGMA it is sum_t R_tr^2 / R_rr, the change of
     the residual's trace.

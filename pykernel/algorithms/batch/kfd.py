@@ -1,13 +1,13 @@
 """The kernel Fisher discriminant on a basis, trained on the device, in memory that does not grow with the samples.
 
-z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v.  If N_c of the N samples belong to a class, the target of its function is N/N_c
-for these samples, and -N/(N - N_c) for all others.  The alpha that minimises |y - Z alpha - b|^2 + ridge |alpha|^2 is Fisher's
-discriminant (S. Mika et al., Fisher Discriminant Analysis with Kernels, 1999; with targets: J. Xu, X. Zhang, Y. Li, Kernel MSE
-algorithm, 2001).
-The state is the mean of z in each class and the upper triangular, packed factor R with R'R = scatter of z + ridge I.  Givens
-rotations add each sample to R: in float32 this allows smaller ridges than normal equations, which square R's condition
-number.  Leave-one-out errors come from a second pass over the samples (G. C. Cawley, N. L. C. Talbot 2003, with a fixed basis,
-and with targets that follow from the class counts without the sample).
+z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v.  If N_c of the N samples belong to a class, the target of its
+function is N/N_c for these samples, and -N/(N - N_c) for all others.  The alpha that minimises |y - Z alpha - b|^2 +
+ridge |alpha|^2 is Fisher's discriminant (S. Mika et al., Fisher Discriminant Analysis with Kernels, 1999; with targets:
+J. Xu, X. Zhang, Y. Li, Kernel MSE algorithm, 2001).  The state is the mean of z in each class and the upper triangular,
+packed factor R with R'R = scatter of z + ridge I.  Givens rotations add each sample to R: in float32 this allows
+smaller ridges than normal equations, which square R's condition number.  Leave-one-out errors come from a second pass
+over the samples (G. C. Cawley, N. L. C. Talbot 2003, here with a fixed basis, and with targets that follow from the
+class counts without the sample).
 """
 
 from enum import IntEnum

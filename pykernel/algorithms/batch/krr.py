@@ -337,7 +337,7 @@ def solve(m: BatchModel, o: Index) -> Bool:
     mean = real(0)
     rest = real(0)
     if m.biased:
-        # computed in two parts, so that a large mean of the labels costs the multipliers no digits
+        # the bias is computed in two parts, so that a large mean of the labels costs no digits
         for i in range(n):
             mean += target(m, i, o)
         mean = mean * (real(1) / real(n))

@@ -14,13 +14,13 @@ def clip(a: Int, low: Int, high: Int) -> Int:
 
 @kernel
 def part_of(a: Int, k: Int) -> Int:
-    """a k / 2^16, rounded towards zero; k from 0 to 65535."""
+    """a k / 2^16, rounded towards zero, for k from 0 to 65535."""
     return -multiply_high(-a, k) if a < 0 else multiply_high(a, k)
 
 
 @kernel
 def times(a: Int, x: Int) -> Int:
-    """a x / 2^16, rounded towards zero; |x| up to 65535."""
+    """a x / 2^16, rounded towards zero, for |x| up to 65535."""
     return part_of(a, x) if x > 0 else -part_of(a, -x)
 
 
@@ -69,7 +69,7 @@ def product_high(a: Word, b: Word) -> Word:
 
 @kernel
 def whole_root(t: Word) -> Index:
-    """sqrt(t), rounded to the nearest integer, at most 65535.  16 iterations, one for each bit."""
+    """sqrt(t), rounded to the nearest integer, at most 65535.  There are 16 iterations, one for each bit."""
     rest = t
     found = word(0)
     bit = word(1073741824)

@@ -1,12 +1,12 @@
 """A covariance P of integers, updated by a Kalman filter: P <- lambda (P - t g') + (1 - lambda) P0, g = P h and t = g / s.
 
-P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product is of 16 x 16 bits: h, P and g each have one power of
-two as a scale, which makes their elements as large as possible.  lambda is 1 - 2^-k.  Each sample needs one division.
+P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product is of 16 x 16 bits: h, P and g are each scaled by a
+power of two, which makes their elements as large as possible.  lambda is 1 - 2^-k.  Each sample needs one division.
 
-No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest diagonal element, here below 2^14, so |g_i|
-is below 2^30, and |h'g| is below 2^16 2^15.  Rounding changes P by less than (1 - lambda) P0 restores with each sample or, if
-lambda is nearly 1, by less than the remaining P (measured: ``pykernel.spec.families.int16_linear``).  If the memory is damaged,
-sums wrap around modulo 2^32, and the filter starts again as soon as a diagonal element is out of its bounds.
+No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest diagonal element, here below 2^14, so
+|g_i| is below 2^30, and |h'g| is below 2^16 2^15.  With each sample, rounding changes P by less than (1 - lambda) P0 restores;
+if lambda is nearly 1, the change is less than the remaining P (measured: ``pykernel.spec.families.int16_linear``).  If the
+memory is damaged, sums wrap around modulo 2^32, and the filter starts again as soon as a diagonal element is out of its bounds.
 """
 
 from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
@@ -60,7 +60,7 @@ class Int16CovarianceConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     prior: Int[GROUP_SIZE]  # diagonal of P0
-    refines: bool  # whether 16 bits of P are too few: with a long memory, its elements differ much in size
+    refines: bool  # whether 16 bits of P are too few: with a long memory, the elements of P differ much in size
     forgets: Index  # lambda is 1 - 2^-forgets for an output's share of a sample
 
     tunable = frozenset({"forgets"})
@@ -92,9 +92,9 @@ def condense(m: Int16CovarianceModel) -> Index:
             large = size(clip(m.wide[block, i], -WIDE_MOST, WIDE_MOST))
             total += large
             most = large if large > most else most
-    # rounding adds less than a 32nd
+    # rounding adds less than 1/32 of the sum
     total += floor_shift(total, 5)
-    # the largest element is to have 15 bits
+    # the largest element should have 15 bits
     reach = total if total > 2 * most else 2 * most
     coarse = clip(places(word(reach)) - 15, 0, 15)
     for block in range(len(m.h)):

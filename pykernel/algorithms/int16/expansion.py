@@ -80,12 +80,12 @@ class Int16ExpansionConfig(Config):
     feature_unit: Index  # a feature of 1 is 2 to this power
     constant: Index  # the constant's feature
     sum_places: Index  # a weighted feature is divided by 2 to this power
-    sure: Index  # softmax: log-odds are clipped to this, which stands for 32
+    sure: Index  # softmax: log odds are clipped to this number, which represents 32
     octave_lift: Index  # softmax: left shift of base-2 log odds, which gives them the unit 2^-16
     octave_drop: Index  # softmax: right shift of base-2 log odds, which gives them the unit 2^-16
     error_lift: Index  # softmax: left shift of a probability, which gives 4 times it in the unit of the learned part
     error_drop: Index  # softmax: right shift of a probability, which gives 4 times it in the unit of the learned part
-    coarser: Index  # the unit of the learned part is 2 to this power
+    coarser: Index  # the unit of the learned part is 2 to this power times the unit of f_0
 
 
 class Int16ExpansionModel(Int16WeightsModel):
@@ -128,7 +128,7 @@ def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     for o in range(len(y)):
         rest = staged(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
         rest = clip(rest, -floor_shift(INDEX_MAX, m.coarser), floor_shift(INDEX_MAX, m.coarser))
-        # halves are added, because the sum of both may exceed 32 bits
+        # halves are added, because the sum of both numbers may exceed 32 bits
         half = floor_shift(as_signed(m.f[o]), 1) + floor_shift(as_signed(word(rest) << m.coarser), 1)
         value = 2 * clip(half, -HALF_MOST, HALF_MOST) + index(m.f[o] & 1)
         y[o] = clip(value, m.low, m.high) if m.clamps else value
@@ -256,7 +256,7 @@ RULE = Rule(
         "[not filters] O(N D) for N vectors.  [filters] O(N^2 + N D) for N vectors",
     ),
     calibrated=lambda config: bool(config.calibrated),
-    # an answer needs all 32 bits: it is written to m.y, because the range of m.error is smaller
+    # an answer needs all 32 bits, so it is written to m.y: the range of m.error is smaller
     stand_ins={key: value for key, value in INT16.items() if key is not frame.most_likely},
 )
 INT16_EXPANSION = programs(RULE)

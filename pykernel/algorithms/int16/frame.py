@@ -1,4 +1,4 @@
-"""The frame of rules in integers: ``pykernel.algorithms.frame`` with other types, and with these kernels.
+"""The frame of rules in integers: ``pykernel.algorithms.frame`` with other types, and with the kernels below.
 
 An input is converted where it is checked, so the rule always sees a converted copy.  There are no statistics of inputs.
 """

@@ -121,7 +121,7 @@ def sum_single(m: Int16FrozenModel) -> None:
             total += floor_shift(m.weights[i, 0] * value_at(m, u), m.weight_shift)
         else:
             n = index(u >> 16)
-            # two shifts, because their sum could be above 31
+            # the shifts are separate, because their sum could be above 31
             total += floor_shift(floor_shift(m.weights[i, 0] * power(u), n if n < 31 else 31), m.weight_shift)
     m.f[0] = word(total)
 

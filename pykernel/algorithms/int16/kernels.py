@@ -31,7 +31,7 @@ from pykernel.dialect import (
 STEPS = 64
 ONE = 65535
 """A kernel value of 1."""
-# linear interpolation lies above the function, by 4e-6 on average, and the part subtracted is rounded down
+# linear interpolation lies above the function, by 4e-6 on average, and the subtracted part is rounded down
 POWERS = Constant(
     tuple(round(ONE * (2 ** (-i / STEPS) - (i > 0) * 4e-6) - (i > 0) * 0.5) for i in range(STEPS)), scalar=Uint16
 )
@@ -79,9 +79,9 @@ class Int16KernelConfig(Config):
     stretch: Index  # Laplacian: distances are multiplied by this first
     lift: Index  # Matern: a distance of 2^(16 - lift) halves e^-r
     multiplies: bool  # whether the kernel depends on a'b
-    hidden: bool  # whether it depends on a'b and on an offset of each vector
-    coef0: Index  # polynomial, in the unit of a'b
-    degree: Index  # polynomial
+    hidden: bool  # whether the kernel depends on a'b and on an offset of each vector
+    coef0: Index  # polynomial: the constant, in the unit of a'b
+    degree: Index  # polynomial: the exponent
     odd: bool  # polynomial: whether the degree is odd
     octave_shift: Index  # tanh, logistic: a'b is divided by 2 to this power, after it was multiplied by STEEP
 

@@ -71,19 +71,19 @@ class Int16Learning(Struct):
     nearest_distance: between(Int, 0, FAR)
     nearest: between(Int16, 0, N_MAX - 1)  # position of the nearest expansion vector
     k: Uint16[N_MAX]  # kernel values between the sample and the expansion vectors
-    row: Uint16[N_MAX]  # kernel values between a removed vector and the others
+    row: Uint16[N_MAX]  # kernel values between a removed vector and the other vectors
 
 
 class Int16OnlineConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_online``."""
 
-    quantises: bool  # QKLMS: whether the nearest vector gets the whole multiplier, not k(v, x) times it
+    quantises: bool  # QKLMS: whether the nearest vector gets the whole multiplier, not k(v, x) times the multiplier
     metric: Metric
     projection: Projection
     tie: Tie
     decays: bool  # whether multipliers decay
     limits_step: bool  # whether one sample's multiplier is limited
-    keeps_neighbours: bool  # whether nearest neighbours are known
+    keeps_neighbours: bool  # whether distances to nearest neighbours are kept
     keeps_ages: bool  # whether ages are kept
     eta: Index  # learning rate, in units of 2^-16
     keep: Index  # each update multiplies the multipliers by this, in units of 2^-16
@@ -181,7 +181,7 @@ def cost(m: Int16OnlineModel, i: Index) -> Int:
         return m.score[i]
     if m.metric == Metric.FKLMS:
         return isolation(m, i)
-    return 0  # ages are compared as they are
+    return 0  # precedes() compares ages
 
 
 @kernel
@@ -200,8 +200,8 @@ def find_neighbour(m: Int16OnlineModel, i: Index) -> None:
 def choose(m: Int16OnlineModel) -> Index:
     """The candidate that costs least: a stored vector, or n for the sample.  precedes() and then the position decide ties.
 
-    A cost that is computed from a lower bound is a lower bound.  If the choice depends on a lower bound, the lost neighbour is
-    searched for, at most SEARCHES times; after that, the choice is among the exact costs.  O(N), and O(N D) for each search.
+    A cost that is computed from a lower bound is itself a lower bound.  If the choice depends on a lower bound, the lost neighbour
+    is searched for, at most SEARCHES times; after that, the choice is among the exact costs.  O(N), and O(N D) for each search.
     """
     coarse = survey(m)
     n = m.n[0]

@@ -42,7 +42,7 @@ from pykernel.dialect import (
 
 ONE = 32767
 """A cosine of 1."""
-# linear interpolation lies below the sine, by up to 7.5e-5 of its value, so table values are a third of that larger
+# linear interpolation lies below the sine, by up to 7.5e-5 of its value; table values are larger by a third of this error
 SINES = Constant(
     tuple(min(65535, round(65535 * math.sin(math.pi * i / 128) * (1 + 2.5e-5))) for i in range(65)), scalar=Uint16
 )

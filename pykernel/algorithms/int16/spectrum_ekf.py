@@ -75,9 +75,9 @@ class Int16FilterConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_spectrum``."""
 
     first: Int[FEATURES, DIM]  # frequencies before the first sample
-    fine: Index  # frequencies are in units of 2^-(32 + fine) turns where a converted input is 1
+    fine: Index  # frequencies are in units of 2^-(32 + fine) turns for a converted input of 1
     tuned_most: Index  # largest frequency
-    octave: Index  # sigma, converted, is 2 to this power
+    octave: Index  # sigma, in the unit of converted inputs, is 2 to this power
     group: Index  # units in a block
     shrinks: Index  # each sample multiplies the weights by 1 - 2^-shrinks
     estimates: bool  # whether the noise is estimated

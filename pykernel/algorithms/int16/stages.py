@@ -1,6 +1,6 @@
 """Stages around a model that learns in integers: the label's mean, a linear part, and the gain of the model.
 
-Like ``pykernel.algorithms.stages``, but with horizons and normalisers that are powers of two.
+These stages are like those of ``pykernel.algorithms.stages``, but their horizons and normalisers are powers of two.
 """
 
 from pykernel.algorithms.int16.arithmetic import clip, part_of, places, times
@@ -40,7 +40,9 @@ class Int16Stages(Struct):
 
     mean: between(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
     slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # the linear part, in units of 2^-16
-    agreement: between(Int[OUTPUTS], -GAIN_MOST, GAIN_MOST)  # running mean of residual label times model's answer
+    agreement: between(
+        Int[OUTPUTS], -GAIN_MOST, GAIN_MOST
+    )  # running mean of the residual label times the model's answer
     square: between(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of the square of the model's answer
     gain: between(Int[OUTPUTS], 0, ONE)  # what the model's answer is multiplied by, in units of 1 / ONE
     count: between(Index, 0, COUNTED)  # number of samples learned
@@ -65,7 +67,7 @@ class Int16StageConfig(Config):
     centers: bool  # whether the label's mean is subtracted
     leads: bool  # whether there is a linear part
     gains: bool  # whether there is a gain
-    expects: bool  # whether answers are judged by labels: they are if there is a gain
+    expects: bool  # whether answers are judged by labels: the same as gains
     clamps: bool  # whether predictions are kept between low and high
     follows: bool  # whether labels pass stages: centers, leads or gains is true
     holds: bool  # always false: no outlying input is held
@@ -73,7 +75,7 @@ class Int16StageConfig(Config):
     covers: bool  # always false: there are no intervals
     votes: bool  # always false: there is no expert for classes
     scales: bool  # always true: inputs are converted
-    mean_factor: Index  # the mean is kept in units of 1 / this
+    mean_factor: Index  # the mean is kept in units of 1 / mean_factor
     mean_shift: Index  # mean_factor is 2 to this power
     mean_most: Index
     mean_pace: Index  # the mean reaches back 2^mean_pace samples

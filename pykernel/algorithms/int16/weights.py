@@ -1,7 +1,8 @@
 """Integer weights of features, learned by recursive least squares or normalised least mean squares.
 
-The update is w + t e with t = P h / (R + h'P h), for features h, P of ``pykernel.algorithms.int16.covariance`` with prior 1, and
-R = 1 / prior_variance.  Normalised least mean squares is the same with P = 1, R = 0 and a learning rate.  Each sample needs one division.
+The update is w + t e with t = P h / (R + h'P h), for features h, P of ``pykernel.algorithms.int16.covariance`` with prior 1,
+and R = 1 / prior_variance.  Normalised least mean squares uses this update with P = 1, R = 0 and a learning rate.  Each sample
+needs one division.
 """
 
 from pykernel.algorithms.extents import FEATURES
@@ -31,7 +32,7 @@ class Int16Learned(Struct):
 class Int16WeightsConfig(Config):
     """Parameters, derived from a spec by its family."""
 
-    filters: bool  # recursive least squares, with P
+    filters: bool  # whether weights are learned by recursive least squares, with P
     weight_places: Index  # the weights' unit is finer than that of the result by a factor of 2 to this power
     weight_most: Index  # largest |w|
     rate: Index  # learning rate, times 2^15; 1 for recursive least squares

@@ -1,10 +1,10 @@
 """A bank of Gaussians, one for each regime of a machine, which are created and merged as rows arrive.
 
-Each Gaussian has a mean and a root R, an upper triangle with covariance R'R.  Updates change roots by rotations, so every covariance
-stays positive definite.  Each row is learned by the Gaussian that explains it best.  Rows that no Gaussian explains are learned by a
-candidate, which becomes a regime when it has enough rows (P. M. Engel, M. R. Heinen, Incremental learning of multivariate Gaussian
-mixture models, 2010).  If the bank is full, the two regimes whose merging loses least are merged (A. R. Runnalls, Kullback-Leibler
-approach to Gaussian mixture reduction, 2007).
+Each Gaussian has a mean and a root R, an upper triangle with covariance R'R.  Updates change roots by rotations, so
+every covariance stays positive definite.  Each row is learned by the Gaussian that explains it best.  Rows that no
+Gaussian explains are learned by a candidate, which becomes a regime when it has enough rows (P. M. Engel, M. R. Heinen,
+Incremental learning of multivariate Gaussian mixture models, 2010).  If the bank is full, it merges the two regimes for
+which merging loses least (A. R. Runnalls, Kullback-Leibler approach to Gaussian mixture reduction, 2007).
 """
 
 from pykernel.algorithms.elementary import log2_of, log2_one_plus
@@ -27,7 +27,7 @@ from pykernel.dialect import (
 )
 
 LEAST_OWN = Constant(0.03)
-"""Smallest part of a sensor's standard deviation that the sensors before it do not explain."""
+"""Smallest part of a sensor's standard deviation that earlier sensors do not explain."""
 GRAIN = Constant(2.0**-20)
 """Smallest standard deviation of a sensor, relative to its mean: a smaller value is treated as rounding error."""
 DEVIATION_LEAST = Constant(2.0**-62)
@@ -38,16 +38,16 @@ FIRST = Constant(2.0**-10)
 CANDIDATE = Constant(0.3)
 """Standard deviations of a candidate after its first row, relative to those of the nearest regime."""
 BARRED_REACH = Constant(4.0)
-"""Factor of the squared distance up to which a rejected regime explains a row: a rejected regime learns nothing more, so its shape
-stays inaccurate."""
+"""A rejected regime explains rows up to this many times the squared distance ``outlying``: the regime learns nothing more, so
+its shape stays inaccurate."""
 FAR = 40
 """If a product is above 2^FAR or below 2^-FAR, its power of two is moved to a counter."""
 GIVEN_UP = 3
 """A candidate is dropped after this many rows of known regimes for each of its own rows."""
 KEPT = Constant(1 - 1 / 5000)
-"""Each row multiplies the weights by this."""
+"""Each row multiplies the weights by this factor."""
 WEIGHT_LEAST = Constant(2.0**-10)
-"""Weights fade down to this."""
+"""Weights do not fade below this value."""
 
 
 @kernel

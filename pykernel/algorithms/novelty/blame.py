@@ -1,10 +1,10 @@
 """Which sensor explains an alarm, and what is wrong with this sensor.
 
-A sensor's part of a row's squared distance is the reduction of the distance if the sensor read what the others predict,
-z'z - min over x_j = (P d)_j^2 / P_jj with P the inverse covariance (C. F. Alcala, S. J. Qin, Reconstruction-based contribution,
-2009).  The sensor's share of the alarm is the corresponding reduction of the row's surprise, by the course or by the bank,
-whichever is larger: a row that the sensor explains only in part adds little.  The kind of fault follows from the sensor's steps
-and the alarm's first row.
+A sensor's part of a row's squared distance is the reduction of the distance if the sensor had the value that the other
+sensors predict, z'z - min over x_j = (P d)_j^2 / P_jj with P the inverse covariance (C. F. Alcala, S. J. Qin,
+Reconstruction-based contribution, 2009).  The sensor's share of the alarm is the corresponding reduction of the row's
+surprise, by the course or by the bank, whichever is larger: a row that the sensor explains only in part adds little.
+The kind of fault follows from the sensor's steps and the alarm's first row.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
@@ -20,21 +20,21 @@ SOME = Constant(2.0**-40)
 LATEST = Constant(0.05)
 """Shares are means over about the latest 20 rows of the alarm."""
 REPEATED = Constant(0.25)
-"""The part of the surprise of repeats that is added to what the repeating sensor explains."""
+"""This part of the surprise of repeats is attributed to the repeating sensor."""
 ROUGH = Constant(25.0)
 """Noise: the mean square of the sensor's steps is above 25 times the usual mean square."""
 LEAP = Constant(6.0)
-"""Jump: in the alarm's first row, the sensor differs by more than this many standard deviations from what the row before and the
-other sensors predict."""
+"""Jump: in the alarm's first row, the sensor differs by more than this many standard deviations from the prediction by the
+previous row and the other sensors."""
 HALF = Constant(0.5)
-"""Jump: the sensor also moved, and alone explains more than this part of the alarm's first row.  In a new regime, other sensors have
-moved, too."""
+"""Jump: in the alarm's first row the sensor also moves, and alone explains more than this part of the innovation.  In a
+new regime, other sensors move, too."""
 MOVED = Constant(0.1)
 """Stuck: more than half of the sensor's steps are below this part of its usual step."""
 SHARED = Constant(1.6)
 """More than one sensor: without the culprit's part, the squared distance is still above this per sensor."""
 MOSTLY = Constant(0.7)
-"""One sensor with several inputs: the shares of its inputs in the alarm sum up to more than this."""
+"""One sensor with several inputs: the shares of its inputs in the alarm add up to more than this."""
 FAR_OFF = Constant(16.0)
 """If the squared distance without the culprit's part is above this per sensor, other sensors jumped, too: the fault is not a jump."""
 
@@ -117,7 +117,7 @@ def accuse(m: GmmModel, x: Real[DIM]) -> None:
             m.leaps[j] = bounded(m.turned[j], WHITE_MOST) if leap else real(0)
         by_course = m.turned[j] / (m.tail_of_rows + left_of(m.innovation[0], m.turned[j]))
         by_bank = m.parts[j] / (m.tail_of_rows + left_of(m.distance[0], m.parts[j]))
-        # the bank knows already what has just become normal, but the course does not
+        # the bank has already learned what has just become normal, but the course has not
         if m.settling[0] > 0 or by_course < by_bank:
             by_course = by_bank
         part = log2_one_plus(by_course)

@@ -1,7 +1,8 @@
-"""How a row follows from the row before, and which sensors repeat their values.
+"""How a row follows from the previous row, and which sensors repeat their values.
 
-A vector autoregression of order 1, stored as the root of the joint covariance of two rows, predicts a row from the row before.  The
-prediction error is the *innovation*.  A change between known regimes is not surprising: then the bank judges the row.
+A vector autoregression of order 1, stored as the root of the joint covariance of two rows, predicts a row from the
+previous row.  The prediction error is the *innovation*.  A change between known regimes is not surprising, because the
+surprise is at most that of the bank.
 """
 
 from pykernel.algorithms.elementary import log2_of
@@ -12,9 +13,9 @@ from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, Constant, Real, absolute, kernel, real, sqrt
 
 RARE = Constant(0.1)
-"""Repeats count only for sensors that repeat their values in a smaller part of the rows."""
+"""Repeats can be surprising only for sensors that usually repeat their values in less than this part of the rows."""
 TOO_FAR = Constant(9.0)
-"""An innovation whose square is more than this many times the usual one is learned with less weight."""
+"""An innovation whose square is more than this many times the usual square is learned with less weight."""
 NATURAL = Constant(0.69314718055994530942)
 """ln 2"""
 HALF_ROW = Constant(0.5)

@@ -1,9 +1,9 @@
-"""A monitor that learns row by row what is normal for a machine.  It reports what is not normal, in which sensor, and the kind of fault.
+"""A monitor that learns row by row what is normal for a machine.  It reports deviations, with the sensor and the kind of fault.
 
-A row can be surprising in three ways: it does not follow from the row before (``course``), no regime has such rows (``bank``), or a
-sensor repeats its value.  The surprises by course and bank are measured in units of their usual spreads.  The level follows the
-largest surprise, and is compared with a threshold that keeps an alarm rate (``threshold``).  During an alarm, only the candidate
-for a new regime learns.  A change that lasts becomes normal.
+A row can be surprising in three ways: it does not follow from the previous row (``course``), no regime has such rows
+(``bank``), or a sensor repeats its value.  The surprises by course and bank are measured in units of their usual
+spreads.  The level follows the largest surprise, and is compared with a threshold that keeps the wanted alarm rate
+(``threshold``).  During an alarm, only the candidate for a new regime learns.  A change that lasts becomes normal.
 """
 
 from pykernel.algorithms import frame
@@ -85,7 +85,7 @@ SPREADS_MOST = Constant(4.0)
 AGAIN_FOLLOWED = 100
 AGAIN_JUDGED = 100
 AGAIN_TAUGHT = 300
-"""After a new regime, course, usual surprises and threshold learn as fast as after this many rows."""
+"""After a new regime, the course, the usual surprises and the threshold learn as fast as after this many rows."""
 
 
 # ------------------------------------------------------------------------------------------------------ questions

@@ -1,4 +1,5 @@
-"""The state of a monitor: a bank of Gaussians, how a row follows from the row before, which sensors repeat, and what is wrong."""
+"""The state of a monitor: a bank of Gaussians, how rows follow each other, which sensors repeat their values, and what
+explains an alarm."""
 
 from enum import IntEnum
 
@@ -16,15 +17,15 @@ WEIGHT_MOST = 5000
 class GmmStatus(IntEnum):
     """Status codes that only monitors return.  DONE: the row was learned."""
 
-    BORN = 1  # the row was learned, and the bank has a new regime.  A lasting alarm ends with it
+    BORN = 1  # the row was learned, and the bank has a new regime.  This ends a lasting alarm
     STRANGE = 2  # the row was learned, but not as one of a known regime
     WARMING = 3  # the row was learned.  There are no alarms yet
     NOVEL = 4  # alarm: the level is above its threshold
     HELD = 5  # alarm: the level is above its threshold, and no known regime learned the row
-    UNKNOWN = 8  # the fault is of no other kind, or has too few rows to tell
+    UNKNOWN = 8  # the fault is not one of the other kinds, or has too few rows to decide
     JUMP = 9  # a sensor's offset or gain has changed suddenly
     DRIFT = 10  # a sensor changes slowly
-    STUCK = 11  # a sensor repeats itself
+    STUCK = 11  # a sensor repeats its value
     NOISE = 12  # a sensor became noisier
     REGIME = 13  # several sensors at once have values that were never seen together
     UNARMED = 14  # the row was learned.  Alarms are raised, but states that repeat still become normal
@@ -55,7 +56,7 @@ class Bank(Struct):
 
 
 class Course(Struct):
-    """How a row follows from the row before, which sensors repeat themselves, and what is usual."""
+    """How a row follows from the previous row, which sensors repeat their values, and which surprises are usual."""
 
     usual: between(Real[2], -SCORE_MOST, SCORE_MOST)  # usual surprise by the course and by the bank
     spread: between(Real[2], 0, 2.0**51)  # twice the mean squared excess over the usual surprise
@@ -75,29 +76,29 @@ class Course(Struct):
 
 
 class Blame(Struct):
-    """What the present alarm, or the last one, is about."""
+    """What explains the present alarm, or the last alarm."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
-    # the part of the squared deviation of the alarm's first row that a sensor explains, if this is more than half of it
+    # the part of the squared deviation of the alarm's first row that a sensor explains, if this part is more than half
     leaps: between(Real[DIM], 0, WHITE_MOST)
     abrupt: between(Uint8, 0, 1)  # 1: the course alone would have begun the alarm
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
     told: between(Uint16, 0, "horizon")  # number of rows of the alarm with this culprit
-    calm: between(Real, 0, 1.0625)  # part of the rows with this culprit in which it hardly moved
+    calm: between(Real, 0, 1.0625)  # part of the rows with this culprit in which the culprit hardly moved
     # mean square of the culprit's steps after the alarm's first row, relative to the usual mean square
     rough: between(Real, 0, 2.0**41)
     others: between(Real, 0, 2.0**41)  # mean of the squared distance without the culprit's part
 
 
 class Sight(Struct):
-    """What a row looks like.  Every call recomputes it; it may start as zeros."""
+    """Intermediate results about a row.  Every call recomputes them; they may start as zeros."""
 
     nearest: Index  # the regime that explains the row best
     forbidden: Index  # 1: a rejected regime explains the row, and no normal regime explains it better
     barring: Index  # the rejected regime that explains the row best
     repeater: Index  # the sensor whose repeats surprise most
     distance: Real  # squared distance from the nearest regime, in standard deviations of this regime
-    innovation: Real  # square of what the row before does not predict
+    innovation: Real  # square of the part of a row that the previous row does not predict
     surprise: Real[2]  # by the course and by the bank
     loud: Real[3]  # the surprises by course and bank in usual spreads, and the surprise of repeats
     own: Real[DIM]  # deviations from the nearest regime, whitened
@@ -129,7 +130,7 @@ class GmmConfig(Config):
     watched_most: Index  # rows are counted up to this number
     root_most: Real  # bound of the roots
     outlying: Real  # squared distance above which a row is strange to a Gaussian
-    pairs_a_row: Index  # pairs that are compared with each of the candidate's rows
+    pairs_a_row: Index  # number of pairs that are compared at each row of the candidate
     fresh: Index  # number of rows after which a Gaussian can judge
     tail_of_rows: Real  # nu: degrees of freedom of the bank's t-distributions
     loud_first: Index  # number of rows before the usual surprises are learned

@@ -1,22 +1,24 @@
-"""The alarm threshold of the level of novelty, which keeps a wanted rate of rows in alarm.
+"""The alarm threshold for the level of novelty.  It keeps the part of the rows in alarm at a wanted rate.
 
-The threshold is q + e (c + s).  q is the level that the part p of the rows exceeds, a stochastic approximation of the quantile
-(H. Robbins, S. Monro, 1951).  e is the mean excess of these rows over q.  In a generalised Pareto distribution with this mean
-(J. Pickands, 1975), the part ``alarm_rate`` of the rows exceeds q + c e.  s corrects this threshold: each row in alarm raises s,
-every other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference under distribution shift, 2021).  So ``alarm_rate`` is
-the false-alarm rate: the part of the rows without faults that are in alarm.
+The threshold is q + e (c + s).  q is the level that the part p of the rows exceeds, found by stochastic approximation
+of the quantile (H. Robbins, S. Monro, 1951).  e is the mean excess of these rows over q.  In a generalised Pareto
+distribution with this mean (J. Pickands, 1975), the part ``alarm_rate`` of the rows exceeds q + c e.  s corrects this
+threshold: each row in alarm raises s, every other row lowers it (I. Gibbs, E. Candes, Adaptive conformal inference
+under distribution shift, 2021).  So ``alarm_rate`` is the false-alarm rate: the part of the rows without faults that is
+in alarm.
 
-An *episode* is an alarm, including gaps of a few quiet rows.  The threshold learns only from the first rows of an episode: a
-lasting fault must not become usual.  An episode counts as one event.  So only its first row changes e at the usual rate; the other
-rows change e at the low rate of a monitor that has run for ``threshold_horizon`` rows.  Otherwise a fault could raise the threshold
-of a young monitor above the level of the fault itself.  When a long alarm has become normal, the monitor ends the episode.
+An *episode* is an alarm, including gaps of a few quiet rows.  The threshold learns only from the first rows of an
+episode: a lasting fault must not become usual.  An episode is one event, so only its first row changes e at the usual
+rate; the other rows change e at the low rate of a monitor that has run for ``threshold_horizon`` rows.  Otherwise a
+fault could raise the threshold of a young monitor above the level of the fault itself.  When a long alarm has become
+normal, the monitor ends the episode.
 
 A monitor that *arms* treats alarms beyond the promised rate as faults once it is commissioned, so that repeated faults do not raise
 the threshold.  Then the threshold learns from rows in alarm within a budget of tokens, e follows the median of the excess instead
 of its mean, and e and s are bounded.
 
 A surprise in the first rows would put q far too high, and q falls slowly.  So in the warm-up, when there are no alarms, the
-threshold starts again if no level has been above q for long (``UNEXCEEDED``).
+threshold starts again if no level has been above q for a long time (``UNEXCEEDED``).
 """
 
 from pykernel.algorithms.elementary import LN_2, bounded, clipped
@@ -46,8 +48,8 @@ SHIFT_MOST = Constant(64.0)
 EXCESS_MOST = Constant(128.0)
 """Bounds of s and e, before the monitor is armed."""
 UNEXCEEDED = 60
-"""In the warm-up, if this many consecutive rows were not above q, q is too high, and the threshold starts again.  The probability
-that this happens by chance is 0.9^60, two in a thousand."""
+"""In the warm-up, q is too high if this many consecutive rows were not above q: then the threshold starts again.  The
+probability that this happens by chance is 0.9^60, two in a thousand."""
 TAUGHT = 10
 """Number of first rows of an episode from which the threshold learns."""
 TAUGHT_ARMED = 20
@@ -58,7 +60,7 @@ LONG = 16_777_216
 """Rows are counted up to this number, which a float32 holds exactly."""
 STEP_FIRST = Constant(4.0)
 STEP_LEAST = Constant(0.01)
-"""Steps of q, relative to e: STEP_FIRST / (n + STEP_FIRST), but at least STEP_LEAST."""
+"""The step of q, relative to e, is STEP_FIRST / (n + STEP_FIRST), but at least STEP_LEAST."""
 
 
 class Threshold(Struct):
@@ -81,8 +83,8 @@ class Threshold(Struct):
 class ThresholdConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.novelty``."""
 
-    alarm_rate: Real  # wanted part of the rows without faults that are in alarm
-    upper: Real  # p: part of the rows that exceeds q, larger than alarm_rate
+    alarm_rate: Real  # wanted part of the rows without faults that is in alarm
+    upper: Real  # p: part of the rows that exceeds q; larger than alarm_rate
     tail: Real  # c: the part ``alarm_rate`` of the rows should exceed q + c e
     level_end: Real  # largest level
     inside: Real  # 1 - alarm_rate / p

@@ -1,10 +1,10 @@
 """ALD-KRLS, recursive least squares on a dictionary that only grows.
 
-Y. Engel, S. Mannor, R. Meir, The kernel recursive least-squares algorithm, 2004: a sample is stored if it is not
-approximately linearly dependent on the earlier ones.  C, called P in the paper, is the covariance of the labels at the
+Y. Engel, S. Mannor, R. Meir, The kernel recursive least-squares algorithm, 2004: a sample is stored unless it is
+approximately linearly dependent on the stored samples.  C, called P in the paper, is the covariance of the labels at the
 dictionary, in units of the noise variance.
 
-The model keeps the mean, and a factor L of C in the coordinates of posterior.py, T C T' = L L'.
+The model keeps the mean, and a factor L of C in the coordinates of posterior.py: T C T' = L L'.
 """
 
 from pykernel.algorithms import frame

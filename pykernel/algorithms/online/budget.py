@@ -1,4 +1,4 @@
-"""Learning sample by sample under a hard budget: what all rules share (Mitchinson et al. 2003, sections 2 and 3)."""
+"""Learning sample by sample under a hard budget: the parts that all rules share (Mitchinson et al. 2003, sections 2 and 3)."""
 
 from collections.abc import Mapping
 
@@ -139,7 +139,7 @@ def insert(m: OnlineModel, x: Real[DIM]) -> Index:
     propose(m)
     if not step_bearable(m):
         return OnlineStatus.RESTARTED
-    # r: the vector to remove; n stands for the sample itself, n + 1 for none
+    # r is the vector to remove: n means the sample itself, n + 1 means that no vector is removed
     r = n + 1
     fits = True
     dropped = False
@@ -442,10 +442,11 @@ def budgeted(
     memory: tuple[type[Struct], ...] = (),
     questions: tuple[Entry, ...] = (),
 ) -> Programs:
-    """The programs of a rule that learns under a budget.
+    """Return the programs of a rule that learns under a budget.
 
-    hooks: placeholders of ``pykernel.algorithms.online.hooks`` and of the frame -> the rule's kernels.  model, memory,
-    questions: those of the rule.
+    hooks: the rule's kernels, by the placeholders of ``pykernel.algorithms.online.hooks`` and of the frame that they
+    replace.  model: the rule's model.  memory, questions: its structs and its entries, in addition to those that all
+    rules have.
     """
     alone = {"rounds": True, "drafts": True, "newest_only": False}
     return programs(

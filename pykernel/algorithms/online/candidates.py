@@ -1,6 +1,6 @@
 """The candidates for removal, and their multipliers after learning the sample (Mitchinson et al. 2003, section 2).
 
-Candidates are the n stored vectors and, as number n, the newest sample.  The newest sample takes no memory until it is
+Candidates are the n stored vectors and, as number n, the newest sample.  The newest sample is stored only when it is
 certain to stay.
 """
 

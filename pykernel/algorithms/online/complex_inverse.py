@@ -1,8 +1,8 @@
-"""LSRIDGE: W = (K^2 + mu I)^-1 through the complex symmetric Z = (K + i sqrt(mu) I)^-1, W = -Im Z / sqrt(mu).
+"""LSRIDGE computes W = (K^2 + mu I)^-1 = -Im Z / sqrt(mu) from the complex symmetric matrix Z = (K + i sqrt(mu) I)^-1.
 
-When vectors are added or removed, Z is updated like P.  This is far better conditioned than updating W itself: no pivot is below
-sqrt(mu).  K has the ridge on its diagonal.  Rounding errors would accumulate, sometimes until updates are refused, so each stored sample corrects
-the next two columns of Z.
+When vectors are added or removed, Z is updated like P.  This is far better conditioned than updating W itself: no pivot
+is below sqrt(mu).  The diagonal of K includes the ridge.  Rounding errors would accumulate, sometimes until updates are
+refused.  Therefore each stored sample corrects the next two columns of Z.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -17,8 +17,8 @@ ASTRAY = -1
 """This is stored instead of the number of the next column if Z does not match the vectors."""
 
 LEAST_WRONG = Constant(float32=2.0**-20, float64=2.0**-49)
-"""A column with a smaller error is not corrected.  So a stored vector and a newest sample have exactly the same cost if both are far
-from all others."""
+"""A column with a smaller error is not corrected.  So a stored vector and a newest sample have exactly the same cost if
+both are far from all other vectors."""
 
 DIAGONAL_SQUARE_LEAST = Constant(float32=2.0**-50, float64=2.0**-120)
 """A limit far below |Z_ii|^2, which is at least 1 / (1 + ridge + sqrt(mu) + N / sqrt(mu))^2."""

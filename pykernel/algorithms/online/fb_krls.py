@@ -24,7 +24,7 @@ def absorb_as_label(m: OnlineModel) -> None:
     for o in range(len(m.error)):
         g = m.eta * m.error[o]
         if not m.radial:
-            # how much the sample says about the label of the nearest vector
+            # the label of the nearest vector moves in proportion to the similarity of vector and sample
             g = m.k[m.nearest[0]] * g
         for i in range(n):
             m.beta[i, o] = m.alpha[i, o] + m.p[i] * g

@@ -1,4 +1,4 @@
-"""A step down the gradient of a sample's squared error, in its multiplier (Mitchinson et al. 2003, equations 2 to 6)."""
+"""A gradient step on a sample's squared error, which sets the sample's multiplier (Mitchinson et al. 2003, equations 2 to 6)."""
 
 from pykernel.algorithms.elementary import bounded
 from pykernel.algorithms.online.candidates import step_bearable

@@ -6,7 +6,7 @@ from pykernel.dialect import Bool, Index, Real, kernel, placeholder, real
 
 @placeholder
 def propose(m: OnlineModel) -> None:
-    """Propose multipliers of the stored vectors and, as number n, of the sample, all in m.beta."""
+    """Propose in m.beta the multipliers of the stored vectors and, as number n, of the sample."""
 
 
 @placeholder
@@ -81,7 +81,7 @@ def sound(m: OnlineModel) -> Bool:
 
 @placeholder
 def renewed(m: OnlineModel) -> Bool:
-    """Recompute what depends on recomputed matrices.  False: a result is out of range."""
+    """Recompute the numbers that depend on recomputed matrices.  False: a result is out of range."""
     return True
 
 

@@ -1,4 +1,4 @@
-"""A new vector at which f takes the sample's label."""
+"""The sample becomes a new vector, and f(x) becomes equal to its label."""
 
 from pykernel.algorithms.online.state import OnlineModel
 from pykernel.dialect import kernel, real

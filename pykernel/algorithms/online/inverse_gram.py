@@ -1,17 +1,17 @@
 """The inverse Gram matrix and matrices derived from it: adding or removing a vector takes O(N^2).
 
-P = (K + ridge I)^-1 is kept as a square root, P = T'T, where T is a lower triangle.  Row i belongs to vector i, in order of
-arrival.  A new vector adds a row.  A removed vector takes one coordinate with it, which Givens rotations collect.  So P_ii is a
-sum of squares and cannot become negative, and rounding errors are relative to T.  These errors do not accumulate forever: a row
-is rotated only when an earlier vector is removed, at most N - 1 times in its life.
+P = (K + ridge I)^-1 is kept as a square root, P = T'T, where T is a lower triangle.  Row i belongs to vector i, in
+order of arrival.  A new vector adds a row.  To remove a vector, Givens rotations gather its column in one coordinate,
+which is then dropped.  So P_ii is a sum of squares and cannot become negative, and rounding errors are relative to T.
+These errors do not accumulate forever: a row is rotated only when an earlier vector is removed, so at most N - 1 times.
 
-A T restored from a snapshot may not belong to any matrix.  New rows are therefore clipped to limits that hold for every valid
-T.  Rotations preserve lengths, so no element grows beyond what these limits allow.
+A T that was restored from a snapshot may not belong to any Gram matrix.  New rows are therefore clipped to limits that
+hold for every valid T.  Rotations preserve lengths, so no element grows beyond what these limits allow.
 
 LS also keeps P itself, and LSREG keeps Q = P^2.  Both are updated with vectors computed from T, so that their rounding errors
 are not fed back.
 
-A sample that replaces a vector is first added as vector n, of n + 1; then the other vector is removed.
+A sample that replaces a vector is first added as vector n; then the replaced vector is removed.
 """
 
 from pykernel.algorithms.elementary import bounded
@@ -56,7 +56,7 @@ def express(m: OnlineModel, n: Index) -> None:
     kappa = m.ridge_diagonal
     for j in range(n):
         kappa -= m.l[j] * m.l[j]
-    # not "if (kappa < least)": NaN must give the least
+    # "!(kappa > ..)" also replaces NaN
     if not (kappa > m.kappa_least):
         kappa = m.kappa_least
     m.kappa[0] = kappa
@@ -146,7 +146,7 @@ def release(m: OnlineModel, r: Index, count: Index) -> None:
     release_vector(m.t, m.p, m.q, m.score, m.u, r, count, LEAST_LENGTH)
 
 
-# ------------------------------------------------------------------------------------------------ P, of LS
+# ------------------------------------------------------------------------------------------------ P, for LS
 
 
 @kernel
@@ -205,7 +205,7 @@ def release_inverse(m: OnlineModel, r: Index, n: Index) -> None:
     symmetric_close(m.inverse, r, n)
 
 
-# --------------------------------------------------------------------------------------------- Q, of LSREG
+# --------------------------------------------------------------------------------------------- Q, for LSREG
 
 
 @kernel

@@ -1,8 +1,8 @@
-"""KLMS, stochastic gradient on the squared error of a kernel expansion, and QKLMS.
+"""KLMS, stochastic gradient descent on the squared error of a kernel expansion, and its variant QKLMS.
 
-D. Mitchinson et al. 2003, equations 2 to 6: each sample becomes a vector with multiplier eta e, and the others decay by
-1 - eta rho.  B. Chen, S. Zhao, P. Zhu, J. C. Principe, Quantized kernel least mean square algorithm, 2012: a sample near a
-vector changes that vector's multiplier instead.
+D. Mitchinson et al. 2003, equations 2 to 6: each sample becomes a vector with multiplier eta e, and the other
+multipliers decay by the factor 1 - eta rho.  B. Chen, S. Zhao, P. Zhu, J. C. Principe, Quantized kernel least mean
+square algorithm, 2012: a sample near a vector changes that vector's multiplier instead.
 """
 
 from pykernel.algorithms.kernel_choice import KernelFunction

@@ -3,13 +3,13 @@
 S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-squares tracker for time-varying regression,
 2012, algorithm 1.
 
-The function is kept in the coordinates z of posterior.py.  In these, the prior covariance is I, and the posterior covariance S
+The function is kept in the coordinates z of posterior.py.  There, the prior covariance is I, and the posterior covariance S
 is between 0 and I.  Without forgetting, the model keeps a factor of S.
 
-With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3), so the model keeps S itself.  The invariant is that no
-eigenvalue of S is below half of the smaller of 1 - lambda and the noise.  A sample changes only one direction: its variance q, at
-least 1 - lambda, becomes q v / (q + v), where v is at least the noise.  Rounding errors are far smaller, because no element of
-S is above 1.
+With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3), so the model keeps S itself.  The invariant is
+that no eigenvalue of S is below half of the smaller of 1 - lambda and the noise.  A sample changes S in only one
+direction: the variance q in this direction, at least 1 - lambda, becomes q v / (q + v), where v is at least the noise.
+Rounding errors are far smaller, because no element of S is above 1.
 """
 
 from pykernel.algorithms import frame
@@ -58,12 +58,12 @@ COVARIANCE_MOST = Constant(2.0)
 
 
 class Posterior(Struct):
-    """What KRLS-T keeps in addition to the mean and, without forgetting, a factor of S."""
+    """The memory of KRLS-T in addition to the mean and, without forgetting, a factor of S."""
 
     # with forgetting: S, packed
     covariance: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -COVARIANCE_MOST, COVARIANCE_MOST)
     power: between(Real, 0, "power_limit")  # estimated variance of the function, in units of label_max_abs^2
-    weight: between(Real, 0, WEIGHT_HORIZON * 2)  # number of samples behind that estimate
+    weight: between(Real, 0, WEIGHT_HORIZON * 2)  # number of samples in the estimate of the variance
 
 
 class KrlsTModel(FactorModel):
@@ -288,7 +288,7 @@ def variance(m: KrlsTModel, x: Real[DIM], y: Real[1]) -> Index:
         power = m.own[0] * power
     y[0] = (noise_at(m) + m.spread[0]) * power * m.label_max_abs * m.label_max_abs
     if m.gains:
-        # add the squared part of the answer that the gain leaves out, for the output where it is largest
+        # the gain removes a part of each answer: add the square of the largest removed part
         most = real(0)
         for o in range(len(m.error)):
             left = (real(1) - trust(m, o)) * m.error[o]

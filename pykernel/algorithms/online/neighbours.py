@@ -1,10 +1,10 @@
 """The fast techniques keep no Gram matrix.  They keep nearest neighbours, or sums of squared kernel values.
 
 1 - max_j |k_ij| is smallest for the vector with the smallest distance to its nearest vector.  The distance is squared
-for the Gaussian kernel, and 1 - |k| for others.  s.neighbour contains these distances.  When a vector's neighbour is
-removed, the distance is negated and stays as a lower bound.  A new neighbour is searched for only if a choice depends on it.
-The number of searches in one choice is limited; after that, the choice is among the vectors whose distance is exact.
-So predictions depend on these entries, which are therefore part of the model.
+for the Gaussian kernel, and 1 - |k| for other kernels.  m.neighbour contains these distances.  When a vector's
+neighbour is removed, the distance is negated and stays as a lower bound.  A new neighbour is searched for only if a
+choice depends on it.  The number of searches in one choice is limited; after that, the choice is among the vectors
+whose distance is exact.  So predictions depend on these entries, which are therefore part of the model.
 """
 
 from pykernel.algorithms.kernel_choice import KernelFunction
@@ -28,13 +28,13 @@ def measure_row(m: OnlineModel, r: Index) -> None:
         if m.function == KernelFunction.GAUSSIAN:
             m.row[j] = squared_distance(m.v[j], m.v[r])
         else:
-            # for other kernels k_jr, from which distances are computed
+            # for other kernels, row is k_jr, and row_distance() computes the distances
             m.row[j] = alike(m, j, m.v[r], m.diagonal[r])
 
 
 @kernel
 def row_distance(m: OnlineModel, j: Index) -> Real:
-    """The distance 1 - |k| that an element of row stands for."""
+    """The distance 1 - |k|, computed from an element of row."""
     return real(1) - absolute(m.row[j])
 
 
@@ -96,7 +96,7 @@ def unsure(m: OnlineModel, i: Index) -> Bool:
 
 @kernel
 def overlap_of(m: OnlineModel, i: Index) -> Real:
-    """A candidate's sum of k_ij^2 over the others.  O(1), for the newest sample O(N)."""
+    """A candidate's sum of k_ij^2 over the other candidates.  O(1), for the newest sample O(N)."""
     n = m.n[0]
     if i < n:
         if m.rounds and m.newest[0] == 0:

@@ -1,8 +1,8 @@
 """Mean and covariance of the function at the vectors, which recursive least squares keeps in addition to multipliers.
 
 In coordinates z = T f, where f are the function's values at the vectors and T'T = (K + ridge I)^-1 (inverse_gram.py), the
-model keeps a triangle L of S = L L', the covariance of z.  The invariant is that S is a covariance whatever the bits of L are,
-and every variance is a sum of squares.  Rounding errors are relative to L.
+model keeps a triangle L of S = L L', the covariance of z.  S is thus a covariance for any bits of L, and every variance
+is a sum of squares.  Rounding errors are relative to L.
 
 With l = T k, the function at a sample is l'z + sqrt(kappa) z_n, where z_n is a new coordinate.
 
@@ -20,10 +20,10 @@ from pykernel.algorithms.vectors import zero
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Real, Struct, absolute, between, kernel, placeholder, real
 
 ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
-"""What rounding the mean adds to a variance at each sample, relative to the prior: 4,096 times the square of a rounding error.
+"""The variance that rounding of the mean adds at each sample, relative to the prior: 4,096 times the square of a rounding error.
 
-With this error q at each sample, and noise r, the variance converges to sqrt(q r).  Below sqrt(q r), S is not updated while the
-mean keeps learning: otherwise S would become too small, and the errors would accumulate.
+If this variance is q and the noise is r, the variance of f converges to sqrt(q r).  Below sqrt(q r), only the mean
+learns, not S: otherwise S would become too small, and the errors would accumulate.
 """
 
 
@@ -35,9 +35,9 @@ class CovarianceFactor(Struct):
 
 
 class Expectation(Struct):
-    """The mean of the function, in coordinates."""
+    """The mean of the function, in the coordinates z."""
 
-    # multipliers are alpha = T' expected; with room for one sample more than all vectors
+    # multipliers are alpha = T' expected; there is room for all vectors and one more sample
     expected: between(Real[N_MAX + 1, OUTPUTS], "-alpha_limit", "alpha_limit")
 
 

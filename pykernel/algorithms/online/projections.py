@@ -1,7 +1,7 @@
-"""The projections: how the other multipliers make up for that of a removed vector (Mitchinson et al. 2003, section 2).
+"""How the other multipliers change to replace the multiplier of a removed vector (Mitchinson et al. 2003, section 2).
 
-A projection is one entry of ``PROJECTIONS``.  Each projection changes beta so that the other vectors replace candidate r, and
-leaves in p and row what take_out() needs.
+A projection is one entry of ``PROJECTIONS``.  Each projection changes beta so that the other vectors replace candidate
+r, and writes to p and row the numbers that take_out() needs.
 """
 
 from collections.abc import Callable
@@ -133,7 +133,7 @@ def project_bounded(m: OnlineModel, r: Index) -> None:
             m.q[i] = likeness(m, i, r)
             total += absolute(m.q[i])
     if not m.before and r < n:
-        # in rounds after the sample was stored, the loop above has already counted it
+        # in rounds after the sample was stored, the loop above has already counted this sample
         if not (m.rounds and m.newest[0] == 0):
             total += absolute(m.k[r])
     scale = real(1)
@@ -184,10 +184,11 @@ def project_ls(m: OnlineModel, r: Index) -> None:
 
 @dataclass(frozen=True)
 class ProjectionRule:
-    """A projection and what it needs.
+    """A projection and its parts.
 
-    says: what it does, or its equation.  number: its number.  before, after: its kernels before and after locate(), which
-    computes p and row.  row: whether it needs row.  keeps: what must be kept for the stored vectors, see ``OnlineConfig``.
+    says: its effect, or its equation.  number: its number in ``Projection``.  before, after: the kernels that run
+    before and after locate(), which computes p and row.  row: whether the projection needs row.  keeps: the quantities
+    that are kept for the stored vectors, see ``OnlineConfig``.
     """
 
     name: str

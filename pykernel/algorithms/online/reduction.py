@@ -1,6 +1,6 @@
 """Keeping the expansion within its budget (Mitchinson et al. 2003, section 2): which vector is removed, and how it is removed.
 
-Where k(x, x) is not 1 for every x, the normalised kernel k(a, b) / sqrt(k(a, a) k(b, b)) is used.  Then
+If k(x, x) differs from 1 for some x, the normalised kernel k(a, b) / sqrt(k(a, a) k(b, b)) is used.  Then
 f(x) / sqrt(k(x, x)) is an expansion of the normalised kernel, and the stored multipliers are alpha_i sqrt(k(v_i, v_i)).
 """
 

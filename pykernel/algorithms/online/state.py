@@ -28,9 +28,10 @@ class OnlineStatus(IntEnum):
     """Statuses that only models with stored vectors return."""
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
-    REPLACED = 2  # the budget was full: the sample replaced the expansion vector of least cost
-    DISCARDED = 3  # the budget was full and the sample cost least: not stored; multipliers may have changed
-    ABSORBED = 4  # the sample is similar to the expansion vectors: not stored; multipliers changed
+    REPLACED = 2  # the budget was full: the sample replaced the expansion vector with the smallest cost
+    # the budget was full: the sample had the smallest cost and was not stored; multipliers may have changed
+    DISCARDED = 3
+    ABSORBED = 4  # the sample is similar to the expansion vectors: it was not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
     RESTARTED = 8  # the model diverged or had an impossible state: it has forgotten all samples, including this one
     REFUSED_MULTIPLIER = -3  # k(x, x) is so small that the sample may need a multiplier beyond its range
@@ -40,11 +41,11 @@ class Metric(IntEnum):
     """The cost of removing an expansion vector (Mitchinson et al. 2003, section 2)."""
 
     MAGNITUDE = 0  # |alpha_i|: number truncation, NT
-    AGE = 1  # the oldest goes: age truncation, AT
-    KLMS = 2  # kappa_i = 1 / P_ii: the part of the vector that the others cannot express, eq. 13
-    MKLMS = 3  # alpha_i^2 kappa_i: the squared norm of what is lost, after eq. 13
-    SUP = 4  # |alpha_i| kappa_i: what is lost at the vector's place
-    LS = 5  # alpha_i^2 / Q_ii, Q = P^2: the squared loss at the expansion vectors, after eq. 14
+    AGE = 1  # the oldest vector is removed: age truncation, AT
+    KLMS = 2  # kappa_i = 1 / P_ii: the part of the vector that the other vectors cannot express, eq. 13
+    MKLMS = 3  # alpha_i^2 kappa_i: the squared norm of the change of f, from eq. 13
+    SUP = 4  # |alpha_i| kappa_i: the change of f at the vector itself
+    LS = 5  # alpha_i^2 / Q_ii, Q = P^2: the squared change of f at the expansion vectors, from eq. 14
     LSREG = 6  # LS plus a penalty on the multipliers that stay, eq. 20
     LSRIDGE = 7  # LSREG, with a projection that minimises the same sum
     FKLMS = 8  # 1 - max_j k_ij, eq. 17
@@ -61,13 +62,13 @@ class Projection(IntEnum):
     FKLMS = 2  # eq. 16
     LS = 3  # eq. 14
     LSRIDGE = 4  # eq. 14 for eq. 20
-    BOUNDED = 5  # eq. 16; where vectors are close together, divided by the sum of the parts
+    BOUNDED = 5  # eq. 16; where vectors are close together, the parts are divided by their sum
 
 
 class Tie(IntEnum):
-    """Which vector is removed, if several cost equally little."""
+    """Which vector is removed if several have the same smallest cost."""
 
-    SMALLER = 0  # the vector with the smaller |alpha|; if these are equal, a stored vector before the newest sample
+    SMALLER = 0  # the vector with the smaller |alpha|; if both are equal, a stored vector, not the newest sample
     NEWEST = 1
     OLDEST = 2
 
@@ -75,9 +76,9 @@ class Tie(IntEnum):
 FRESH = Constant(4.0)
 """A vector's claim to stay when it is stored, or when a sample repeats it.  A claim has an effect only below 1."""
 FAINT = Constant(2.0**-60)
-"""Claims do not fade below this."""
+"""Claims do not fade below this value."""
 ALPHA_FLOOR = Constant(2.0**-100)
-"""Smaller multipliers are stored as zero: a decaying multiplier would become a subnormal number."""
+"""Smaller multipliers are stored as zero: otherwise a decaying multiplier would become a subnormal number."""
 LARGEST_FACTOR = Constant(float32=2.0**12, float64=2.0**32)
 """A limit far above any element of a factor of (K + ridge I)^-1, and of P k: both are at most 1 / sqrt(ridge)."""
 LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
@@ -90,7 +91,7 @@ smallest ridge."""
 FAR = Constant(float32=1e38, float64=1e300)
 """Squared distance to a neighbour that does not exist.  Distances within the input limit are smaller."""
 AGE_MOST = 1_000_000_000
-"""Ages stop growing here, within int32."""
+"""Ages stop growing at this number, which fits in int32."""
 
 
 class Expansion(Struct):
@@ -99,7 +100,7 @@ class Expansion(Struct):
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # expansion vectors
     diagonal: Real[N_MAX]  # k(v, v) before normalisation
     alpha: between(Real[N_MAX, OUTPUTS], "-alpha_limit", "alpha_limit")  # multipliers of the expansion vectors
-    # triangles and symmetric matrices are packed, with room for one sample more than all vectors.
+    # triangles and symmetric matrices are packed, with room for all vectors and one more sample.
     # T, a square root of the inverse Gram matrix: T' T = P = (K + ridge I)^-1
     t: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
     inverse: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT, LARGEST_ELEMENT)  # P, for LS
@@ -117,7 +118,7 @@ class Expansion(Struct):
     claim: between(
         Real[N_MAX], 0, FRESH
     )  # each vector's claim to stay; the claim fades until a sample comes near the vector
-    # each vector's distance to its nearest vector; a number d <= 0 means: at least |d|
+    # each vector's distance to its nearest vector; d <= 0 means that the distance is at least |d|
     neighbour: between(Real[N_MAX], -FAR, FAR)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
@@ -139,17 +140,17 @@ class Work(Struct):
     distance: Real[N_MAX]  # squared distances from the sample to the expansion vectors
     k: Real[N_MAX]  # kernel values between the sample and the expansion vectors
     l: Real[N_MAX]  # T k: the sample in coordinates in which the Gram matrix is I
-    u: Real[N_MAX + 1]  # P k: the sample as a combination of expansion vectors; then -1
-    p: Real[N_MAX + 1]  # one column of P; then what the rotations collect
+    u: Real[N_MAX + 1]  # P k: the sample as a combination of expansion vectors, followed by -1
+    p: Real[N_MAX + 1]  # one column of P; then the numbers that the rotations collect
     q: Real[N_MAX + 1]  # one column of Q, or kernel values; then cosines
     score: Real[N_MAX + 1]  # numbers from which the candidates' scores are computed; then sines
-    t_re: Real[N_MAX + 1]  # real part of Z k; then -1
-    t_im: Real[N_MAX + 1]  # imaginary part of Z k; then 0
+    t_re: Real[N_MAX + 1]  # real part of Z k, followed by -1
+    t_im: Real[N_MAX + 1]  # imaginary part of Z k, followed by 0
     h: Real[N_MAX + 1]  # the sample's covariances; then sines
     ph: Real[N_MAX]  # the new mean; then the new multipliers
     loading: Real[N_MAX + 1]  # the sample in coordinates of the covariance's factor; then cosines
     narrowing: Real[N_MAX]  # factors of the columns of the covariance's factor
-    share: Real[N_MAX]  # and how much of the later columns is subtracted
+    share: Real[N_MAX]  # how much of the later columns of this factor is subtracted
     row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
     step: Real[OUTPUTS]  # new multipliers of the sample
     beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
@@ -214,8 +215,8 @@ class OnlineConfig(Config):
     lambda_max: Real  # vectors whose score is at most this are removed
     truncate_below: Real  # vectors with multipliers below this are removed
     truncate_age: Index  # vectors of this age are removed
-    removals: Index  # largest number of vectors that one update removes, without the one that the sample replaces
-    label_max_abs: Real  # largest magnitude of what the rule has to learn
+    removals: Index  # largest number of vectors that one update removes, without counting the one that is replaced
+    label_max_abs: Real  # largest magnitude of the values that the rule has to learn
     alpha_limit: Real  # largest |alpha| that is stored
     scaled_limit: Real  # largest magnitude of a scaled input
     step_limit: Real  # largest |alpha| of a new sample

@@ -1,7 +1,7 @@
 """The techniques: which candidate is removed (Mitchinson et al. 2003, sections 2 and 5).
 
-Each technique is a cost; the candidate with the smallest cost is removed.  A technique is one entry of ``TECHNIQUES``, defined
-below the kernels that it needs.  All costs together take O(N^2) with matrices, or O(N D) without.
+Each technique is a cost; the candidate with the smallest cost is removed.  A technique is one entry of ``TECHNIQUES``,
+defined below the kernels that it needs.  Computing all costs takes O(N^2) with matrices, and O(N D) without them.
 """
 
 from collections.abc import Callable
@@ -48,14 +48,15 @@ def unchanged(m: OnlineModel, value: Real) -> Real:
 
 @dataclass(frozen=True)
 class Technique:
-    """A technique and what it needs.
+    """A technique and its parts.
 
-    says: which vector is removed.  metric: its number.  projection: the default projection.  cost: the cost of removing a
-    candidate, after ``survey``, O(1) for each output.  survey: computes what the costs of all candidates need, O(N^2) or less.
-    survey_newest: the same for the newest sample only.  survey_one: the same for one candidate, after a search for its
-    neighbour.  before: breaks a tie, above 0 to remove i, below 0 to remove r.  comparable: converts a cost to the unit of
-    lambda_max.  keeps: what must be kept for the stored vectors, see ``OnlineConfig``.  fades: whether a claim to stay can
-    multiply the cost, which then must not be negative.
+    says: which vector is removed.  metric: its number in ``Metric``.  projection: the default projection.  cost: the
+    cost of removing a candidate, after ``survey``, O(1) for each output.  survey: computes the numbers that the costs
+    of all candidates need, O(N^2) or less.  survey_newest: the same for the newest sample only.  survey_one: the same
+    for one candidate, after a search for its neighbour.  before: breaks a tie; a result above 0 removes i, below 0
+    removes r.  comparable: converts a cost to the unit of lambda_max.  keeps: the quantities that are kept for the
+    stored vectors, see ``OnlineConfig``.  fades: whether a claim to stay can multiply the cost, which then must not be
+    negative.
     """
 
     name: str
@@ -95,24 +96,24 @@ def older_by(m: OnlineModel, i: Index, r: Index) -> Index:
 
 AT = Technique("at", "the oldest vector", Metric.AGE, "none", no_cost, before=older_by, keeps=("ages",), fades=False)
 
-# ------------------------------------------------------------------------------------- what the others cannot express
+# ------------------------------------------------------------------------------------- what other vectors cannot express
 
 
 @kernel
 def rest(m: OnlineModel, i: Index) -> Real:
-    """kappa_i = 1 / P_ii: the part of the vector that the others cannot express.  Mitchinson et al. 2003, eq. 13."""
+    """kappa_i = 1 / P_ii: the part of the vector that the other vectors cannot express.  Mitchinson et al. 2003, eq. 13."""
     return real(1) / m.score[i]
 
 
 @kernel
 def weighted_rest(m: OnlineModel, i: Index) -> Real:
-    """alpha_i^2 / score_i.  With score_i = P_ii this is the squared norm of what is lost, with Q_ii the loss at the vectors."""
+    """alpha_i^2 / score_i.  With P_ii this is the squared norm of the change of f, with Q_ii its squared change at the vectors."""
     return energy(m, i, real(1) / m.score[i])
 
 
 @kernel
 def loss_at_its_place(m: OnlineModel, i: Index) -> Real:
-    """|alpha_i| kappa_i: what is lost at the vector's own place."""
+    """|alpha_i| kappa_i: the change of f at the vector itself."""
     return magnitude(m, i) * (real(1) / m.score[i])
 
 

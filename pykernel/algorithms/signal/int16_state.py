@@ -27,7 +27,7 @@ class Int16Signal(Struct):
     # for each block of the window
     total: between(Int[BLOCKS, CHANNELS], "-block_most", "block_most")  # sum of the samples
     square_high: Word[BLOCKS, CHANNELS]  # sum of the upper parts of squares, in units of 2^16
-    square_low: Word[BLOCKS, CHANNELS]  # sum of their lower 16 bits
+    square_low: Word[BLOCKS, CHANNELS]  # sum of the lower 16 bits of squares
     changes: Word[BLOCKS, CHANNELS]  # sum of |differences| within the block
     crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
     clock: between(Index[PERIODS], 0, 65535)  # samples since each period began
@@ -65,7 +65,7 @@ class Int16SignalWork(Struct):
 class Int16SignalConfig(Config):
     """Parameters of the stage in integers, derived from a spec by ``pykernel.spec.signal_int16``."""
 
-    has_squares: bool  # whether anything needs sums of squares
+    has_squares: bool  # whether a measure needs sums of squares
     has_coarse: bool  # whether some features have a coarser unit, because their centers are subtracted
     sample_most: Int16[CHANNELS]  # largest |raw sample| that is accepted
     fill: Int16[CHANNELS]  # a raw sample is multiplied by this power of two before anything is measured
@@ -78,7 +78,7 @@ class Int16SignalConfig(Config):
     cosines: Uint16[RAW_QUARTER + 1]  # cos(2 pi c / window) of a quarter of a turn, in units of 2^-15
     has_narrow: bool  # whether the model accepts a smaller range of some features
     made_low: Int16[DIM]  # smallest feature that the model accepts
-    made_high: Int16[DIM]  # the largest
+    made_high: Int16[DIM]  # largest feature that the model accepts
     made_shift: Uint8[DIM]  # a feature is divided by 2 to this power
     period_share: Int[PERIODS]  # 2^31 / samples
 

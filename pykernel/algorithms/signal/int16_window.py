@@ -1,7 +1,7 @@
 """Measures of a window in integers: raw samples in counts of 16 bits, features in counts.
 
-Sums over blocks are exact, so windows are sums of blocks, and each measure is rounded only once.  The logic without arithmetic
-(which sums and measures there are, and when a step ends) is in ``pykernel.algorithms.signal.window``.
+Sums over blocks are exact, so the sum over a window is the sum over its blocks, and each measure is rounded only once.  The
+logic without arithmetic (which sums and measures there are, and when a step ends) is in ``pykernel.algorithms.signal.window``.
 """
 
 from pykernel.algorithms.int16.arithmetic import clip, long_root, product_high, size
@@ -137,7 +137,7 @@ def change_of(m: Int16SignalModel, j: Index) -> Int:
 
 @kernel
 def crossings_of(m: Int16SignalModel, j: Index) -> Int:
-    """The part of the pairs of neighbouring samples in the window that have different signs, in units of 2^-15.  O(blocks)."""
+    """The fraction of the pairs of neighbouring samples in the window that have different signs, in units of 2^-15.  O(blocks)."""
     total = word(0)
     oldest = block_after(m, m.block[0])
     for b in range(len(m.total)):
@@ -173,7 +173,7 @@ def put_measure(m: Int16SignalModel, i: Index, value: Int) -> None:
 
 @kernel
 def nothing(m: Int16SignalModel) -> None:
-    """Nothing to do: sums are of the samples themselves, and there are no further kinds of measures."""
+    """Nothing to do: the samples themselves are summed, and there are no further kinds of measures."""
 
 
 @kernel

@@ -111,7 +111,7 @@ def put_phase(m: SignalModel, p: Index, back: Index, out: Real[DIM], f: Index) -
 
 @kernel
 def fit_features(m: SignalModel, out: Real[DIM]) -> None:
-    """Nothing to do: the model takes features in reals as they are."""
+    """Nothing to do: the model takes floating-point features as they are."""
 
 
 @kernel

@@ -159,7 +159,7 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
 
 
 def asked_of_newest(question: str, forecasts: bool) -> str:
-    """The name of a question about the newest features, which differs from that of every question about an x.
+    """The name of a question about the newest features; no question about an x has the same name.
 
     A model that forecasts answers about a later time: ``forecast``, ``forecast_variance``.  Any other model answers about the
     newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.

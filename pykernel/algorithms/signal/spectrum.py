@@ -10,8 +10,8 @@ from pykernel.algorithms.signal.state import CHANNELS, SignalModel
 from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
 
 MANY_TIMES = Constant(2.0**20)
-"""Powers below the mean power divided by this are raised to it.  This limit is far above the rounding error of a power that should
-be zero: the relative error of each power enters the geometric mean."""
+"""Powers below the mean power / MANY_TIMES are raised to this limit.  The limit is far above the rounding error of a power that
+should be zero: otherwise the large relative error of such a power would spoil the geometric mean."""
 SILENCE = Constant(2.0**-120)
 """A mean power of at most this is treated as silence."""
 

@@ -99,8 +99,8 @@ class SignalWork(Struct):
 class StepConfig(Config):
     """Parameters that the floating-point and int16 stages share, derived from a spec by ``pykernel.spec.signal``."""
 
-    windows: bool  # whether measures are of windows, not of single samples
-    has_extremes: bool  # whether anything needs the smallest and the largest sample
+    windows: bool  # whether windows are measured, not single samples
+    has_extremes: bool  # whether a measure needs the smallest and the largest sample
     has_mean: bool  # whether measures of this kind are asked for
     has_rms: bool
     has_std: bool
@@ -112,15 +112,15 @@ class StepConfig(Config):
     has_band: bool
     has_spectrum: bool  # whether raw samples are kept, for measures of the spectrum
     has_differences: bool  # whether features are differences to earlier steps
-    has_averages: bool  # ... means of the latest steps
-    has_periods: bool  # ... phases
+    has_averages: bool  # whether features are means of the latest steps
+    has_periods: bool  # whether features are phases of periods
     awaits: bool  # whether labels come from elsewhere, and later
-    hop_last: Index  # samples in a block, from one step to the next, less 1
+    hop_last: Index  # number of samples in a block, minus 1
     oldest: Index  # how many steps before the newest one features need
     ahead: Index  # number of steps from features to their label
     label_measure: Index  # which measure is the label
     measure_of: Int[MEASURES]  # which channel, or which pair, is measured
-    mean_first: Index  # first of the measures of this kind, which lie side by side
+    mean_first: Index  # first of the measures of this kind, which follow one another
     mean_after: Index  # first measure after those of this kind
     rms_first: Index
     rms_after: Index
@@ -143,20 +143,20 @@ class StepConfig(Config):
     reversed: Uint16[RAW_QUARTER]  # positions with their bits in reverse order
     made_of: Int[DIM]  # the measure from which a feature is made
     made_steps: Int[DIM]  # how many steps ago the measure is from, or how many steps are averaged
-    difference_first: Index  # differences begin here, behind the lags
+    difference_first: Index  # differences begin here, after the lags
     average_first: Index
     phase_first: Index  # cosine and sine of each period
-    period: Int[PERIODS]  # samples
-    period_back: Int[PERIODS]  # how far the phase was behind at the time of the features whose label arrives now
+    period: Int[PERIODS]  # length of each period, in samples
+    period_back: Int[PERIODS]  # how many samples the phase has advanced since the features whose label arrives now
 
 
 class SignalConfig(Config):
     """Parameters of the floating-point stage, derived from a spec by ``pykernel.spec.signal``."""
 
-    has_sums: bool  # whether anything needs sums of samples
-    has_power2: bool  # ... of squares
-    has_power3: bool  # ... of third powers
-    has_power4: bool  # ... of fourth powers
+    has_sums: bool  # whether a measure needs sums of samples
+    has_power2: bool  # whether a measure needs sums of squares
+    has_power3: bool  # whether a measure needs sums of third powers
+    has_power4: bool  # whether a measure needs sums of fourth powers
     has_crest: bool  # whether measures of this kind are asked for
     has_skewness: bool
     has_kurtosis: bool
@@ -168,7 +168,7 @@ class SignalConfig(Config):
     has_single_level: bool  # whether the Fourier transform has an odd number of levels after the first
     takes_log: bool  # whether bands are logarithms
     sample_max_abs: Real  # largest raw sample that is accepted
-    hop: Index  # samples in a block: from one step to the next
+    hop: Index  # number of samples in a block: from one step to the next
     block_share: Real  # 1 / hop
     window_share: Real  # 1 / samples in a window
     gap_share: Real  # 1 / (samples in a window - 1)
@@ -202,7 +202,7 @@ class SignalConfig(Config):
     groups: Int[LEVELS]  # number of groups of four numbers for each pair of levels
     pair_first: Int[PAIRS]
     pair_second: Int[PAIRS]
-    made_share: Real[DIM]  # 1 / how many are averaged
+    made_share: Real[DIM]  # 1 / number of steps that are averaged
     made_limit: Real[DIM]  # largest |feature|
     period_share: Real[PERIODS]  # 1 / samples
 

@@ -115,7 +115,7 @@ def block_after(m: SignalModel, b: Index) -> Index:
 def combine_blocks(m: SignalModel) -> None:
     """Compute the mean and the central sums of the window.  O(channels blocks)."""
     n = real(m.hop)
-    # from the oldest block on: the same samples give the same bits, wherever their blocks are kept
+    # the sum starts with the oldest block, so that the same samples give the same bits wherever their blocks are kept
     oldest = block_after(m, m.block[0])
     for j in range(len(m.whole_mean)):
         total = real(0)
@@ -170,7 +170,7 @@ def change_of(m: SignalModel, j: Index) -> Real:
 
 @kernel
 def crossings_of(m: SignalModel, j: Index) -> Real:
-    """The part of the pairs of neighbouring samples in the window that have different signs.  O(blocks)."""
+    """The fraction of the pairs of neighbouring samples in the window that have different signs.  O(blocks)."""
     total = 0
     oldest = block_after(m, m.block[0])
     for b in range(len(m.block_mean)):
@@ -360,8 +360,8 @@ def valid_blocks(m: SignalModel) -> Bool:
     Limits are twice the largest possible sums, to allow for rounding: later samples keep sums within the limits.
     """
     most = m.sample_max_abs
-    gathered = m.gathered[0]  # read once: the storage may change between two reads
-    # twice the largest difference of two samples, then of its powers
+    gathered = m.gathered[0]  # this is read only once, because the storage may change between two reads
+    # twice the largest difference of two samples, and twice its powers
     one = real(4) * most
     two = real(2) * most * one
     three = real(2) * most * two
@@ -416,7 +416,7 @@ def take_sample(m: SignalModel, sample: Real[CHANNELS]) -> Index:
             m.measured[i] = sample[m.measure_of[i]]
         return 1
     if m.begun[0] == 0:
-        # there is no previous sample: the first one takes its place
+        # there is no previous sample: the first sample is used instead
         for j in range(len(sample)):
             m.last[j] = sample[j]
         m.begun[0] = 1

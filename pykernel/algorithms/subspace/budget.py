@@ -1,9 +1,9 @@
-"""Which expansion vector to remove when the budget is full, how the others replace it, and the inverse Gram matrix P = T'T.
+"""Which expansion vector is removed when the budget is full, how the other vectors replace it, and the inverse Gram matrix P = T'T.
 
-With the exact budget, vector i is removed from L = Phi A by an orthogonal projection: the other rows of A change by what their
-vectors express of vector i.  L then changes by |a_i|^2 / P_ii, where P = K^-1.  As in inverse_gram.py, P is stored as a triangle T, with vectors in
-their order of arrival.  A new vector adds a row; to remove a vector, rotations gather its column in one coordinate.  So P_ii is a sum
-of squares, and rounding errors do not add up.
+With the exact budget, vector i is removed from L = Phi A by an orthogonal projection: the other rows of A change by the
+part of vector i that their vectors express.  L then changes by |a_i|^2 / P_ii, where P = K^-1.  As in inverse_gram.py,
+P is stored as a triangle T, with vectors in their order of arrival.  A new vector adds a row; to remove a vector,
+rotations gather its column in one coordinate.  So P_ii is a sum of squares, and rounding errors do not add up.
 
 With the drop budget, row i of A is left out.  L then changes by k_ii |a_i|^2, which is more, because 1 / P_ii <= k_ii.
 
@@ -37,7 +37,7 @@ from pykernel.algorithms.vectors import add_multiple, copy
 from pykernel.dialect import Bool, Constant, Index, Real, kernel, real, sqrt
 
 CLAIM_LEAST = Constant(2.0**-60)
-"""Claims fade down to this."""
+"""Claims do not fade below this value."""
 
 
 @kernel
@@ -115,7 +115,7 @@ def renew(m: SubspaceModel) -> None:
             border(m, i, m.delta[0] if m.delta[0] > m.delta_least * own else m.delta_least * own)
 
 
-# --------------------------------------------------------------------------------------------------- who goes
+# ------------------------------------------------------------------------------------------------ the vector to remove
 
 
 @kernel
@@ -145,7 +145,7 @@ def least_missed(m: SubspaceModel) -> Index:
     return m.n[0] if own < least else best
 
 
-# ----------------------------------------------------------------------------------------------- what happens then
+# ----------------------------------------------------------------------------------------------- removing a vector
 
 
 @kernel
@@ -170,7 +170,7 @@ def leave_out(m: SubspaceModel) -> None:
 
 @kernel
 def release_exactly(m: SubspaceModel, r: Index) -> None:
-    """Remove vector r from A and T, to which the sample was added.  The other vectors take over what they express of r.  O(N^2 + N r).
+    """Remove vector r from A and T, to which the sample was added.  The other vectors take over the part of r that they express.  O(N^2 + N r).
 
     Let c be column r of P with the sample.  Removing r subtracts c c' / c_r from P.
     """

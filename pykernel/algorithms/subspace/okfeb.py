@@ -1,8 +1,9 @@
 """Online kernel feature extraction on a budget: OKFEB, with a linear model on the features.
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
-subspace tracking, 2016, algorithms 2 to 5.  The subspace codes a sample.  If it does not express the sample well
-enough, it moves towards the sample.  If the budget is full, the least important vector is then removed, which may be the sample.
+subspace tracking, 2016, algorithms 2 to 5.  The subspace codes a sample.  If the subspace does not express the sample
+well enough, it moves towards the sample.  Then, if the budget is full, the least important vector is removed, which may
+be the sample itself.
 """
 
 from dataclasses import replace
@@ -54,20 +55,20 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real,
 from pykernel.dialect.program import Entry
 
 STEP_MOST = Constant(1.99)
-"""Largest step length times (|q|^2 + rho).  With 2, a step would change the sign of the part of L for the sample."""
+"""The step length times (|q|^2 + rho) is at most this.  With 2, a step would change the sign of the part of L for the sample."""
 
 STRANGE = Constant(0.95)
 """A sample can be strange only if its relative residual is above this."""
 KNOWN = Constant(0.2)
 """A sample can be strange only if the subspace expresses more than this part of an average sample."""
 IDLE = Constant(0.25)
-"""A column is idle if the parts of samples that only this column expresses sum up to at most this."""
+"""A column is idle if the parts of samples that only this column expresses add up to at most this."""
 LEFT = Constant(2.0**-6)
 """An idle column starts again with a sample whose relative residual is above this."""
 LOST = Constant(2.0**-10)
-"""A diagonal element of G below minus this part of the trace is more than a rounding error."""
+"""A diagonal element of G that is below -LOST times the trace is not only a rounding error."""
 MOST_FORGOTTEN = Constant(0.5)
-"""The ridge takes at most this part of L in a step."""
+"""The ridge removes at most this part of L in a step."""
 LEAST_ODDS = Constant(2.0**-20)
 
 # ---------------------------------------------------------------------------------------------------- questions
@@ -322,7 +323,7 @@ def adjust(m: SubspaceModel) -> Index:
         if started:
             return SubspaceStatus.ADDED
         status = Status.DONE
-        # with budget drop the sample would be stored, but nothing in it is new
+        # not with budget drop: it would store the sample, in which nothing is new
         if m.budget == Budget.EXACT and m.rank[0] > 0 and m.own[0] > SMALLEST_SQUARE:
             status = learn_sample(m, False)
         return status

@@ -42,7 +42,7 @@ TRIANGLE = extent("TRIANGLE", "r (r + 1) / 2: size of a packed symmetric r x r m
 SMALLEST_SQUARE = Constant(float32=2.0**-90, float64=2.0**-900)
 """Squared lengths of at most this are treated as zero.  The reciprocal root of a larger squared length is far from overflow."""
 OWN_PART_LEAST = Constant(float32=2.0**-16, float64=2.0**-40)
-"""A column of L gets no feature if the columns before it express all but this part of it."""
+"""A column of L gets no feature if at most this part of the column is new, compared with the earlier columns."""
 
 
 class Update(IntEnum):
@@ -50,8 +50,8 @@ class Update(IntEnum):
 
     PARAMETRIC = 0  # stochastic gradient in L: algorithm 2
     NONPARAMETRIC = 1  # stochastic gradient in A: algorithm 3
-    HYBRID = 2  # the fit's gradient in A, the ridge's in L
-    RLS = 3  # L = sum phi q' (sum q q' + lambda I)^-1, sample by sample
+    HYBRID = 2  # stochastic gradient of the fit in A, and of the ridge in L
+    RLS = 3  # recursive least squares: L = sum phi q' (sum q q' + lambda I)^-1
 
 
 class Step(IntEnum):
@@ -89,7 +89,7 @@ MOST_ODDS = Constant(2.0**20)
 
 
 class Subspace(Struct):
-    """The model is a subspace with columns L = Phi A.  Phi are the expansion vectors, as the kernel sees them."""
+    """The model is a subspace with columns L = Phi A.  Phi are the expansion vectors in feature space."""
 
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # expansion vectors: stored samples, scaled
     a: between(
@@ -97,7 +97,7 @@ class Subspace(Struct):
     )  # A: a[i][j] is the weight of expansion vector i in column j of L
     # G = L'L = A'K A, packed; K is the Gram matrix of the expansion vectors
     g: between(Real[TRIANGLE], "-element_limit", "element_limit")
-    # T, a square root of the inverse Gram matrix: T'T = P = K^-1.  A lower triangle, packed, with room for the sample next to all vectors
+    # T, a square root of the inverse Gram matrix: T'T = P = K^-1.  A packed lower triangle, with room for all vectors and the sample
     root: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], "-inverse_root_limit", "inverse_root_limit")
     gram: between(Real[PACKED], "-value_bound", "value_bound")  # K, packed
     moments: between(Real[TRIANGLE], "-moment_limit", "moment_limit")  # S = fading sum of q q', packed
@@ -122,7 +122,7 @@ class SubspaceWork(Struct):
     k: Real[N_MAX]  # kernel values between the expansion vectors and the sample
     l: Real[N_MAX + 1]  # T k; then cosines
     b: Real[N_MAX + 1]  # P k; then sines
-    column: Real[N_MAX + 1]  # a column of P or K, or the diagonal of P; then what rotations gather
+    column: Real[N_MAX + 1]  # a column of P or K, or the diagonal of P; then the numbers that rotations gather
     s: Real[N_MAX]  # Phi'(phi - L q)
     ks: Real[N_MAX]  # K s
     ka: Real[N_MAX, RANK]  # K A
@@ -177,11 +177,9 @@ class SubspaceConfig(Config):
     code_limit: Real  # limit above every element of q
     moment_root: Real  # limit above every element of the moments' factor
     row_limit: Real  # largest element of A
-    delta_least: (
-        Real  # smallest part of a vector that those before it cannot express; only rounding could give a smaller one
-    )
+    delta_least: Real  # smallest part of a vector that earlier vectors cannot express; only rounding gives less
     inverse_root_limit: Real  # limit above every element of T, and of P k
-    length_least: Real  # shorter columns of T, far below those of any inverse, are treated as zero
+    length_least: Real  # shorter columns of T are treated as zero; columns of a valid T are far longer
     inverse_limit: Real  # limit above every diagonal element of P, a sum of squares of T
     inverse_least: Real  # limit below every diagonal element of P
     coordinate_limit: Real  # limit above the square root of every k(x, x), and so above every element of C^-1 v
@@ -370,7 +368,7 @@ def restart_column(m: SubspaceModel, r: Index) -> None:
 
     O(N r + r^2).
     """
-    # the usual squared length: the mean of G's diagonal, or lambda if that is larger
+    # the usual squared length is the mean of G's diagonal, or lambda if lambda is larger
     length = real(0)
     at = 0
     for j in range(len(m.q)):
@@ -382,7 +380,7 @@ def restart_column(m: SubspaceModel, r: Index) -> None:
     lost = m.q[r]
     m.q[r] = real(0)
     at = row_of(r)
-    # L'(phi - L q) = lambda q; without q_r, g_r q_r is added
+    # L'(phi - L q) is lambda q; if q_r is left out, g_r q_r is added
     symmetric_row(m.g, r, m.h, len(m.h))
     left = m.left[0] + (real(2) * m.shrinkage + m.h[r]) * lost * lost
     scale = sqrt(length) * (real(1) / sqrt(left))

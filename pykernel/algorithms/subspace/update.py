@@ -1,7 +1,7 @@
 """How a sample moves the subspace: stochastic gradients in L or A, and recursive least squares.
 
-Every update begins with the results of ``code``.  It writes the sample's row of A to ``t``, even if the sample will not
-be stored.  It updates G = L'L by products of low rank, with the identity L'(phi - L q) = lambda q.
+Every update starts from the results of ``code``, writes the sample's row of A to ``t``, even if the sample will not be
+stored, and updates G = L'L by products of low rank, with the identity L'(phi - L q) = lambda q.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -68,7 +68,7 @@ def correlate(m: SubspaceModel, stored: Bool) -> Real:
         if total > largest:
             largest = total
     if not (largest > SMALLEST_SQUARE):
-        # only in a forged snapshot
+        # this happens only with a forged snapshot
         largest = m.own[0]
     newest = m.own[0] - product(m.inner, m.q) if stored else real(0)
     m.newest[0] = bounded(newest, m.value_bound)

@@ -28,7 +28,7 @@ LEAST_OF_TRACE = {"float32": 1e-6, "float64": 1e-14}
 """Smallest ridge of a discriminant, as a fraction of the trace of its scatter matrix; see
 docs/training-on-device.md."""
 FREE = {"float32": 1e-2, "float64": 1e-6}
-"""Smallest 1 - leverage for which a sample's leave-one-out error is computed, because the error is divided by it."""
+"""Smallest 1 - leverage for which a sample's leave-one-out error is computed, because 1 - leverage is the divisor."""
 MOST = {"float32": 10_000, "float64": 1_000_000}
 """Maximum number of samples of a discriminant before a restart, because the rounding errors of all samples accumulate
 in R."""

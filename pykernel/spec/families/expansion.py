@@ -1,5 +1,5 @@
-"""Specs of trained expansions that continue to learn: checks of the keys, and the parameters of ``expansion``, in reals and in
-integers."""
+"""Specs of trained expansions that continue to learn: checks of the keys, and the parameters of ``expansion``, for real numbers
+and for integers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def forgetting_of(spec: Any) -> float:
 def prior_of(spec: Any) -> float:
     """The prior variance in the recursion's units.
 
-    For a classifier it is divided by 4, because -log p is taken to have second derivatives of 1/4.
+    For a classifier, the prior variance is divided by 4, because the second derivative of -log p is assumed to be 1/4.
     """
     return float(spec.learning.prior_variance / (4 if spec.learning.rule == SOFTMAX else 1))
 
@@ -118,7 +118,7 @@ def need_tables(spec: Any, refuse: Refuse) -> None:
         if getattr(tables, key) is not None:
             refuse(f"[expansion] {key}", "is given without weights; give both, or leave it out")
     if tables.weights is not None and tables.bias is None:
-        refuse("[expansion] bias", "is missing; weights must go with it")
+        refuse("[expansion] bias", "is missing; it must be given with weights")
 
 
 class ExpansionModels(FrozenModels):
@@ -140,7 +140,7 @@ class ExpansionModels(FrozenModels):
         self._complain_of_decision(spec, refuse)
         value = self._complain_of_numbers(spec, refuse)
         spec.check_size(refuse)
-        # a bound of phi'P phi
+        # the left side is a bound of phi'P phi
         if not (len(tables.vectors) + 1) * max(1.0, value) ** 2 * max(1.0, prior_of(spec)) <= largest:
             refuse(
                 "[input] max_abs",
@@ -263,12 +263,12 @@ class SoftmaxModels(ExpansionModels):
 
 
 EXPANSION_MODELS: tuple[Family, ...] = (ExpansionModels(), SoftmaxModels())
-"""A family for each program."""
+"""One family for each program."""
 
 
 WEIGHT_BITS, HEADROOM = 30, 8
-"""log2 of the largest weight, in the weights' unit and in units of the label's limit.  It is large because similar vectors get
-large weights of both signs."""
+"""log2 of the largest weight: in the weights' unit, and in units of the label's limit.  The largest weight is much larger than the
+label's limit, because similar vectors get large weights of both signs."""
 LEAST_BITS = 11
 """log2 of the smallest allowed label limit, in units of an answer."""
 
@@ -302,7 +302,7 @@ class Int16ExpansionModels(Int16FrozenModels):
     def validate(self, spec: Any, refuse: Refuse) -> None:
         need_tables(spec, refuse)
         if spec.expansion.weights is None:
-            refuse("[expansion] weights", "are missing; int16 can only go on learning from trained weights")
+            refuse("[expansion] weights", "are missing; an int16 model can only continue from trained weights")
         complain_of_learned_kernel(spec, refuse, (*kernel_settings.UNIT, *kernel_settings.HIDDEN))
         complain_of_label(spec, refuse)
         need_vectors(spec, refuse, NUMBERS_MOST - 1)
@@ -318,7 +318,7 @@ class Int16ExpansionModels(Int16FrozenModels):
         if spec.label_max_abs < (least := 2.0 ** (LEAST_BITS - spec.label_shift)):
             refuse(
                 "[label] max_abs",
-                f"is {spec.label_max_abs:g}, too small for int16 beside the trained weights; it must be at least {least:.2g}",
+                f"is {spec.label_max_abs:g}, too small for int16 compared with the trained weights; it must be at least {least:.2g}",
             )
 
     def capacities(self, spec: Any) -> dict[str, int]:

@@ -27,7 +27,7 @@ def largest_value(spec: Spec, refuse: Refuse = never) -> float:
 
 
 def need_definite(spec: Spec, refuse: Refuse) -> float:
-    """Refuse kernels that are not positive definite, or cannot be computed.  Returns the largest k(x, x)."""
+    """Refuse kernels that are not positive definite or cannot be computed.  Returns the largest k(x, x)."""
     kernel_settings.validate(spec, refuse)
     if spec.kernel.function == "sigmoid":
         refuse(
@@ -50,10 +50,10 @@ def need_count(
 
 
 def need_width(refuse: Refuse, key: str, rows: Sequence[Sequence[float]], width: int, of: str = "") -> None:
-    """Refuse a table of [expansion] with a row of another length."""
+    """Refuse a table of [expansion] unless each row has ``width`` numbers.  of: words for these numbers."""
     for i, row in enumerate(rows):
         if len(row) != width:
-            refuse(f"[expansion] {key}", f"has {len(row)} numbers in row {i}; it must be {width}{of}")
+            refuse(f"[expansion] {key}", f"has {len(row)} numbers in row {i}; each row must have {width}{of}")
 
 
 def need_vectors(spec: Spec, refuse: Refuse, most: float = math.inf) -> None:
@@ -61,7 +61,7 @@ def need_vectors(spec: Spec, refuse: Refuse, most: float = math.inf) -> None:
     vectors = spec.expansion.vectors
     if len(vectors) > most:
         refuse("[expansion] vectors", f"has {len(vectors)} rows; it must have at most {most}")
-    need_width(refuse, "vectors", vectors, spec.dim, ", the inputs")
+    need_width(refuse, "vectors", vectors, spec.dim, ", one for each input")
 
 
 def need_weights(spec: Spec, refuse: Refuse, width: int, functions: int) -> None:

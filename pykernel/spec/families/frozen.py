@@ -21,8 +21,8 @@ from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import SQUARED, FrozenInput, KernelSection, Learning, Numbers, Rows, Section, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
-"""Largest gamma / ln 2 |v|^2 with distance = "products".  Exponents then stay far below the limit up to which rounding
-by addition works."""
+"""Largest gamma / ln 2 |v|^2 with distance = "products".  With this limit, exponents stay far below the largest one for which
+rounding by addition works."""
 
 DECISIONS = {"functions": Decision.FUNCTIONS, "ovo": Decision.OVO, "ovo_vote": Decision.OVO_VOTE}
 
@@ -143,7 +143,7 @@ class FrozenModels(Models):
             refuse("[expansion] decision", f'is "{tables.decision}", for which three classes or more must be given')
         if ovo != (tables.support_class is not None):
             given = 'is given, but decision is "functions"; leave it out'
-            refuse("[expansion] support_class", "must be given, the class of each vector" if ovo else given)
+            refuse("[expansion] support_class", "is missing; it must hold the class of each vector" if ovo else given)
         need_count(refuse, "support_class", tables.support_class, len(tables.vectors), "vector", "classes")
         if tables.support_class is not None and max(tables.support_class) >= classes:
             refuse(
@@ -159,7 +159,7 @@ class FrozenModels(Models):
             refuse("[expansion] distance", 'is "products", which only gaussian kernels have; leave it out')
 
     def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> float:
-        """Refuse what overflows.  Returns a bound of the kernel's values."""
+        """Refuse numbers that lead to an overflow.  Returns a bound of the kernel's values."""
         vectors = np.array(spec.expansion.vectors, float)
         slope, offset = np.abs(spec.expansion.calibration or ((0.0, 0.0),)).max(0)
         value = kernel_settings.bound(spec, refuse, np.abs(vectors).max(0))
@@ -227,7 +227,7 @@ class FrozenModels(Models):
 
 
 def scaling_digest(spec: Spec) -> str:
-    """A digest of the center and scale that are applied to inputs before they are compared with the vectors."""
+    """A digest of the center and scale of the inputs that are compared with the vectors."""
     return hashlib.sha256(json.dumps(spec.scaling).encode()).hexdigest()[:12]
 
 

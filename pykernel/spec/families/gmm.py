@@ -30,13 +30,13 @@ REHEARSED = 64
 SETTLES = 300
 """For `relearn_after` rows after a new regime, but at most this many, the monitor also learns from rows in alarm."""
 ABSENT_ROWS = 5
-"""A gap as long as this number of rows raises an alarm."""
+"""A gap of this many rows raises an alarm."""
 
 
 class GmmInput(Input):
     """Inputs of a monitor: sensor values without scaling, because each regime has its own scale."""
 
-    # standard deviations are at least 2^-62, about 2e-19: the range of a sensor must be many times that
+    # standard deviations are at least 2^-62, about 2e-19; the range of a sensor must be many times as large
     max_abs: Annotated[float | Numbers, Within(float32=(1e-15, 1e15), float64=(1e-15, 1e100))] = Field(
         1e6,
         description="largest magnitude of an input, as in other models; from 1e-15 to 1e15 in float32, to 1e100 in float64",
@@ -123,7 +123,7 @@ class GmmModels(Models):
                 "root_most": 8 * spec.input_max_abs,
                 # Wilson, Hilferty 1931: the cube root of a chi-squared variable is nearly normal
                 "outlying": dim * (1 - spread + STRANGE * math.sqrt(spread)) ** 3,
-                # all pairs are compared before a candidate can become a regime; in the candidate's first row, none are
+                # all pairs are compared before a candidate can become a regime; in the candidate's first row, no pair is compared
                 "pairs_a_row": math.ceil(pairs / (min(patience, soon) - 1)),
                 "fresh": 2 * dim + 2,
                 "tail_of_rows": TAIL_OF_ROWS,

@@ -204,7 +204,7 @@ class Int16Spec(Spec):
         """Inputs as counts.  A number that does not fit into 16 bits, or NaN, becomes -32768, which every model
         refuses.
 
-        Computed in float32, as in ``NAME_counts`` in C.
+        The computation uses float32, like ``NAME_counts`` in C.
         """
         with np.errstate(invalid="ignore", over="ignore"):
             x = np.array(x, np.float32, order="C", ndmin=2)
@@ -349,7 +349,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
                 continue
             made = conversion(spec, unit)
             whole, reach = np.rint(own * vectors).astype(np.int64), made.reach
-            # the largest product of an input that the memory can hold and a vector
+            # the largest product of a vector and an input that the memory can hold
             product = float(reach.max()) * np.abs(whole).sum(1).max() + np.abs(added(spec, octave)).max()
             if (
                 reach.max() <= COUNTS
@@ -405,7 +405,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             largest = made.reach.max() * np.abs(whole).sum(1) + np.abs(whole_bias)
             if largest.max() <= LARGEST and made.reach.max() <= COUNTS:
                 return FrozenScales(made, unit, label_shift, whole, none, 0, whole_bias.astype(np.int64))
-            # make the unit coarser that is closer to filling 16 bits
+            # choose the unit that is closer to filling 16 bits, and make it coarser
             if unit - full > fine - full_slopes:
                 unit -= 1
             else:

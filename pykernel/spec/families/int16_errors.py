@@ -43,8 +43,8 @@ class FrozenErrors:
     def int16_functions(self, spec: Any, x: np.ndarray) -> np.ndarray:
         """The functions of a Gaussian expansion, computed in integers at the rows of x, (samples, FUNCTIONS).
 
-        The results are the device's bits in the answer's unit; NaN for inputs beyond their limits.  Nothing is
-        compiled: O(samples N (DIM + FUNCTIONS)).
+        The results have the device's bits, in the answer's unit.  They are NaN for inputs beyond their limits.  Nothing is
+        compiled; the cost is O(samples N (DIM + FUNCTIONS)).
         """
         assert spec.kernel.function == "gaussian" and spec.expansion.decision == "functions"
         scales, made = spec.scales, spec.conversion
@@ -72,8 +72,8 @@ class FrozenErrors:
     def error_bound(self, spec: Any, rounded: float | np.ndarray = 0.0) -> np.ndarray:
         """The largest error of each function, for all inputs within their limits, (FUNCTIONS,).
 
-        rounded: the largest rounding error of an input's count, in counts, one number or (DIM,).  It is ``ROUNDED`` if
-        the counts are made from floats.
+        rounded: the largest rounding error of an input's count, in counts, one number or (DIM,); ``ROUNDED`` if the
+        counts are computed from floats.
         docs/int16-bounds.md derives the bound.
         """
         weights, one, octave = weights_of_functions(spec), 2.0**spec.label_shift, spec.scales.octave
@@ -113,8 +113,8 @@ class FrozenErrors:
         each = values @ np.abs(whole) + np.abs(whole - weights).sum(0)
         if len(vectors) > MOST_NORMS:
             return np.asarray(found + each)
-        # ... or bounded by norms: the value of a function in the kernel's Hilbert space is at most the function's norm,
-        # and its values at two points differ by at most its norm times the distance between their kernels
+        # alternatively, bounded by norms: the value of a function in the kernel's Hilbert space is at most the function's
+        # norm, and its values at two points differ by at most its norm times the distance between the points' kernels
         both = np.concatenate([vectors, spec.scales.vectors / unit])
         gram = _real_values(spec, both, both)
         made_of = np.concatenate([-weights, whole])
@@ -138,7 +138,7 @@ class FrozenErrors:
     def _products(self, spec: Any, near: np.ndarray, apart: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The largest |a'b + offset| for each vector, in integers, and the largest error of a'b + offset, both (N,)."""
         vectors, octave, reach = np.abs(spec.scales.vectors), spec.scales.octave, spec.conversion.reach
-        # rounding an offset to an integer
+        # 0.5: offsets are rounded to integers
         return products(spec, spec.conversion, octave, vectors), vectors @ near + (apart - near) @ (reach + near) + 0.5
 
     def _bent_bound(

@@ -21,9 +21,9 @@ from pykernel.spec.sections import Learning, Of
 LABEL_BITS = 23
 """log2 of the number that stands for the label's limit."""
 PLACES_MOST, INPUTS_FULL = 24, 63
-"""-log2 of the smallest fraction of the prior that each sample may add to P, and the largest number of inputs for which it is allowed.
-Twice as many inputs need a fraction 4 times as large.  With smaller fractions, rounding removes more from P than is added, on streams
-whose inputs stay constant for long (tests/algorithms/test_linear_int16.py).
+"""-log2 of the smallest fraction of the prior that each sample may add to P, and the largest number of inputs for which this
+fraction is used.  Twice as many inputs need a fraction 4 times as large.  With smaller fractions, rounding removes more from P than is
+added, on streams whose inputs stay constant for long (tests/algorithms/test_linear_int16.py).
 """
 SPREAD_MOST = 2**14
 """Largest variance of f(x) before the first sample, as a multiple of the noise variance.  One sample removes nearly all of this

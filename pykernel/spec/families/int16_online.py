@@ -218,7 +218,7 @@ class Int16OnlineModels(Models):
         one, most = 2.0**spec.label_shift, 2**spec.alpha_shift
         if learning.rule == "qklms":
             near = learning.quantisation * spec.length_scale
-        else:  # near samples have 1 - k^2 <= ald_threshold
+        else:  # a sample is near if 1 - k^2 <= ald_threshold
             radius = _radius(function, math.sqrt(1 - reduction.ald_threshold))
             gamma = kernel_settings.rate(spec) * math.log(2)
             near = math.sqrt(radius / gamma) if function == "gaussian" else radius / gamma

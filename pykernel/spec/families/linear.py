@@ -56,8 +56,8 @@ DEFAULT_FEATURES = 64
 REHEARSED = 96
 """Number of samples of the self-test, enough for a standardiser's longest warmup and for learning after it."""
 GRAIN = 2.0**-16
-"""Frequencies are rounded to multiples of this number, so that they do not depend on the last digits of a machine's math
-functions."""
+"""Frequencies are rounded to multiples of this number, so that the last digits of a machine's math functions do not
+change them."""
 
 
 class LinearLearning(Learning):
@@ -165,7 +165,7 @@ class LinearModels(Models):
         if gain is Gain.RLS:
             largest += math.log10(WINDUP * learning.prior_variance / learning.forgetting)
             other = f" with prior_variance {learning.prior_variance:g}"
-        # with an origin each feature can be 4 times as large, and the inverse is still a normal number
+        # with centred inputs, features can be 4 times as large, and the inverse is still a normal number
         if largest > (36 if narrow else 300) + (1.3 if _centres(spec) else 0):
             key, most = ("clip", spec.input.clip) if spec.input.standardise else ("max_abs", spec.input_max_abs)
             refuse(
@@ -183,7 +183,7 @@ class LinearModels(Models):
         if kernel.function not in SPECTRA:
             refuse(
                 "[kernel] function",
-                f"is {kernel.function}, which has no random Fourier features here; take "
+                f"is {kernel.function}, for which {rule} has no random Fourier features; choose "
                 f"{', '.join(SPECTRA[:-1])} or {SPECTRA[-1]}",
             )
         if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:

@@ -323,7 +323,7 @@ def _factor(spec: Spec) -> tuple[np.ndarray, int]:
 
 
 class NystromModels(_NystromModels):
-    """A basis, and functions on its coordinates, that were made elsewhere."""
+    """A basis and functions on its coordinates, both computed elsewhere."""
 
     rules: Mapping[str, str] = {"nystrom": "kernel"}
     programs: Mapping[LabelKind, Program] = NYSTROM
@@ -405,7 +405,7 @@ class NystromLearners(_NystromModels):
         need_coefficients(spec, refuse, math.sqrt(value), sums, size)
 
     def _complain_of_reservoir(self, spec: NystromRlsSpec, refuse: Refuse) -> None:
-        """Refuse a budget that is too large, alone or for the reservoir from which the basis is chosen."""
+        """Refuse a budget that is above the limit, or too large for the reservoir from which the basis is chosen."""
         n_max, samples = spec.reduction.n_max, samples_of(spec)
         if n_max > BASIS_LIMIT:
             refuse("[reduction] n_max", f"is {n_max}; it must be at most {BASIS_LIMIT}")
@@ -413,8 +413,8 @@ class NystromLearners(_NystromModels):
         if samples < least:
             refuse(
                 "[learning] samples",
-                f"is {samples}; the reservoir must hold {least} rows or more for {n_max} basis vectors, better {3 * n_max}, "
-                "or the basis fits only the reservoir",
+                f"is {samples}; the reservoir must hold {least} rows or more for {n_max} basis vectors, better {3 * n_max}; "
+                "otherwise the basis fits only the reservoir",
             )
         if 0 < spec.basis.horizon < samples:
             refuse(

@@ -32,7 +32,7 @@ labels.  In fb-krls, these errors accumulate for as long as a vector is stored."
 LEAST_RELABELLED = 1e-3
 """Smallest ridge with stages that change the labels.
 
-The mean squared error on a sinc was 2e-5 with this ridge, and 1e5 with a ridge of 1e-7.
+The mean squared error on a sinc function was 2e-5 with this ridge, and 1e5 with a ridge of 1e-7.
 """
 
 RULES: dict[str, Mapping[LabelKind, Program]] = {
@@ -44,7 +44,7 @@ RULES: dict[str, Mapping[LabelKind, Program]] = {
     "ald-krls": ALD_KRLS,
     "knlms": KNLMS,
 }
-"""sw-krls, least squares on a sliding window, is fb-krls with every sample stored and the oldest removed."""
+"""sw-krls, least squares on a sliding window, is an fb-krls that stores every sample and removes the oldest one."""
 
 
 FAILS = {
@@ -85,7 +85,7 @@ class KernelSpec(stages.StagedSpec):
 
 
 KEPT = ("factor", "inverse", "squared", "complex", "neighbours", "overlap", "ages")
-"""Names of what may be stored in addition to the vectors themselves."""
+"""Names of the data that may be stored in addition to the vectors."""
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ class KernelModels:
         if kernel.function == "sigmoid":
             refuse(
                 "[kernel] function",
-                f"is sigmoid, which is not positive definite: what a vector adds to others can be below zero, and {rule} "
-                "could not tell what is new; take another kernel",
+                f"is sigmoid, which is not positive definite, so that {rule} cannot measure whether a sample is new; "
+                "choose another kernel",
             )
         kernel_settings.validate(spec, refuse)
         if kernel.function == "polynomial" and kernel.coef0 < 0:
@@ -203,7 +203,7 @@ class KernelModels:
             if learning.eta * learning.rho >= 1:
                 refuse(
                     "[learning] rho",
-                    f"is {learning.rho}; eta rho must be below 1, or one presentation erases the model",
+                    f"is {learning.rho}; eta rho must be below 1, or a single sample erases the model",
                 )
             if learning.rho > 0 and spec.real.real(1 - learning.eta * learning.rho) == 1:
                 refuse(
@@ -235,8 +235,8 @@ class KernelModels:
             if near < learning.forgetting < 1:
                 refuse(
                     "[learning] forgetting",
-                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1 or at most {near}, or what is "
-                    "left of the variance is lost in rounding",
+                    f"is {learning.forgetting}; with krls-t in {spec.precision} it must be 1 or at most {near}, or the "
+                    "variance is lost in rounding errors",
                 )
             if learning.noise != "auto" and learning.noise < least:
                 refuse("[learning] noise", f"is {learning.noise:g}; it must be {least:g} or more for {spec.precision}")
@@ -311,18 +311,22 @@ class KernelModels:
         if reduction.fading < 1 and not choices.technique.fades:
             refuse(
                 "[reduction] fading",
-                f"is {reduction.fading:g}, which {reduction.technique} does not use: its scores are ages, or below zero; "
+                f"is {reduction.fading:g}, which {reduction.technique} does not use, because its scores are ages or below zero; "
                 "leave it out",
             )
         if choices.thresholds and choices.technique is AT:
-            refuse("[reduction] lambda_max", "is given, but at has no score to compare; give truncate_age")
+            refuse(
+                "[reduction] lambda_max", "is given, but the technique at has no score to compare; give truncate_age"
+            )
         truncation = [key for key in ("truncate_below", "truncate_age") if getattr(reduction, key) is not None]
         if choices.before:
             others = [*truncation, *(["lambda_max"] if choices.thresholds else [])]
             if others:
                 refuse("[reduction] when", f'is "before", which does not go with {others[0]}; leave one of them out')
             if choices.newest_only:
-                refuse("[reduction] when", 'is "before", where the newest sample is no candidate; leave candidates out')
+                refuse(
+                    "[reduction] when", 'is "before", where the newest sample is not a candidate; leave candidates out'
+                )
 
     def _complain_of_pairs(self, spec: KernelSpec, refuse: Refuse) -> None:
         reduction = spec.reduction
@@ -339,8 +343,8 @@ class KernelModels:
         if reduction.tie == "oldest" and reduction.technique == "fklms":
             refuse(
                 "[reduction] tie",
-                'is "oldest": of a closest pair the older always goes, and fklms then learns next to nothing, or with its '
-                "published projection diverges; force = true takes it",
+                'is "oldest", so that the older vector of the closest pair is always removed: fklms then learns almost '
+                "nothing, or diverges with its published projection; force = true takes it",
             )
 
     def capacities(self, spec: KernelSpec) -> dict[str, int]:
@@ -497,8 +501,8 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
     if refuse is not None and most > largest:
         reworded(
             "",
-            f"is {limit:g}, for which k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}; it must be lower, "
-            f"{spec.precision} takes {largest:.0e} at most",
+            f"is {limit:g}, for which k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}; it must be lower: "
+            f"the limit of {spec.precision} is {largest:.0e}",
         )
     return most
 
@@ -507,4 +511,4 @@ KERNEL_MODELS: tuple[Family, ...] = tuple(
     KernelModels(*rules)
     for rules in (("klms",), ("qklms",), ("krls-t",), ("fb-krls", "sw-krls"), ("ald-krls",), ("knlms",))
 )
-"""A family for each of the kernel models' programs."""
+"""One family for each of the kernel models' programs."""

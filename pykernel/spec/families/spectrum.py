@@ -25,15 +25,15 @@ RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Upda
 FORM = "sparse-spectrum"
 FREQUENCY_VARIANCE = 0.8
 """Prior variance of an angular frequency, in units of 1 / sigma^2.  The prior variance of a weight is 1.  This constant and the
-others were tuned in docs/records.md, spectrum-front."""
+other constants were tuned in docs/records.md, spectrum-front."""
 EVEN_LENGTH, EVEN_LENGTHS = 0.7, (0.3, 1.2)
 """Magnitudes of the elements of frequencies that are not random: the magnitude for frequencies with one sign flipped, and
-(smallest, largest) for the others."""
+(smallest, largest) for the other frequencies."""
 SLOWER = 30.0
 """Weights return to zero this many times more slowly than their variances return to the prior.  Without this decay, weights that
 samples rarely determine would drift further and further."""
 HORIZON = 2000
-"""An output's unit is estimated from about this number of latest labels."""
+"""An output's unit is estimated from about this many of the latest labels."""
 REACH_MOST = 1e9
 """Largest |x| in units of sigma, so that nothing overflows."""
 REHEARSED = 96
@@ -264,7 +264,7 @@ class SpectrumModels:
 
 
 def _linear_share(spec: SpectrumSpec) -> float:
-    """The factor of inputs in the linear part.  If sigma is the typical length of a sample, the inputs then have size 1."""
+    """The factor by which the linear part multiplies the inputs.  If sigma is the typical length of a sample, the inputs then have size 1."""
     return math.sqrt(spec.dim) / spec.length_scale
 
 
@@ -272,4 +272,4 @@ SPECTRUM_MODELS: tuple[Family, ...] = (
     SpectrumModels(SPECTRUM, "spectrum-ekf", "spectrum-nlms"),
     SpectrumModels(SPECTRUM_SOFTMAX, SOFTMAX),
 )
-"""A family for each program."""
+"""One family for each program."""

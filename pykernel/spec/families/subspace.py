@@ -263,8 +263,8 @@ class SubspaceModels(Models):
         if subspace.update == "rls" and subspace.budget == "drop" and not spec.reduction.force:
             refuse(
                 "[subspace] budget",
-                'is "drop" with update = "rls", which hardly learns: each vector that is dropped takes its part of all columns '
-                'along; take budget = "exact" or another update (in a spec, [reduction] force = true takes it)',
+                'is "drop" with update = "rls", which hardly learns, because dropping a vector removes its part from all columns; '
+                'it must be "exact", or choose another update (in a spec, [reduction] force = true allows the pair)',
             )
         need_threshold(spec, refuse, ald_threshold_of(spec), LEAST_ALD_THRESHOLD)
 
@@ -283,7 +283,10 @@ class SubspaceModels(Models):
                 f'is {eta_of(spec):g}; with step = "{step}" it must be below 2, or a step overshoots its own sample',
             )
         if subspace.insensitivity > 0 and subspace.censoring > 0:
-            refuse("[subspace]", "has both insensitivity and censoring, which adapts it; leave one of them out")
+            refuse(
+                "[subspace]",
+                "has both insensitivity and censoring, which adapts the insensitivity; leave one of them out",
+            )
         if subspace.head == "logistic" and spec.label_kind != "class":
             refuse(
                 "[subspace] head",

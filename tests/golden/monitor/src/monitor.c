@@ -131,7 +131,7 @@ MONITOR_ASSERT(place_of_repeater, offsetof(monitor_t, repeater) == 640u);
 MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 /* Parameters.  They follow from monitor.toml. */
 #define MONITOR_ABSENT_AFTER 5 /* number of refused samples in a row that raises an alarm */
-#define MONITOR_ALARM_RATE 0.001f /* wanted part of the rows without faults that are in alarm */
+#define MONITOR_ALARM_RATE 0.001f /* wanted part of the rows without faults that is in alarm */
 #define MONITOR_COMMISSIONING 1500 /* number of rows after the warm-up until the monitor is armed */
 #define MONITOR_CORRECTION 0.2f /* a row in alarm raises the threshold by this times e */
 #define MONITOR_EXCESS_FIRST 1.0f /* e before the first row */
@@ -144,7 +144,7 @@ MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 #define MONITOR_LEVEL_END 64.0f /* largest level */
 #define MONITOR_LOUD_FIRST 12 /* number of rows before the usual surprises are learned */
 #define MONITOR_OUTLYING 24.529009f /* squared distance above which a row is strange to a Gaussian */
-#define MONITOR_PAIRS_A_ROW 1 /* pairs that are compared with each of the candidate's rows */
+#define MONITOR_PAIRS_A_ROW 1 /* number of pairs that are compared at each row of the candidate */
 #define MONITOR_PATIENCE 20 /* number of rows that make a new regime in the warm-up */
 #define MONITOR_RELEARN_AFTER 80 /* number of rows after which a new regime, or a lasting alarm, becomes normal */
 #define MONITOR_RELEARN_SOON 13 /* the same number of rows for changes that several sensors show */
@@ -157,7 +157,7 @@ MONITOR_ASSERT(place_of_missed, offsetof(monitor_t, missed) == 644u);
 #define MONITOR_TOKEN_RATE 0.0015f /* increase of the number of tokens with each row */
 #define MONITOR_TOKENS_MOST 21.0f /* once armed, largest number of rows in alarm that are learned in succession */
 #define MONITOR_UNMET_MOST 6001 /* rows without the candidate are counted up to this number */
-#define MONITOR_UPPER 0.1f /* p: part of the rows that exceeds q, larger than alarm_rate */
+#define MONITOR_UPPER 0.1f /* p: part of the rows that exceeds q; larger than alarm_rate */
 #define MONITOR_WARMUP 500 /* number of first rows without alarms */
 #define MONITOR_WATCHED_MOST 501 /* rows are counted up to this number */
 
@@ -892,7 +892,7 @@ static void monitor_accuse(monitor_t *s, const float x[MONITOR_DIM])
                 + monitor_left_of(s->innovation, s->turned[j]));
         const float by_bank = monitor_ratio(s->parts[j], MONITOR_TAIL_OF_ROWS
                 + monitor_left_of(s->distance, s->parts[j]));
-        /* the bank knows already what has just become normal, but the course does not */
+        /* the bank has already learned what has just become normal, but the course has not */
         if (((int32_t)s->settling > 0) || (by_course < by_bank)) {
             by_course = by_bank;
         }

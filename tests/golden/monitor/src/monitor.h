@@ -46,15 +46,15 @@ enum {
     MONITOR_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     MONITOR_REFUSED_STATE = -9, /* a count in the memory is beyond its range: the memory was overwritten.  Call reset */
     MONITOR_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
-    MONITOR_BORN = 1, /* the row was learned, and the bank has a new regime.  A lasting alarm ends with it */
+    MONITOR_BORN = 1, /* the row was learned, and the bank has a new regime.  This ends a lasting alarm */
     MONITOR_STRANGE = 2, /* the row was learned, but not as one of a known regime */
     MONITOR_WARMING = 3, /* the row was learned.  There are no alarms yet */
     MONITOR_NOVEL = 4, /* alarm: the level is above its threshold */
     MONITOR_HELD = 5, /* alarm: the level is above its threshold, and no known regime learned the row */
-    MONITOR_UNKNOWN = 8, /* the fault is of no other kind, or has too few rows to tell */
+    MONITOR_UNKNOWN = 8, /* the fault is not one of the other kinds, or has too few rows to decide */
     MONITOR_JUMP = 9, /* a sensor's offset or gain has changed suddenly */
     MONITOR_DRIFT = 10, /* a sensor changes slowly */
-    MONITOR_STUCK = 11, /* a sensor repeats itself */
+    MONITOR_STUCK = 11, /* a sensor repeats its value */
     MONITOR_NOISE = 12, /* a sensor became noisier */
     MONITOR_REGIME = 13, /* several sensors at once have values that were never seen together */
     MONITOR_UNARMED = 14, /* the row was learned.  Alarms are raised, but states that repeat still become normal */
@@ -84,19 +84,19 @@ typedef struct {
     uint16_t taught; /* number of rows that q and e have learned, at most the horizon */
     uint8_t below; /* number of latest learned rows that were not above q */
     uint8_t quiet; /* number of latest rows of the episode that were quiet */
-    /* What the present alarm, or the last one, is about. */
+    /* What explains the present alarm, or the last alarm. */
     float shares[MONITOR_DIM]; /* mean share of each sensor in the alarm */
-    /* the part of the squared deviation of the alarm's first row that a sensor explains, if this is more than half of
-     * it */
+    /* the part of the squared deviation of the alarm's first row that a sensor explains, if this part is more than
+     * half */
     float leaps[MONITOR_DIM];
-    float calm; /* part of the rows with this culprit in which it hardly moved */
+    float calm; /* part of the rows with this culprit in which the culprit hardly moved */
     float rough; /* mean square of the culprit's steps after the alarm's first row, relative to the usual mean square */
     float others; /* mean of the squared distance without the culprit's part */
     uint16_t culprit; /* the sensor with the largest share */
     uint16_t told; /* number of rows of the alarm with this culprit */
     uint8_t abrupt; /* 1: the course alone would have begun the alarm */
     uint8_t reserved_blame[3]; /* always zero: keeps the size a multiple of the largest member */
-    /* How a row follows from the row before, which sensors repeat themselves, and what is usual. */
+    /* How a row follows from the previous row, which sensors repeat their values, and which surprises are usual. */
     float usual[2]; /* usual surprise by the course and by the bank */
     float spread[2]; /* twice the mean squared excess over the usual surprise */
     float middle[MONITOR_DIM]; /* mean of the rows */
@@ -127,9 +127,9 @@ typedef struct {
     uint8_t reserved_bank[2]; /* always zero: keeps the size a multiple of the largest member */
     /* The memory of the stages. */
     int32_t frozen; /* 1: learning is switched off */
-    /* What a row looks like.  Every call recomputes it; it may start as zeros. */
+    /* Intermediate results about a row.  Every call recomputes them; they may start as zeros. */
     float distance; /* squared distance from the nearest regime, in standard deviations of this regime */
-    float innovation; /* square of what the row before does not predict */
+    float innovation; /* square of the part of a row that the previous row does not predict */
     float surprise[2]; /* by the course and by the bank */
     float loud[3]; /* the surprises by course and bank in usual spreads, and the surprise of repeats */
     float own[MONITOR_DIM]; /* deviations from the nearest regime, whitened */

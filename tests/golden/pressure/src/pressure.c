@@ -588,7 +588,7 @@ static double pressure_magnitude(const pressure_t *s, int32_t i)
     return pressure_absolute(pressure_multiplier(s, i, 0));
 }
 
-/* alpha_i^2 / score_i.  With score_i = P_ii this is the squared norm of what is lost, with Q_ii the loss at the
+/* alpha_i^2 / score_i.  With P_ii this is the squared norm of the change of f, with Q_ii its squared change at the
  * vectors. */
 static double pressure_weighted_rest(const pressure_t *s, int32_t i)
 {
@@ -733,7 +733,7 @@ static void pressure_express(pressure_t *s, int32_t n)
         PRESSURE_TURN(18)
         kappa -= s->l[j] * s->l[j];
     }
-    /* not "if (kappa < least)": NaN must give the least */
+    /* "!(kappa > ..)" also replaces NaN */
     if (!(kappa > PRESSURE_KAPPA_LEAST)) {
         kappa = PRESSURE_KAPPA_LEAST;
     }
@@ -1141,7 +1141,7 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
     if (!pressure_step_bearable(s)) {
         return PRESSURE_RESTARTED;
     }
-    /* r: the vector to remove; n stands for the sample itself, n + 1 for none */
+    /* r is the vector to remove: n means the sample itself, n + 1 means that no vector is removed */
     int32_t r = n + 1;
     bool fits = true;
     if (full) {

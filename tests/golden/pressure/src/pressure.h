@@ -49,10 +49,10 @@ enum {
     PRESSURE_REFUSED_STATE = -9,
     PRESSURE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
     PRESSURE_ADDED = 1, /* the sample was stored as an expansion vector; the budget was not full */
-    PRESSURE_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector of least cost */
-    /* the budget was full and the sample cost least: not stored; multipliers may have changed */
+    PRESSURE_REPLACED = 2, /* the budget was full: the sample replaced the expansion vector with the smallest cost */
+    /* the budget was full: the sample had the smallest cost and was not stored; multipliers may have changed */
     PRESSURE_DISCARDED = 3,
-    PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: not stored; multipliers changed */
+    PRESSURE_ABSORBED = 4, /* the sample is similar to the expansion vectors: it was not stored; multipliers changed */
     PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
     /* the model diverged or had an impossible state: it has forgotten all samples, including this one */
     PRESSURE_RESTARTED = 8,
@@ -70,7 +70,7 @@ typedef struct {
     /* The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores. */
     double v[PRESSURE_N_MAX][PRESSURE_DIM]; /* expansion vectors */
     double alpha[PRESSURE_N_MAX][PRESSURE_OUTPUTS]; /* multipliers of the expansion vectors */
-    /* triangles and symmetric matrices are packed, with room for one sample more than all vectors. T, a square root of
+    /* triangles and symmetric matrices are packed, with room for all vectors and one more sample. T, a square root of
      * the inverse Gram matrix: T' T = P = (K + ridge I)^-1 */
     double t[(((PRESSURE_N_MAX + 1) * (PRESSURE_N_MAX + 2)) / 2)];
     int32_t n; /* number of expansion vectors in use; all later places are zero */
@@ -84,8 +84,8 @@ typedef struct {
     /* Intermediate results.  Every call recomputes them; they may start as zeros. */
     double k[PRESSURE_N_MAX]; /* kernel values between the sample and the expansion vectors */
     double l[PRESSURE_N_MAX]; /* T k: the sample in coordinates in which the Gram matrix is I */
-    double u[(PRESSURE_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors; then -1 */
-    double p[(PRESSURE_N_MAX + 1)]; /* one column of P; then what the rotations collect */
+    double u[(PRESSURE_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors, followed by -1 */
+    double p[(PRESSURE_N_MAX + 1)]; /* one column of P; then the numbers that the rotations collect */
     double q[(PRESSURE_N_MAX + 1)]; /* one column of Q, or kernel values; then cosines */
     double score[(PRESSURE_N_MAX + 1)]; /* numbers from which the candidates' scores are computed; then sines */
     /* new multipliers; copied to alpha when the update is certain */

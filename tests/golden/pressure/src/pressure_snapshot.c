@@ -215,7 +215,7 @@ static bool pressure_snapshot_valid_matrices(pressure_stored_t *stored)
     const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
     int32_t at = 0;
     for (int32_t i = 0; i < (PRESSURE_N_MAX + 1); i++) {
-        /* not a loop that starts at n: the number of turns stays bounded whatever the storage returns for n */
+        /* the loop does not start at n, so that the number of turns is bounded whatever the storage returns for n */
         for (int32_t j = 0; j < (i + 1); j++) {
             if (i >= n) {
                 if (pressure_stored_real(stored, PRESSURE_PLACE(t), at) != 0.0) {
