@@ -204,7 +204,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
         [
             f"{each['cells']:,} of {each['of']:,} cells of {each['column']} {_are_no(each['cells'], each['kind'])}, such as "
             f"{each['such_as']!r} (line {each['line']:,}); treated as missing"
-            for each in data["no_numbers"]
+            for each in data["not_numeric"]
         ]
     )
     told += _some(
@@ -221,7 +221,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
             for each in data["sentinels"]
         ]
     )
-    told += _some([_apart(each) for each in data["apart"]])
+    told += _some([_apart(each) for each in data["outlying"]])
     if (times := data["times"]) is not None:
         gaps = f", with {_several(times['gaps'], 'gap')} ten times as long" if times["gaps"] else ""
         told.append(
@@ -319,7 +319,7 @@ def _offer(data: Mapping[str, Any]) -> list[str]:
         if each["then"] == "read" and each["column"] != data["label"]
     )
     codes = dict.fromkeys(
-        str(each["value"]).removesuffix(".0") for each in data["apart"] if each["cells"] > each["different"]
+        str(each["value"]).removesuffix(".0") for each in data["outlying"] if each["cells"] > each["different"]
     )
     parts = [
         *([f"one input, 0 or 1, for each word of {_named(few)}"] if few else []),
@@ -553,7 +553,7 @@ def _alike(one: float, other: float) -> bool:
 
 def where_simple_is_better(row: Mapping[str, Any]) -> str:
     """End a sentence with a simple predictor whose error is smaller than the model's; "" if there is none."""
-    found = row["beside"]
+    found = row["against_simple"]
     if found is None or not found["error"] < found["model"]:
         return ""
     return f"; the error of {found['simple']} is {number(found['error'])}"
@@ -561,7 +561,7 @@ def where_simple_is_better(row: Mapping[str, Any]) -> str:
 
 CHOICE = {
     "near": "the errors are nearly equal",
-    "test": "a paired test does not tell the two apart",
+    "test": "a paired test finds no significant difference",
     "chance": "the difference can be chance",
 }
 """Reasons why the planned model is not the model with the smallest error."""
@@ -650,7 +650,7 @@ def against_simple(found: Mapping[str, Any]) -> str:
     if found["winner"] == "model":
         return told
     if found["winner"] is None:
-        told += "; a paired test does not tell the two apart"
+        told += "; a paired test finds no significant difference"
     if found["simple"] == "last label":
         return f"{told}; add a column with the latest known label to the table, or give it to a model that learns, by [mixture] last"
     if found.get("linear"):

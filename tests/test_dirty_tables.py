@@ -254,7 +254,7 @@ def test_a_dirty_table_is_read_alike_by_every_command_or_refused_with_one_senten
     for each, rows in zip(found[2:], (slice(None), usual), strict=True):
         np.testing.assert_array_equal(each[0], x[rows])
         np.testing.assert_array_equal(each[1], y[rows])
-    for key in ("rows", "inputs", "label", "no_numbers", "infinite", "sentinels"):
+    for key in ("rows", "inputs", "label", "not_numeric", "infinite", "sentinels"):
         assert all(each[2][key] == told[key] for each in found), key
 
 
@@ -337,13 +337,13 @@ def test_commands_tell_the_same_of_a_newcomers_table_and_convert_takes_up_every_
     (code,) = told["fit"]["sentinels"]
     assert code["then"] == "missing"
     told["simulate"]["sentinels"][0]["then"] = "missing"  # which reads a table of any length, and cannot know before
-    for key in ("file", "rows", "inputs", "label", "no_numbers", "infinite", "sentinels"):
+    for key in ("file", "rows", "inputs", "label", "not_numeric", "infinite", "sentinels"):
         assert told["simulate"][key] == told["fit"][key] == told["basis"][key], key
     fitted = load_spec("f.toml")
     assert (
         not fitted.accepts(np.array([[3.0, -9999.0]])).any() and fitted.input_max_abs < 50.0
     )  # the recorded range, and some
-    assert told["fit"]["no_numbers"] == [
+    assert told["fit"]["not_numeric"] == [
         {"column": "flow", "cells": 2, "of": 200, "such_as": "n/a", "line": 9, "kind": "number"}
     ]
     lines = data_told(told["fit"])
@@ -648,7 +648,7 @@ def test_a_repeated_number_far_from_all_others_is_named_and_stays(name, tmp_path
     with open("t.csv", "rb") as file:
         table = infer(file, "t.csv", (), "y")
     np.testing.assert_array_equal(table.x[:, 0], x)
-    (told,) = table.data["apart"]
+    (told,) = table.data["outlying"]
     count, line = int((x == code).sum()), int(np.flatnonzero(x == code)[0]) + 2
     assert (told["column"], told["value"], told["cells"], told["line"]) == ("a", code, count, line)
     said = " ".join(data_told(table.data))
@@ -662,7 +662,7 @@ def test_a_repeated_number_far_from_all_others_is_named_and_stays(name, tmp_path
         cells = [line.split(",")[0] for line in Path(made).read_text().splitlines()[1:]]
         assert [cell == "" for cell in cells] == (x == code).tolist()
         with open(made, "rb") as file:
-            assert infer(file, made, (), "y").data["apart"] == []
+            assert infer(file, made, (), "y").data["outlying"] == []
 
 
 @pytest.mark.parametrize(
@@ -676,7 +676,7 @@ def test_a_repeated_number_far_from_all_others_is_named_and_stays(name, tmp_path
     ],
 )
 def test_an_honest_column_has_nothing_apart(values):
-    assert infer(of({"a": values, "b": values[::-1]}, RNG.normal(size=999)), "t.csv", (), "y").data["apart"] == []
+    assert infer(of({"a": values, "b": values[::-1]}, RNG.normal(size=999)), "t.csv", (), "y").data["outlying"] == []
 
 
 FITS = [
@@ -827,7 +827,7 @@ def test_any_table_is_read_or_refused_in_a_sentence(exhaustive):
             assert all(isinstance(line, str) for line in data_told(table.data))
             numbers = table.x if table.classes else np.column_stack([table.x, table.y])
             # what trains nothing is told
-            assert apart_rows(numbers).sum() <= sum(each["cells"] for each in table.data["apart"])
+            assert apart_rows(numbers).sum() <= sum(each["cells"] for each in table.data["outlying"])
             coarse_told(numbers, [*table.inputs, "y"], np.dtype("f4"))
         for how in (0, 0.3, "0.3,last", "0.3,random"):
             with contextlib.suppress(UserError):

@@ -357,11 +357,11 @@ def test_columns_of_every_type_are_the_numbers_of_their_text(mapped, rows):
         seen = Columns()
         x = np.concatenate([batch.x for batch in read_samples(opened, "t", list(columns), (), rows, seen=seen)])
         told = seen.report()
-        for each in (*told["no_numbers"], *told["apart"]):
+        for each in (*told["not_numeric"], *told["outlying"]):
             each["line"] -= head
         found.append((x, told))
     np.testing.assert_equal(*found)
-    assert {"float16", "words"} <= {each["column"] for each in found[0][1]["no_numbers"]}
+    assert {"float16", "words"} <= {each["column"] for each in found[0][1]["not_numeric"]}
 
 
 MEMORY = """

@@ -46,7 +46,7 @@ tenth of the answers' standard deviation."""
 class Merged:
     """A merged state for ``spec``.
 
-    way: "sums", "mean" or "answers".  foretold: for each device, the root mean square difference between the other devices' joint
+    way: "sums", "mean" or "answers".  differences: for each device, the root mean square difference between the other devices' joint
     answers and this device's answers, at the inputs from its region.  left: the root mean square difference between the merged model's
     answers and the joint answers of all devices.  Both are relative to the answers' standard deviation, and None for sums and means.
     """
@@ -54,13 +54,13 @@ class Merged:
     spec: Spec
     data: bytes
     way: str
-    foretold: Mapping[str, float | None]
+    differences: Mapping[str, float | None]
     left: float | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about devices that disagree with the others.  With only two devices there is no warning, because either may be wrong."""
-        told = {name: each for name, each in self.foretold.items() if each is not None}
+        told = {name: each for name, each in self.differences.items() if each is not None}
         usual = max(float(np.median([*told.values()])), 0.1 / STRANGE) if len(told) > 2 else np.inf
         return tuple(
             f"{name} answers differently from the other devices; is a sensor broken, or are its surroundings different? merge the "
@@ -89,15 +89,15 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
         raise UserError(f"{spec.name}: the number of states is {len(states)}; give two or more, one from each device")
     devices = {name: _device(spec, name, data) for name, data in states.items()}
     way = _way(spec)
-    foretold: Mapping[str, float | None] = dict.fromkeys(devices)
+    differences: Mapping[str, float | None] = dict.fromkeys(devices)
     left = None
     if way == "answers":
-        model, foretold, left = taught(into.inner, devices, watch)
+        model, differences, left = taught(into.inner, devices, watch)
     else:
         model = (add_sums if way == "sums" else mean_weights)(spec.inner, into.inner, devices)
     outer = HostModel(into)
     outer.memory.copy_from(model.memory, into.inner.program.persistent)
-    return Merged(into, snapshot.as_file(outer), way, foretold, left)
+    return Merged(into, snapshot.as_file(outer), way, differences, left)
 
 
 def _way(spec: Spec) -> str:
@@ -140,14 +140,14 @@ def _device(spec: Spec, name: str, data: bytes) -> HostModel:
 
 
 def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[HostModel, dict[str, float], float]:
-    """Train a new model on the devices' answers.  Returns the model, and ``foretold`` and ``left`` of ``Merged``."""
+    """Train a new model on the devices' answers.  Returns the model, and ``differences`` and ``left`` of ``Merged``."""
     rng = np.random.default_rng(0)
     asked = [questions(model, max(ASKED // len(devices), 2), rng) for model in devices.values()]
     if empty := [name for name, own in zip(devices, asked, strict=True) if not len(own)]:
         raise UserError(f"{empty[0]}: has learned nothing yet; leave this device out")
     x, begins = np.concatenate(asked), np.cumsum([0, *map(len, asked)])
     nearness = np.stack([log_density(own, x) for own in asked])
-    told, foretold = np.zeros((len(devices), len(x), spec.outputs)), {}
+    told, differences = np.zeros((len(devices), len(x), spec.outputs)), {}
     with watch.progress(len(devices) + ROUNDS) as shown:
         for k, (name, device) in enumerate(devices.items()):
             shown(k, f"asking {name}")
@@ -156,7 +156,7 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
         for k, name in enumerate(devices):
             own = slice(begins[k], begins[k + 1])
             others = together(np.delete(told, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
-            foretold[name] = _rms(others - told[k, own]) / deviation
+            differences[name] = _rms(others - told[k, own]) / deviation
         g = together(told, nearness)
         # without noise, the model would trust its next real label completely; a model with a budget gets none, because few vectors
         # cannot average it out
@@ -174,7 +174,7 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
         raise UserError(
             f"{spec.name}: refuses the answers of its devices as labels; give a larger [input] max_abs and [label] max_abs"
         )
-    return best, foretold, left
+    return best, differences, left
 
 
 def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:

@@ -46,11 +46,11 @@ def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> 
     if errors:
         shown, ours = rate if report["measure"] == "error_rate" else number, errors["cross_validated"]
         ((name, least),) = simple_errors(report).items()
-        error = f"{shown(ours)} by leave-one-out with ridge {report['taken']['ridge']:g} ({name}: {shown(least)})"
+        error = f"{shown(ours)} by leave-one-out with ridge {report['chosen']['ridge']:g} ({name}: {shown(least)})"
         said, good = f"{said}; leave-one-out {shown(ours)}, {name} {shown(least)}", ours < least
     counts = sorted({max(1, n // 8), max(1, n // 4), max(1, n // 2), n})
     rows = [[f"{count:,}", _part(left[count]), *([_part(limit[count])] if limit else [])] for count in counts]
-    width = "".join(f", {key} {value:g}" for key, value in report["taken"].items() if key != "ridge")
+    width = "".join(f", {key} {value:g}" for key, value in report["chosen"].items() if key != "ridge")
     title = f"{report['rows']:,} rows of {len(report['inputs'])} inputs, {report['kernel']['function']} kernel{width}"
     heads = ("vectors", "left out" + ", estimated" * (not report["exact"]), *(["at best"] if limit else []))
     features, rounding, rule = report["features"], report.get("rounding"), report.get("rule")

@@ -28,7 +28,7 @@ def what_was_asked(given: Asked, *more: tuple[str, object]) -> Section:
 
 def default_of(report: Mapping[str, Any]) -> tuple[str, str]:
     """Return a name and a text for ``document.Facts``.  The text says which default rule a spec without a rule gets; "" for other specs."""
-    return "default", (report["default"] or {"told": ""})["told"]
+    return "default", (report["default"] or {"sentence": ""})["sentence"]
 
 
 def in_words(value: Any) -> str:

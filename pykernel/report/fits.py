@@ -45,7 +45,7 @@ def fitted(
             [
                 Facts(
                     [
-                        ("taken", report["reason"]),
+                        ("chosen", report["reason"]),
                         ("vectors", f"{told_vectors(report)}{by}, {flash} with their weights"),
                         ("instead", _instead(report) if report.get("instead") else ""),
                         ("int16", moved.format_map(report["rounding"]) if report["precision"] == "int16" else ""),
@@ -69,11 +69,11 @@ def _expected(report: Mapping[str, Any], measure: str) -> Table:
     """List estimates of the error on new rows, and the errors of simple models."""
     classes, errors, how = report["classes"], report["errors"], how_tested(report)
     shown = rate if classes else number
-    best, taken = (_values(report[cell]) for cell in ("best", "taken"))
+    best, taken = (_values(report[cell]) for cell in ("best", "chosen"))
     told = {
         f"{how}, best: {best}": _error(report["table"][0], classes) if report["table"] and best != taken else None,
-        f"{how}, taken: {taken}": errors["cross_validated"],
-        "the same, corrected for having been chosen": errors.get("corrected"),
+        f"{how}, chosen: {taken}": errors["cross_validated"],
+        "the same, corrected for the choice": errors.get("corrected"),
         **simple_errors(report),
         f"{report['held_out_rows']:,} {unit_of(report)}s held out": errors.get("held_out"),
     }
@@ -81,7 +81,7 @@ def _expected(report: Mapping[str, Any], measure: str) -> Table:
     known = [[text, shown(error)] for text, error in told.items() if error is not None]
     if about is not None:
         known[-1][1] += f" ± {shown(about)}"
-    strong = [i for i, row in enumerate(known) if row[0] == f"{how}, taken: {taken}"]
+    strong = [i for i, row in enumerate(known) if row[0] == f"{how}, chosen: {taken}"]
     return Table(("estimate", measure), known, strong=strong)
 
 
@@ -95,7 +95,7 @@ def _error(cell: Mapping[str, Any], classes: Any) -> float:
 
 def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
     """Return tables of the candidates, best first, and of the best ridge for each width.  The chosen candidate and width are in bold."""
-    classes, taken, how, cells = report["classes"], report["taken"], how_tested(report), report.get("candidates") or ()
+    classes, taken, how, cells = report["classes"], report["chosen"], how_tested(report), report.get("candidates") or ()
     compared = [
         [cell["inputs"], cell["widths"], f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"])]
         for cell in cells

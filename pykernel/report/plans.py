@@ -179,7 +179,7 @@ def _lines(report: Mapping[str, Any], monitors: bool) -> list[dict[str, str]]:
             row["learning"],
             row["bytes"] if monitors else row["ram_bytes"],
             None if monitors else row["table_bytes"] or None,
-            "" if monitors else of_simple(row["beside"]),
+            "" if monitors else of_simple(row["against_simple"]),
         )
         for row in report["table"][:BEST]
     ]
@@ -199,7 +199,7 @@ def _uses(report: Mapping[str, Any], takes: Mapping[str, int]) -> list[Part]:
         told = Cell("" if part is None else f"{100 * part:.0f} %", part=part)
         rows.append([text, f"{amount:,}{unit}", "any" if allowed is None else f"{allowed:,}{unit}", told])
     equal = f"{row['samples']:,} samples on {limits['target']}: the memory is equal to the simulation's"
-    heads = ("limit", "takes", "allowed", "part")
+    heads = ("resource", "used", "limit", "share")
     return [Table(heads, rows, title=f"on {limits['target']}"), Facts([("verified", equal)])]
 
 
@@ -216,4 +216,4 @@ def _signal(found: Mapping[str, Any], kind: str) -> list[Part]:
         for row in found["features"]
     ]
     title = f"{kind} of the planned model without each kind of feature"
-    return [Table(("features", "error", "change", "RAM", "earns it"), rows, title=title)]
+    return [Table(("features", "error", "change", "RAM", "worth keeping"), rows, title=title)]

@@ -369,7 +369,7 @@ class Columns:
             "inputs": [name for name, column in self.columns.items() if not column.label],
             "label": next((column.name for column in every if column.label), None),
             "left_out": [],
-            "no_numbers": [
+            "not_numeric": [
                 {
                     "column": column.name,
                     "cells": column.others,
@@ -393,7 +393,7 @@ class Columns:
                 for column in every
                 for value, count in column.far().items()
             ],
-            "apart": [told for column in every if column is not self.classes for told in column.apart_told()],
+            "outlying": [told for column in every if column is not self.classes for told in column.apart_told()],
             "times": None,
             "missing": None,
             "unlabelled": 0,

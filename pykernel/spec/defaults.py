@@ -263,7 +263,7 @@ def chosen(content: Content) -> dict[str, Any]:
     stages = [key or f"[{name}]" for name, key in made if full[name].get(key, True) is True]
     told = f"the spec names no rule and gets {rule}{' with ' * bool(stages)}{', '.join(stages)}"
     told += f", because of {', '.join(because)}; without that, it gets {otherwise}" if because else ""
-    return {"rule": rule, "stages": stages, "because": because, "otherwise": otherwise, "told": told}
+    return {"rule": rule, "stages": stages, "because": because, "otherwise": otherwise, "sentence": told}
 
 
 def _told(sections: Content) -> str:

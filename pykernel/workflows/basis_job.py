@@ -377,7 +377,7 @@ def report_of(job: Job, chosen: Chosen, spec: Spec | None) -> dict[str, Any]:
         "assumed": samples.assumed,
         "data": samples.data,
         "kernel": basis.kernel.section(),
-        "taken": _taken(basis.kernel, selection),
+        "chosen": _taken(basis.kernel, selection),
         "method": basis.method,
         "reason": basis.reason,
         "stopped": basis.stopped,

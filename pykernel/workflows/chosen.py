@@ -225,7 +225,7 @@ class ChosenJob(Job):
             "by": found.by if found is not None else None,
             "cv": found.cv if found is not None else machine.cv if isinstance(machine.cv, GroupFolds) else "deleted",
             "best": best,
-            "taken": taken,
+            "chosen": taken,
             "reason": None if found is None else found.reason,
             "errors": errors | self.on_test_rows(made.spec),
             "optimism": found.optimism if found is not None else None,

@@ -74,7 +74,7 @@ class NetworkJob(TrainedJob):
             "loss": None,
             "cv": int(self.cv),
             "best": taken,
-            "taken": taken,
+            "chosen": taken,
             "reason": None,
             "errors": {"cross_validated": shown, "corrected": None} | self.on_test_rows(made.spec),
             "table": [],

@@ -41,7 +41,7 @@ def findings(
         losses = trial.losses if trial is small else course.honest(None if trial is winner else trial.learns)
         amounts = trial.found.get("amounts", {})
         return _row(trial, trial.found) | {
-            "beside": beside_simple(course, losses, others, trial is frozen),
+            "against_simple": beside_simple(course, losses, others, trial is frozen),
             "flash_bytes": amounts.get("flash"),
             "instructions": amounts.get("instructions"),
             "promise": promise(losses),
@@ -49,7 +49,7 @@ def findings(
 
     tried = [arm.best for arm in course.arms if arm.best is not None]
     table = [
-        _row(trial, trial.found) | ({} if monitors else {"beside": beside_simple(course, trial.losses, others)})
+        _row(trial, trial.found) | ({} if monitors else {"against_simple": beside_simple(course, trial.losses, others)})
         for trial in sorted(tried, key=lambda trial: trial.score)
     ]
     told = row(winner)
@@ -96,7 +96,7 @@ def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
 
 def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
     """Compare the planned model with the simple predictors.  linear: whether the planned model is linear, too."""
-    found: dict[str, Any] | None = winner["beside"]
+    found: dict[str, Any] | None = winner["against_simple"]
     return found and found | {"linear": winner["technique"] == LINEAR}
 
 

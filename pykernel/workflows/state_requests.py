@@ -83,8 +83,8 @@ class Merge:
     The spec after --into may have another n_max. docs/guide/many-devices.md describes how each kind of model is merged. To evaluate the
     merged state, run simulate --start merged.bin on rows that no device has learned.
 
-    Columns: foretold is the difference between the other devices' joint answers and this device's answers where this device has learned, in
-    standard deviations of the answers.
+    Columns: difference is the root mean square difference between the other devices' joint answers and this device's answers, for inputs
+    like those that this device has learned, in standard deviations of the answers.
 
     Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
     """

@@ -111,7 +111,7 @@ def merged(given: Merge) -> Merged:
 WAYS = {
     "sums": "the devices' sums were added: the result is the state of one model that learned all samples",
     "mean": "the function is the mean of the devices' functions",
-    "answers": "a new model learned the devices' answers, each where that device has learned",
+    "answers": "a new model learned each device's answers, for inputs like those that this device has learned",
 }
 """Way of merging -> a sentence about it."""
 
@@ -123,17 +123,17 @@ def run_merge(given: Merge) -> Found:
         "output": str(given.output),
         "name": made.spec.name,
         "way": made.way,
-        "devices": [{"device": name, "foretold": each} for name, each in made.foretold.items()],
+        "devices": [{"device": name, "difference": each} for name, each in made.differences.items()],
         "left": made.left,
         "state_hash": f"{made.state_hash:08x}",
         "warnings": list(made.warnings),
     }
-    rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.foretold.items()]
+    rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.differences.items()]
     left = (
         f"the merged state's answers differ from the devices' by {number(made.left)} of the answers' standard deviation"
     )
     page = told(
-        Table(("device", "foretold"), rows, title=f"{given.output}: {len(rows)} devices; {WAYS[made.way]}"),
+        Table(("device", "difference"), rows, title=f"{given.output}: {len(rows)} devices; {WAYS[made.way]}"),
         Sentence("" if made.left is None else left),
         Sentence(f"state's hash: {report['state_hash']}"),
     )

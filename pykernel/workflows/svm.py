@@ -145,7 +145,7 @@ class SvmJob(Job):
         return self.report_of(made, machine.kernel_) | {
             "cv": machine.cv,
             "best": taken,
-            "taken": taken,
+            "chosen": taken,
             "reason": None,
             "errors": {
                 "cross_validated": None if math.isnan(machine.cv_error_) else shown(machine.cv_error_),

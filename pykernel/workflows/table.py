@@ -193,7 +193,7 @@ def prepare_table(
     for each in report["sentinels"]:
         each["then"] = "emptied" if each["then"] == "missing" else each["then"]
     report["sentinels"] += emptied
-    report["apart"] = [each for each in report["apart"] if each["value"] not in codes]
+    report["outlying"] = [each for each in report["outlying"] if each["value"] not in codes]
     gone = [Code(**each) for each in report["sentinels"] if each["then"] == "emptied"]
     if first is not None:
         gone = _emptied(first, made, columns, gone)

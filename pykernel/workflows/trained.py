@@ -98,7 +98,7 @@ class TrainedJob(Job):
             "loss": None if classes else machine.loss,
             "cv": machine.cv,
             "best": taken,
-            "taken": taken,
+            "chosen": taken,
             "reason": None,
             "errors": errors | self.on_test_rows(made.spec),
             "table": [],

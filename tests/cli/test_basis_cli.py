@@ -180,7 +180,7 @@ def test_widths_are_those_of_the_data(folder, basis):
         report = basis(
             "flow.npy", "--inputs", "0,1", "-n", 15, "--set", f"kernel.function={kernel}", "--save", "b.npz", "--force"
         )
-        assert any(each.startswith(f"{width} {report['taken'][width]:g}") for each in report["assumed"])
+        assert any(each.startswith(f"{width} {report['chosen'][width]:g}") for each in report["assumed"])
         assert report["left_out"][-1] / (1 if kernel != "polynomial" else 0.001) > 0.01 or kernel == "polynomial"
         # neither so wide that all rows are alike, nor so narrow that none are
         gram = Basis.load("b.npz").kernel.gram(X, X)
@@ -233,7 +233,7 @@ def test_numbers(folder, basis, model, precision):
     epsilon = 1.01 * (1e-3 if precision == "float32" else 1e-9)
     kernel, targets = MercerKernel("gaussian"), Targets.of_values(Y)
     direct = select_reduced(model, X, targets, kernel, [0.7, 1, 1.4], [1e-3, 1e-2, 0.1], basis=25, epsilon=epsilon)
-    assert report["taken"] == {"sigma": direct.width, "ridge": direct.ridge}
+    assert report["chosen"] == {"sigma": direct.width, "ridge": direct.ridge}
     assert report["errors"]["cross_validated"] == pytest.approx(np.sqrt(direct.value), rel=1e-6)
     found = Basis.load("b.npz")
     machine = ReducedProblem(model, found, X, targets).solve(direct.ridge)
@@ -350,7 +350,7 @@ def test_learning_on_the_device_starts_from_the_basis_and_learns(folder, basis):
     spec = load_spec("flow.toml")
     assert report["rule"] == spec.learning.rule == "nystrom-rls" and spec.basis.method == "given"
     assert (
-        spec.learning.ridge == report["taken"]["ridge"]
+        spec.learning.ridge == report["chosen"]["ridge"]
         and 2 * np.abs(Y).max() <= spec.label.max_abs <= 5 * np.abs(Y).max()
     )
     model = HostModel(spec)
@@ -379,7 +379,7 @@ def test_a_basis_for_the_discriminant_that_trains_on_the_device(folder, basis):
     assert report["rule"] == spec.learning.rule == "kfd" and spec.label.classes == ("high", "low", "middle")
     direct = select_reduced("kfd", X, Targets.of_classes(np.array([1, 2, 0])[KINDS], 3, "counts"), MercerKernel("gaussian"), [1.0],
                             basis=30, epsilon=1.01e-3)  # fmt: skip
-    assert spec.learning.ridge == report["taken"]["ridge"] == direct.ridge
+    assert spec.learning.ridge == report["chosen"]["ridge"] == direct.ridge
     numbers = basis(
         "kinds.npy",
         "--label",
@@ -510,7 +510,7 @@ def test_many_rows_are_tuned_on_some_of_them_and_all_count_for_the_weights(folde
         "b.npz",
     )
     assert "the width was chosen on 150 of 400 rows" in report["assumed"] and report["limit"] is None
-    machine = ReducedProblem("ls-svm", Basis.load("b.npz"), X, Targets.of_values(Y)).solve(report["taken"]["ridge"])
+    machine = ReducedProblem("ls-svm", Basis.load("b.npz"), X, Targets.of_values(Y)).solve(report["chosen"]["ridge"])
     assert np.allclose(np.array(load_spec("flow.toml").expansion.weights), machine.w, rtol=1e-9)
 
 

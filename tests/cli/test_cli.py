@@ -482,8 +482,10 @@ def test_what_a_spec_without_a_rule_gets_is_told(run, folder, command):
         (_, out, _), (_, found, _) = run(*words), run(*words, "--json")
         default, lines = json.loads(found)["default"], [line for line in out.splitlines() if line[:9] == "default  "]
         assert default == load_spec(f"{spec}.toml").default
-        assert [line.split(maxsplit=1)[1] for line in lines] == ([] if because is None else [default["told"]])
-        assert because is None or (because in default["told"] and bool(because) == ("because" in default["told"]))
+        assert [line.split(maxsplit=1)[1] for line in lines] == ([] if because is None else [default["sentence"]])
+        assert because is None or (
+            because in default["sentence"] and bool(because) == ("because" in default["sentence"])
+        )
 
 
 # -------------------------------------------------------------------------------------------- generate and check

@@ -123,7 +123,7 @@ def test_classes(folder, fit, model, coding, cv):
     if cv != "5":  # of folds, the estimator's seed is its own
         for cell, expected in zip(report["table"], direct.table, strict=True):
             assert cell == pytest.approx(expected, rel=1e-6)
-    best, taken = row_of(report, "best"), row_of(report, "taken")
+    best, taken = row_of(report, "best"), row_of(report, "chosen")
     assert best == report["table"][0] and best["error"] == min(row["error"] for row in report["table"])
     assert report["errors"]["cross_validated"] == taken["error"] <= 1.01 * best["error"]
     assert report["errors"]["corrected"] == pytest.approx(taken["error"] + report["optimism"])
@@ -159,7 +159,7 @@ def test_numbers(folder, fit, model):
     errors = HostModel(spec).predict(x[test]) - y[test]
     assert report["errors"]["held_out"] == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-5)
     assert 0 < report["errors"]["held_out_deviation"] < report["errors"]["held_out"]
-    best, taken = row_of(report, "best"), row_of(report, "taken")
+    best, taken = row_of(report, "best"), row_of(report, "chosen")
     assert best == report["table"][0] and best["press"] <= taken["press"] <= 1.01**2 * best["press"]
     assert report["errors"]["cross_validated"] == pytest.approx(np.sqrt(taken["press"]))
     assert report["errors"]["corrected"] == pytest.approx(np.sqrt(taken["press"] + report["optimism"]))
@@ -302,7 +302,7 @@ def test_for_people(folder, run):
     assert code == 0 and "warning" not in err.replace("warning: the best", "")
     for text in (
         "kfd, gaussian kernel, 72 rows, 2 inputs: 9 cells by leave-one-out",
-        "corrected for having been chosen",
+        "corrected for the choice",
         "always the most frequent class",
         "18 rows held out",
         "PRESS",
@@ -425,13 +425,13 @@ def test_a_basis_is_chosen_for_every_model(folder, fit, data, model, method):
     spec = load_spec("b.toml")
     vectors = np.array(spec.expansion.vectors)
     assert np.abs(vectors[:, None] - scaled(x)).max(axis=2).min(axis=1).max() < 1e-6  # rows
-    basis = basis_of(vectors, MercerKernel("gaussian", 0.5 / report["taken"]["sigma"] ** 2))
+    basis = basis_of(vectors, MercerKernel("gaussian", 0.5 / report["chosen"]["sigma"] ** 2))
     machine = ReducedProblem(model, basis, scaled(x), targets)
-    left_out = machine.leave_one_out(report["taken"]["ridge"])
+    left_out = machine.leave_one_out(report["chosen"]["ridge"])
     measure = np.sqrt(press(targets, left_out)) if data == "flow.csv" else error_rate(targets, left_out)
     assert report["errors"]["cross_validated"] == pytest.approx(measure) and measure < without(report) / 2
     predicted = HostModel(spec).classify(x) if spec.label.classes else HostModel(spec).predict(x)
-    expected = machine.solve(report["taken"]["ridge"]).predict(scaled(x))
+    expected = machine.solve(report["chosen"]["ridge"]).predict(scaled(x))
     assert predicted == pytest.approx(targets.classify(expected) if spec.label.classes else expected[:, 0], abs=1e-3)
 
 

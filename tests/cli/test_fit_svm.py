@@ -57,7 +57,7 @@ def test_the_spec_errs_as_the_report_says(table: Any, run: Any, precision: str) 
     assert np.sqrt(np.square(found - y).mean()) < 0.5 * y.std()
     assert errors["cross_validated"] < without(report) and errors["held_out"] < without(report)
     assert len(report["table"]) == 8 and report["table"][0]["press"] == min(each["press"] for each in report["table"])
-    assert report["taken"] == {
+    assert report["chosen"] == {
         "sigma": report["table"][0]["width"],
         "ridge": pytest.approx(report["table"][0]["ridge"]),
     }
@@ -81,7 +81,7 @@ def test_classes_in_so_much_flash(table: Any, run: Any) -> None:
     )
     assert report["flash_bytes"] <= 600 and report["support_vectors"] >= report["vectors"] >= 12
     assert report["classes"] == ["high", "low", "middle"] == list(load_spec("kinds.toml").label.classes or ())
-    assert report["taken"] == {"sigma": 2.0, "ridge": pytest.approx(0.1)} and report["errors"]["cross_validated"] < 0.3
+    assert report["chosen"] == {"sigma": 2.0, "ridge": pytest.approx(0.1)} and report["errors"]["cross_validated"] < 0.3
     code, out, _ = run(
         "fit",
         "kinds.csv",

@@ -61,7 +61,7 @@ def test_the_spec_errs_as_the_report_says(table: Any, run: Any, precision: str) 
         "held_out"
     ] < without(report)
     assert errors["corrected"] >= errors["cross_validated"]
-    assert report["taken"]["ridge"] == 1e-4 and report["candidates"][0]["risk"] == min(
+    assert report["chosen"]["ridge"] == 1e-4 and report["candidates"][0]["risk"] == min(
         each["risk"] for each in report["candidates"]
     )
 

@@ -1406,7 +1406,7 @@ def test_the_page_is_true(tmp_path, monkeypatch, capsys):
     # what fewer vectors change
     few = {row["model"]: row for row in measured("distilled.csv") if row["rows"] == "recorded"}
     bikes, digits = few["bike rentals, SVR"], few["digits, SVC"]
-    before = f"an error of {bikes['source_error']} with its {bikes['before']} vectors"
+    before = f"an RMSE of {bikes['source_error']} with its {bikes['before']} vectors"
     assert f"{before}, and of {bikes['error']} with {bikes['vectors']}." in text
     wrong, after = (f"{100 * float(digits[key]):.1f} %" for key in ("source_error", "error"))
     before = f"wrong for {wrong} of the held-out rows with its {digits['before']} vectors"

@@ -39,7 +39,9 @@ def test_whole_numbers_in_the_readme_are_the_pages() -> None:
         page,
         re.MULTILINE,
     )
-    assert f"predicts in {whole} instructions of a Cortex-M0+, instead of {real}." in " ".join(README.split())
+    assert f"predicts in {whole} instructions of a Cortex-M0+, instead of {real} in float32." in " ".join(
+        README.split()
+    )
     assert f"predicts in {whole} instructions instead of {real}." in " ".join(page.split())
 
 

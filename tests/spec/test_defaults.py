@@ -108,7 +108,9 @@ def test_what_chose_a_recipe_is_told() -> None:
         spec = make_spec(content)
         found = spec.default
         assert (
-            found is not None and found["rule"].split(",")[0] == spec.learning.rule and found["rule"] in found["told"]
+            found is not None
+            and found["rule"].split(",")[0] == spec.learning.rule
+            and found["rule"] in found["sentence"]
         )
         assert make_spec(tomllib.loads(spec.to_toml())).default is None  # the rule is named then
         assert make_spec(tomllib.loads(spec.to_toml())) == spec

@@ -600,9 +600,11 @@ def test_a_plant_that_remembers_is_told_to_give_its_past(tmp_path, monkeypatch):
 
 def test_a_simple_predictor_that_errs_less_than_the_learning_model_is_told():
     beside = {"model": 14.27, "error": 12.76, "simple": "linear model"}
-    assert where_simple_is_better({"beside": beside}) == "; the error of linear model is 12.76"
+    assert where_simple_is_better({"against_simple": beside}) == "; the error of linear model is 12.76"
     assert (
-        where_simple_is_better({"beside": beside | {"error": 15.0}}) == where_simple_is_better({"beside": None}) == ""
+        where_simple_is_better({"against_simple": beside | {"error": 15.0}})
+        == where_simple_is_better({"against_simple": None})
+        == ""
     )
 
 
@@ -893,7 +895,7 @@ def test_why_a_larger_error_is_planned_is_said():
     own = add(hard + rng.normal(0, 0.5, 20), 500, 5)
     assert own > least
     assert said(own) == (
-        f"klms nt 9 has the error {least:.4g} in place of {own:.4g}, but a paired test does not tell the two apart, and the planned model takes "
+        f"klms nt 9 has the error {least:.4g} in place of {own:.4g}, but a paired test finds no significant difference, and the planned model takes "
         "500 B in place of 900 B"
     )
     add(1.001 * hard, 400, 4)
