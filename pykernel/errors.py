@@ -21,7 +21,7 @@ EXTRAS = {
 
 
 def visible(text: object) -> str:
-    """Return the text on one line, without control characters, which a hostile name could hold."""
+    """Return the text on one line, without control characters, which a hostile name could contain."""
     return "".join(ch if ch.isprintable() else ascii(ch)[1:-1] for ch in str(text))
 
 

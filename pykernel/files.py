@@ -136,7 +136,7 @@ class _Staging:
                 _put_back(*each)
             raise
         parts, folders = self.parts, self.folders
-        self.parts, self.folders = [], []  # after this line, an error undoes nothing
+        self.parts, self.folders = [], []  # an error after this line does not undo anything
         for part in parts:
             part.release()
         for _, aside in done:
@@ -162,7 +162,7 @@ def all_or_none(folder: Path | None = None) -> Iterator[None]:
     """When the block ends, put all files in place that it wrote with ``whole_file``.  If the block raises, put none in place.
 
     If the process is killed, every file is complete, either old or new.
-    folder: made if it is missing.  Until the block ends, another run with the same folder waits, and prints a message about this.
+    folder: made if it is missing.  Until the block ends, another run with the same folder waits, and prints that it waits.
     """
     outer = _staging.get()
     with contextlib.nullcontext(outer) if outer is not None else _staged() as staging:
@@ -274,7 +274,7 @@ def _left(path: Path, number: str, kind: str) -> Path:
 
 
 def clear(path: Path) -> None:
-    """Remove the temporary files of this path that are not locked, because dead runs have left these files."""
+    """Remove this path's temporary files that are not locked: runs that died have left them."""
     _clear(path.parent, re.escape(_begin(path)))
 
 
@@ -339,7 +339,7 @@ def _kept_aside(part: _Part) -> Path | None:
         except BaseException:
             _remove(whole)
             raise
-    with contextlib.suppress(OSError):  # the lock keeps other runs from removing this file as a dead run's
+    with contextlib.suppress(OSError):  # the lock keeps other runs from removing this file as if a dead run had left it
         part.kept = os.open(aside, os.O_RDONLY | NO_OTHER)
         lock(part.kept)
     return aside
@@ -512,4 +512,4 @@ def need_different(paths: Iterable[Path | None]) -> None:
     given = [path.absolute() for path in paths if path is not None]
     for path in given:
         if given.count(path) > 1:
-            raise UserError(f"{path}: is named for two files; give two names")
+            raise UserError(f"{path}: is given for two outputs; give two different names")

@@ -162,7 +162,7 @@ class Workers:
         return self.seconds.get(task_key(task), 0.0)
 
     def _take(self, key: str, task: Task, result: Any, seconds: float) -> None:
-        # converted to JSON and back, so that a result of this process equals one of a worker
+        # converted to JSON and back, so that a result is the same whether this process or a worker computed it
         self.found[key] = json.loads(json.dumps(result, default=_plain))
         self.seconds[key] = seconds
         self.computed += 1
@@ -454,7 +454,7 @@ class _OneThread(contextlib.ContextDecorator):
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
         self.limits: list[Any] = []
-        self.found = 0  # how many modules were imported when libraries were last searched
+        self.found = 0  # how many modules were imported when the libraries were last searched for
         self.libraries: Any = None
 
     def __enter__(self) -> None:

@@ -134,7 +134,7 @@ def _notebook() -> Callable[..., Any] | None:
 
 
 def _html(part: float, text: str, seconds: float) -> str:
-    """Return a bar as HTML.  If it is not known how much of the work is done, the bar moves to and fro."""
+    """Return a bar as HTML.  If it is not known how much of the work is done, the bar moves back and forth."""
     known, told = (f' value="{part:.3f}"', f" {part:.0%}") if 0 < part <= 1 else ("", "")
     return f"<progress{known}></progress>{told} {html.escape(text)}, {seconds:.0f} s"
 

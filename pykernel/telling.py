@@ -85,7 +85,7 @@ def number(value: float | None) -> str:
 
 
 def tick(value: float) -> str:
-    """Format a number at an axis, such as 1,000 or 0.25."""
+    """Format a number on an axis, such as 1,000 or 0.25."""
     if value and not 1e-4 <= abs(value) < 1e9:
         return f"{value:.3g}"
     return f"{float(f'{value:.6g}'):,.6f}".rstrip("0").rstrip(".")
@@ -126,9 +126,9 @@ def rivals_told(report: Mapping[str, Any]) -> str:
     if report["gets_labels"]:
         return ""
     if report["simple_learned"] is None:
-        return "the simple predictors continue to learn from labels, unlike this model; if the rows are read from a file, these predictors learn only from the first half"
+        return "the simple predictors continue to learn from labels, unlike this model; if the rows are read from a file, these predictors learn only from the first half of the rows"
     learned = f"the first {report['simple_learned']:,} {unit_of(report)}s"
-    return f"the simple predictors learned the labels of {learned}, and no others, because this model gets no labels"
+    return f"the simple predictors learned only the labels of {learned}, because this model gets no labels"
 
 
 def refused_told(report: Mapping[str, Any]) -> list[str]:
@@ -151,7 +151,7 @@ THEN = {
     "left out": "left out",
     "skipped": "neither predicted nor learned",
     "emptied": "kept, with empty cells",
-    "completed": "another value stands in for it, by [input] missing",
+    "completed": "the input is replaced, as [input] missing says",
 }
 """What happens to rows with a missing input."""
 WORSE = 1.25
@@ -168,7 +168,7 @@ LEFT_OUT = {
     "counts": "a count of time or rows",
     "time": "dates or times",
     "words": "words",
-    "notation": "numbers with a unit or in another notation, to be written alone",
+    "notation": "numbers with a unit or in another notation (write plain numbers)",
     "empty": "empty",
     "logged": "what a device computed",
     "unused": "not an input",
@@ -290,11 +290,11 @@ def _apart(found: Mapping[str, Any]) -> str:
     are, where = "is" if found["cells"] == 1 else "are", f"far from all others ({low} to {high})"
     if found["cells"] > found["different"]:
         return (
-            f"{cells} of {found['column']} are {str(found['value']).removesuffix('.0')}, first in line {found['line']:,}, {where}: does it stand for a missing value? "
-            "it is read as a number"
+            f"{cells} of {found['column']} are {str(found['value']).removesuffix('.0')}, first in line {found['line']:,}, {where}: does this number stand for a missing "
+            "value? it is read as a number"
         )
     such = "" if found["cells"] == 1 else "such as "
-    return f"{cells} of {found['column']} {are} {where}, {such}{_plain(found['value'])} in line {found['line']:,}: read as it is, but left out of the training"
+    return f"{cells} of {found['column']} {are} {where}, {such}{_plain(found['value'])} in line {found['line']:,}: read unchanged, but left out of the training"
 
 
 def _example(column: Mapping[str, Any]) -> str:
@@ -485,7 +485,7 @@ def finite(value: Any) -> Any:
 def misses(row: Mapping[str, Any]) -> str:
     """Describe a monitor: the estimated share of faults that it misses, its false-alarm rate, and its size."""
     told = row["learning"]
-    missed = f"misses {rate(told['error'])} ± {rate(told['within'])} of such faults"
+    missed = f"misses {rate(told['error'])} ± {rate(told['within'])} of the faults"
     return (
         f"{row['model']}, {missed}, {rate(told['other_rows'])} of the other rows in alarm, {byte_count(row['bytes'])}"
     )
@@ -506,7 +506,7 @@ def faults_told(found: Mapping[str, Any]) -> str:
     (least, most), (short, long) = found["sizes"], found["rows"]
     return (
         f"{found['kinds']} kinds: {', '.join(found['manners'])}; {short} to {long} rows long, {least:g} to {most:g} times as large as the "
-        "part of a sensor that the others do not explain"
+        "part of a sensor's values that the other sensors do not explain"
     )
 
 
@@ -521,12 +521,12 @@ def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
 def against_monitors(found: Mapping[str, Any]) -> str:
     """Compare a monitor with the best simple monitor."""
     if found["winner"] is None:
-        return f"{found['simple']}, {byte_count(found['bytes'])}, sees as many: a few lines of C are enough"
+        return f"{found['simple']}, {byte_count(found['bytes'])}, detects as many: a few lines of C are enough"
     misses = f"{found['simple']} misses {rate(found['error'])} with as many rows falsely in alarm"
     if found["winner"] == "model":
         return misses
     return (
-        f"{misses}, the model {rate(found['missed'])}: take {found['simple']}, {byte_count(found['bytes'])}, and an alarm "
+        f"{misses}, the model misses {rate(found['missed'])}: take {found['simple']}, {byte_count(found['bytes'])}, and raise an alarm "
         f"above {number(found['above'])}"
     )
 
@@ -539,11 +539,11 @@ def of_simple(found: Mapping[str, Any] | None) -> str:
 
 
 def told_of(row: Mapping[str, Any], measure: str = "", own: float | None = None) -> str:
-    """Describe a model by its expected error, bytes and instructions.  own: the model's error on the rows by which it was chosen."""
+    """Describe a model by its expected error, bytes and instructions.  own: the model's error on the rows used for the choice."""
     calls = f", {row['instructions']:,} instructions" if row["instructions"] else ""
     error = error_and_deviation(row["promise"])
     if own is not None and not _alike(own, row["promise"]["error"]):
-        error = f"{number(own)} on the rows by which it was chosen, {error} on others"
+        error = f"{number(own)} on the rows used for the choice, {error} on other rows"
     return f"{row['model']}, {measure}{error}, {byte_count(row['bytes'])}{calls}"
 
 
@@ -562,7 +562,7 @@ def where_simple_is_better(row: Mapping[str, Any]) -> str:
 CHOICE = {
     "near": "the errors are nearly equal",
     "test": "a paired test finds no significant difference",
-    "chance": "the difference can be chance",
+    "chance": "the difference may be due to chance",
 }
 """Reasons why the planned model is not the model with the smallest error."""
 
@@ -578,11 +578,11 @@ def chosen(report: Mapping[str, Any], shown: Callable[[float], str] = number) ->
         errors = f"{shown(found['error'])} in place of {shown(found['own'])}"
         sizes = f"{byte_count(winner['bytes'])} in place of {byte_count(found['bytes'])}"
         parts.append(
-            f"{found['model']} has the error {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}"
+            f"{found['model']} has the smaller error, {errors}, but {CHOICE[found['why']]}, and the planned model takes {sizes}"
         )
     if "other_rows" in winner["promise"] and not _alike(found["own"], winner["promise"]["error"]):
         parts.append(
-            f"on the rows and faults by which it was chosen, it misses {shown(found['own'])}, as the table shows"
+            f"on the rows and faults used for the choice, the monitor misses {shown(found['own'])}, as the table shows"
         )
     return "; ".join(parts)
 
@@ -591,8 +591,8 @@ def growth(promise: Mapping[str, Any]) -> str:
     """Say that errors grow along the table, with the first and the last error; "" if errors do not grow."""
     if "last" not in promise:
         return ""
-    ends = f"{number(promise['first'])} where the judged rows begin, {number(promise['last'])} where they end"
-    return f"errors grow along the table, {ends}: expect larger errors on later rows"
+    ends = f"{number(promise['first'])} where the judged rows begin to {number(promise['last'])} where they end"
+    return f"errors grow along the table, from {ends}: expect larger errors on later rows"
 
 
 def promise_told(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
@@ -627,7 +627,7 @@ def gapped(errors: Mapping[str, float]) -> str | None:
 
 
 def question(report: Mapping[str, Any]) -> str:
-    """Ask whether the device gets the true value, because only then can the model learn there; or say why the answer is known."""
+    """Ask whether the device gets true values, without which no model can learn on the device; or say why the answer is known."""
     if report["labels"] is not None:
         return {"always": "the label follows each answer", "never": "the device gets no labels"}[report["labels"]]
     if report["undecided"]:

@@ -382,8 +382,8 @@ def test_a_converted_table_keeps_its_codes_and_its_specs_say_how_inputs_are_made
     assert code == 0 and "6 rows with a missing input: kept, with empty cells" in told
     assert "4 cells of heat are -9999, far from all others (" in told and "the new table has empty cells there" in told
     made = [
-        "time_day_sin = sin(2 pi s / 86400), s the seconds since midnight, of time",
-        "time_week_cos = cos(2 pi s / 604800), s the seconds since Monday, 0:00, of time",
+        "time_day_sin = sin(2 pi s / 86400), where s is time in seconds since midnight",
+        "time_week_cos = cos(2 pi s / 604800), where s is time in seconds since Monday, 0:00",
         "valve_half = 1 where valve is 'half', else 0",
     ]
     assert all(f"made {line}" in told for line in made)

@@ -432,8 +432,8 @@ def test_what_ends_a_recording_while_rows_are_written_writes_none_twice(tmp_path
     [
         (["/dev/no-such-port", "-o", "a.csv"], "cannot be opened"),
         (["socket://127.0.0.1:9", "-o", "a.csv"], "cannot be opened"),
-        (["/dev/no-such-port", "-o", "a.npy"], "give --output with .csv"),
-        (["/dev/no-such-port", "-o", "a.csv", "--label", "y"], "leave it out"),
+        (["/dev/no-such-port", "-o", "a.npy"], "give --output a name that ends with .csv"),
+        (["/dev/no-such-port", "-o", "a.csv", "--label", "y"], "leave --label out"),
     ],
 )
 def test_refusals_are_one_sentence(words, sentence, tmp_path, monkeypatch, run):

@@ -141,7 +141,7 @@ def test_what_cannot_be_many_devices_is_one_sentence(logs, run):
         ),
         (
             "fit logs --label y --set training.cv=7 --output m.toml",
-            "--set training.cv is 7; there are 6 devices to leave out",
+            "--set training.cv is 7, but a fold leaves out at least one device, and there are only 6",
         ),
         ("fit logs --label y --hold-out 0.99 --output m.toml", "--hold-out 0.99 leaves no device to train on"),
     ):
@@ -334,7 +334,7 @@ def test_a_check_begins_anew_with_each_device(logs, run, one_build):
     verdict = many.verdict(Forgetful(project, None, "llvm"))
     assert not verdict["equal"] and verdict["first_difference"].startswith("init for n1: ")
     code, out, err = run("check", "spec.toml", "--data", "logs", "--engine", "llvm")
-    assert code == 0 and "2,700" in out and "devices  6, 2,700 rows in all; each begins anew" in err
+    assert code == 0 and "2,700" in out and "devices  6, with 2,700 rows; the model starts anew on each device" in err
 
 
 # ---------------------------------------------------------------------------------------------- fit, plan
@@ -488,7 +488,7 @@ def test_a_plan_takes_many_devices_in_part_and_monitors_begin_anew(logs, run, mo
     monkeypatch.setattr("pykernel.workflows.search.MOST_DEVICES", 3)
     monkeypatch.setattr("pykernel.workflows.search.MOST_ROWS", 900)
     code, out, err = run(*"plan logs --label y --only knlms --trials 2 --jobs 1 -o out".split())
-    assert code == 0 and "3 of 6 devices are taken, and at most the first 300 rows of each" in err
+    assert code == 0 and "3 of 6 devices are used, and at most the first 300 rows of each" in err
     assert "900 rows of 3 devices, judged on each of 3 devices, by models of other devices" in out
     monkeypatch.setattr("pykernel.workflows.search.ENOUGH_DEVICES", 3)
     code, out, err = run(*"plan logs --label y --only knlms --trials 2 --jobs 1 -o o2".split())

@@ -4,16 +4,20 @@ An entry that is added alone fails here, or in a test that bears its name, with 
 """
 
 import ast
+import importlib
+import pkgutil
 import typing
 
 import pytest
 
+from pykernel import algorithms
 from pykernel.algorithms.kernel_choice import KERNEL_RULES, KernelFunction
 from pykernel.algorithms.online.projections import PROJECTIONS
 from pykernel.algorithms.online.state import Metric, Projection
 from pykernel.algorithms.online.techniques import TECHNIQUES
 from pykernel.bases.select import SELECTORS
 from pykernel.dialect import PRECISIONS
+from pykernel.dialect.kernels import Kernel
 from pykernel.spec.families import nystrom, online, subspace
 from pykernel.spec.families.int16_scales import PRODUCTS
 from pykernel.spec.kernel_settings import ACTIVATIONS, HIDDEN
@@ -29,7 +33,7 @@ REGISTRIES = {
     "projections": PROJECTIONS,
     "kernels": KERNEL_RULES,
     "rules": rules(),
-    "rules in whole numbers": int16_rules(),
+    "rules in int16": int16_rules(),
     "rules under a budget": online.RULES,
     "basis methods on the device": nystrom.METHODS,
     "updates of a subspace": subspace.UPDATES,
@@ -145,3 +149,14 @@ def test_every_target_file_is_a_target_that_specs_and_docs_know():
 def test_every_hidden_unit_has_its_function_in_float64():
     """And its part of the tables of whole numbers, but for random features."""
     assert set(ACTIVATIONS) == set(HIDDEN) and set(HIDDEN) - {"fourier"} <= set(PRODUCTS)
+
+
+def test_every_sentence_that_a_model_replaces_is_in_a_docstring_of_a_kernel():
+    """Otherwise the generated C would silently describe another model's function."""
+    names = [each.name for each in pkgutil.walk_packages(algorithms.__path__, "pykernel.algorithms.")]
+    found = [value for name in names for value in vars(importlib.import_module(name)).values()]
+    docstrings = [each.function.__doc__ or "" for each in found if isinstance(each, Kernel)]
+    replaced = {key for each in found if isinstance(each, dict) for key in each if isinstance(key, str) and " " in key}
+    sentences = {key for key in replaced if key.endswith(".")}
+    assert len(sentences) > 3
+    assert [key for key in sentences if not any(key in each for each in docstrings)] == []

@@ -106,7 +106,7 @@ def test_every_source_gives_the_same_rows(sources, kind, cache):
     for wrong in ([L], [-1], [0.5], [[1, 2]]):
         with pytest.raises(IndexError):
             rows.take(wrong)
-    with pytest.raises(UserError, match="must be 1 or more"):
+    with pytest.raises(UserError, match="must have 1 row or more"):
         list(rows.blocks(0))
 
 
@@ -149,7 +149,7 @@ def test_columns_are_chosen_by_position_or_by_name(sources, kind):
         assert np.array_equal(np.concatenate([b for _, b in rows.blocks(100)]), X[:, positions])
     with pytest.raises(UserError, match="has 5 columns, and none at 5"):
         as_rows(sources[kind], [5])
-    with pytest.raises(UserError, match="has no column 'x9'; it has 'x0'" if named else "has no names of columns"):
+    with pytest.raises(UserError, match="has no column 'x9'; it has 'x0'" if named else "its columns have no names"):
         as_rows(sources[kind], ["x9"])
     if named:
         assert np.array_equal(as_rows(sources[kind], ["x1"]).take([0]), X[:1, [1]])
@@ -231,7 +231,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     assert f"pykernel table {tmp_path}/x.csv --output {tmp_path}/x.npy" in refused(tmp_path / "x.csv")
     assert "no such file" in refused(tmp_path / "nothing.npy")
     (tmp_path / "x.txt").write_text("1 2\n")
-    assert "give .npy, .parquet or .arrow" in refused(tmp_path / "x.txt")
+    assert "give a .npy, .parquet or .arrow file" in refused(tmp_path / "x.txt")
     (tmp_path / "folder").mkdir()
     assert "without .parquet files" in refused(tmp_path / "folder")
     for name in ("x.npy", "x.parquet", "x.arrow"):
@@ -243,7 +243,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     os.truncate(tmp_path / "cut.npy", 128 + 20 * 77 + 3)
     assert "ends after 77 rows, but its header says 1,003" in refused(tmp_path / "cut.npy")
     np.save(tmp_path / "objects.npy", np.array([[None, {}]]), allow_pickle=True)
-    assert "must hold real numbers" in refused(tmp_path / "objects.npy")
+    assert "give real numbers, such as float32" in refused(tmp_path / "objects.npy")
     assert "has 1 dimensions" in refused(np.arange(3.0))
     assert "complex128" in refused(np.ones((2, 2), complex))
     assert "no columns" in refused(np.ones((2, 0)))
@@ -258,7 +258,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path):
     assert "b.parquet: has no column 'x4', which other files" in refused(tmp_path / "folder")
     twice = pa.table([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
     assert "names the column 'a' 2 times" in refused(twice)
-    assert "a pyarrow DoubleScalar cannot be read by rows" in refused(pa.scalar(1.0))
+    assert "a pyarrow DoubleScalar cannot be read row by row" in refused(pa.scalar(1.0))
     assert "from rows that are already read" in refused(as_rows(X), [1])
 
 
@@ -283,7 +283,7 @@ def test_saved_rows_are_the_same_and_a_failed_save_leaves_nothing(sources, tmp_p
     assert np.array_equal(np.load(tmp_path / "wide.npy"), X.astype(np.float64) * 1e300)
     with pytest.raises(UserError, match=r"as float32, row 0 .*is -?inf"):
         save_rows(as_rows(X.astype(np.float64) * 1e300), tmp_path / "narrow.npy")
-    with pytest.raises(UserError, match="must be float32 or float64"):
+    with pytest.raises(UserError, match="give float32 or float64"):
         save_rows(as_rows(X), tmp_path / "narrow.npy", np.int8)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["wide.npy", "x.npy"]
 

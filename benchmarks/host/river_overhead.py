@@ -112,9 +112,9 @@ def tables(rows: Rows) -> dict[str, str]:
         "model",
         "call",
         "kernel, µs",
-        "River's face, µs",
+        "River interface, µs",
         "over the kernel, µs",
-        "scikit-learn's face, µs",
+        "scikit-learn interface, µs",
         "River's linear model, µs",
     )
     keys = ("kernel_us", "river_us", "over_us", "sklearn_us", "linear_us")

@@ -1,4 +1,4 @@
-"""Elementary functions in the dialect: the same operations, hence the same bits, on every runtime."""
+"""Elementary functions in the dialect: every runtime executes the same operations and gets the same bits."""
 
 from pykernel.algorithms.vectors import copy, multiply
 from pykernel.dialect import (
@@ -26,7 +26,7 @@ LN_2 = Constant(0.69314718055994530942)
 # ln 2 in two parts; the first has so few bits that k LN2_HIGH is exact for |k| <= FLOOR_EXPONENT
 LN2_HIGH = Constant(float32=0.693145751953125, float64=0.69314718036912381649)
 LN2_LOW = Constant(float32=1.428606765330187045e-06, float64=1.9082149292705877e-10)
-# (e^r - 1 - r) / r^2, highest power first; printed by benchmarks/host/exp_tables.py
+# coefficients of (e^r - 1 - r) / r^2, highest power first; printed by benchmarks/host/exp_tables.py
 EXP_POLYNOMIAL = Constant(
     float32=(0.001392617632541805287, 0.008363173239009372412, 0.041666554660816677952, 0.16666577024610285901, 0.5),
     float64=(
@@ -63,7 +63,7 @@ def exp_negative(x: Real) -> Real:
 
 
 EXP2_LOWEST = Constant(-60.0)  # -FLOOR_EXPONENT
-# (2^f - 1) / f, highest power first; printed by benchmarks/host/exp_tables.py
+# coefficients of (2^f - 1) / f, highest power first; printed by benchmarks/host/exp_tables.py
 EXP2_POLYNOMIAL = Constant(
     float32=(
         0.0013167656725272536278,
@@ -124,7 +124,7 @@ def exp2_negative(t: Real) -> Real:
 
 
 TANH_EDGE = Constant(0.625)
-# (tanh x / x - 1) / x^2, highest power of x^2 first; printed by benchmarks/host/exp_tables.py
+# coefficients of (tanh x / x - 1) / x^2, highest power of x^2 first; printed by benchmarks/host/exp_tables.py
 TANH_POLYNOMIAL = Constant(
     float32=(
         -0.0060967141659081975745,
@@ -151,7 +151,7 @@ TANH_POLYNOMIAL = Constant(
 
 @kernel
 def hyperbolic_tangent(x: Real) -> Real:
-    """tanh x, within 2 ulp.  The function is odd and stays within +- 1.  NaN gives 1."""
+    """tanh x, within 2 ulp.  The result is odd in x and lies between -1 and 1.  NaN gives 1."""
     size = absolute(x)
     if size <= TANH_EDGE:
         z = size * size
@@ -159,7 +159,7 @@ def hyperbolic_tangent(x: Real) -> Real:
         for i in range(1, len(TANH_POLYNOMIAL)):
             p = p * z + TANH_POLYNOMIAL[i]
         return x + x * (z * p)
-    # the fraction below is smaller than 1/2, which halves its errors
+    # the fraction 2 e / (1 + e) is below 1/2 and the result above it, so one ulp of the fraction is at most half an ulp of the result
     e = exp_negative(-(size + size))
     value = real(1) - (e + e) / (real(1) + e)
     if x < real(0):
@@ -184,7 +184,7 @@ WHOLE = Constant(float32=2.0**24, float64=2.0**53)
 """All floating-point numbers of at least this magnitude are integers."""
 MANY = Constant(2.0**22)
 ONE_OF_MANY = Constant(2.0**-22)
-# sin(2 pi s) / s and (cos(2 pi t) - 1) / t^2, highest power of s^2 and t^2 first; printed by benchmarks/host/exp_tables.py
+# coefficients of sin(2 pi s) / s and (cos(2 pi t) - 1) / t^2, highest power of s^2 and t^2 first; printed by benchmarks/host/exp_tables.py
 SINE_POLYNOMIAL = Constant(
     float32=(-75.401592954643286304, 81.592542485485014, -41.34166256873866333, 6.2831852878117679796),
     float64=(
@@ -291,7 +291,7 @@ def sine(turns: Real) -> Real:
 
 
 TWICE_SQRT_2 = Constant(2.82842712474619009760)
-# log2((1 + s) / (1 - s)) / s, highest power of s^2 first; printed by benchmarks/host/exp_tables.py
+# coefficients of log2((1 + s) / (1 - s)) / s, highest power of s^2 first; printed by benchmarks/host/exp_tables.py
 LOG2_POLYNOMIAL = Constant(
     float32=(0.43171792182635636597, 0.57671517777311645521, 0.96179883887479824947, 2.8853900798032474436),
     float64=(
@@ -377,8 +377,8 @@ def winner(y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def softmax(y: Real[OUTPUTS]) -> None:
-    """y_c = e^y_c / sum_k e^y_k, the probability of each class; a single y becomes 1 / (1 + e^-y), the probability of the
-    second class.
+    """Replace y_c by e^y_c / sum_k e^y_k, the probability of class c, and a single y by 1 / (1 + e^-y), the
+    probability of the second class.
 
     y must be finite.  O(classes).
     """
@@ -396,7 +396,7 @@ def softmax(y: Real[OUTPUTS]) -> None:
 
 @kernel
 def each_class(q: Real[OUTPUTS], p: Real[CLASSES]) -> None:
-    """Write the probability of each class to p, given q, which for two classes has only the probability of the second."""
+    """Write the probability of each class to p.  q contains these probabilities; for two classes, only that of the second."""
     if len(q) == 1:
         p[0] = real(1) - q[0]
         p[1] = q[0]

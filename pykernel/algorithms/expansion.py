@@ -8,15 +8,15 @@ Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
 
     w + P phi e / (1 + phi'P phi),  P <- lambda (P - P phi phi'P / (1 + phi'P phi)) + (1 - lambda) P_0,  P_0 = prior_variance I.
 
-The model keeps D = P_0 - P, which is zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P phi)).  D is a sum of squares and
-so positive semidefinite, and P stays at or above (1 - lambda) P_0, far above rounding errors.  So P does not grow in any
-direction, and no square root is needed.
+The model keeps D = P_0 - P, which is zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P phi)).  D is a sum of
+squares, so it is positive semidefinite, and P stays at or above (1 - lambda) P_0, far above rounding errors.  So P
+does not grow in any direction, and its square root need not be kept instead of P.
 
-Classes can also be learned by their probabilities p = softmax(f).  The loss -log p_y has the gradient (p_c - 1_y) phi, and its
-second derivatives are at most about 1/4 (D. Boehning, Multinomial logistic regression algorithm, 1992).  For a second
-derivative of 1/4, Newton's step equals the least-squares step for the error e_c = 4 (1_y - p_c).  Two classes share one
-function, the log odds of the second class; probabilities are computed from half of this function.  A class that was not trained
-is never predicted before its first label.
+For classes, the model can also be trained on class probabilities, p = softmax(f).  The loss -log p_y has the gradient
+(p_c - 1_y) phi, and its second derivatives are at most about 1/4 (D. Boehning, Multinomial logistic regression
+algorithm, 1992).  For a second derivative of 1/4, Newton's step equals the least-squares step for the error e_c = 4
+(1_y - p_c).  Two classes share one function, the log odds of the second class; probabilities are computed from half
+of this function.  A class without training data is never predicted before its first label.
 
 Where labels are numbers, f_0 is subtracted from them first, so every stage sees the residual of the trained function.  This is
 why the model has its own ``respond`` instead of the frame's.
@@ -81,15 +81,16 @@ class ExpansionConfig(Config):
     adds: bool  # whether the label has classes that were not trained
     trained_classes: Index  # number of trained classes
     products: bool  # whether distances are computed from inner products
-    calibrated: bool  # whether functions give probabilities
+    calibrated: bool  # whether probabilities are computed from the functions
     vectors: Real[FEATURES - 1, DIM]  # v
-    shifts: Real[FEATURES - 1]  # for hidden units and Fourier features: the number that is added to each vector's a'b
+    # for hidden units and Fourier features: the number that is added to each vector's inner product with the input
+    shifts: Real[FEATURES - 1]
     multipliers: Real[FEATURES - 1, OUTPUTS]  # m, the multipliers of the trained functions
     bias: Real[OUTPUTS]  # the constants of the trained functions
     folded: Real[FEATURES - 1, DIM + 1]  # a row for each vector v: -rate |v|^2, 2 rate v
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
     prior_variance: Real  # variance of each weight before the first sample
-    settled_limit: Real  # limit of |D_ij|, a little above prior_variance
+    settled_limit: Real  # |D_ij| is clipped to this, a little above prior_variance
     # probability = 1 / (1 + exp(-(slope f + offset)))
     calibration_slopes: Real[OUTPUTS]
     calibration_offsets: Real[OUTPUTS]
@@ -292,7 +293,7 @@ def learn(m: ExpansionModel, x: Real[DIM]) -> Index:
 
 @kernel
 def blank(m: ExpansionModel) -> Bool:
-    """Whether nothing was learned.  O(N), with least squares O(N^2)."""
+    """Whether nothing has been learned yet.  O(N), with least squares O(N^2)."""
     for o in range(len(m.weights)):
         if not all_zero(m.weights[o], len(m.weights[0])):
             return False
@@ -333,20 +334,21 @@ def chances(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 @kernel
 def halve(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
-    """Prepare y for probabilities: two classes have -f / 2 and f / 2, so their f is halved."""
+    """Prepare y for the softmax: two classes have the functions -f / 2 and f / 2, so a single f is halved."""
     if m.single:
         y[0] = real(0.5) * y[0]
 
 
 @kernel
 def unknown(m: ExpansionModel, o: Index) -> Bool:
-    """Whether a class has had no label yet: its first label moves the weight of the constant."""
+    """Whether a class has had no label yet, so that the weight of its constant is still 0."""
     return m.weights[o, len(m.vectors)] == real(0)
 
 
 @kernel
 def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), where a class that was neither trained nor learned gets a value below all others.  O(N D + N) for each output."""
+    """y = f(x), where a class with neither training data nor a label so far gets a value below all others.
+    O(N D + N) for each output."""
     weigh(m, x, y)
     if m.adds:
         for o in range(m.trained_classes, len(y)):
@@ -356,8 +358,9 @@ def name_classes(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def hold_back(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
-    """Change y, the joint answer of model and expert, so that a class that was neither trained nor learned is never predicted,
-    whatever its weight.  This class gets at most the probability of a random label, and the other classes share the rest.  O(classes)."""
+    """Change y, the joint answer of model and expert, so that a class with neither training data nor a label so far
+    is never predicted, whatever its class weight.  Such a class gets at most the probability of a random label, and
+    the other classes share the rest.  O(classes)."""
     least = random_labels(m) * by_chance(len(y))
     known = real(0)
     rest = real(1)
@@ -410,8 +413,8 @@ def chances_of_classes(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> Non
 
 @kernel
 def errs_wildly(m: ExpansionModel) -> Bool:
-    """Whether the function of another class, in m.error, exceeds that of the label's class by WILD standard deviations of the prior.
-    Learning takes small steps, so only overwritten memory can have this effect.  O(N).
+    """Whether, in m.error, the function of another class exceeds that of the label's class by more than WILD standard
+    deviations of the prior.  Learning takes small steps, so only overwritten memory can lead to such a difference.  O(N).
     """
     square = real(0)
     for k in range(len(m.phi)):

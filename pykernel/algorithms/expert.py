@@ -54,21 +54,22 @@ EXPERT_KNOWN = 20
 """The expert is used after this many labels."""
 NUMBERS_HEARD = 1
 CLASSES_HEARD = 10
-"""If labels come late and are classes, the expert is used after this many labels, because only one label in many is compared with
-an answer.  For numbers, NUMBERS_HEARD is smaller: an error says more about accuracy than a right or wrong class."""
+"""If labels come late and are classes, the expert is used after this many labels, because few of the labels are
+compared with an answer.  If labels are numbers, NUMBERS_HEARD labels are enough: the size of an error says more about
+accuracy than a right or wrong class."""
 EXPERT_SETTLED = 40
 """After this many labels, errors are clipped to a multiple of the usual error."""
 EXPERT_FAR = Constant(1000.0)
 """Largest |input| in the expert's units."""
 EXPERT_VARIANCE = Constant(1000.0)
-"""The start value and the upper limit of D.  Without the limit, forgetting would make D of a constant input so large that
-rounding errors of this D would move the weights of the other inputs.
+"""The start value and the upper limit of D.  Without the limit, forgetting would enlarge the D of a constant input
+until its rounding errors moved the weights of other inputs.
 """
 LAST_PART = Constant(0.01)
 """Factor of the latest label when it is used as an input.  The factor is small because the label may hardly move for a long time,
 and the expert must not learn much from such an input."""
 PIVOT_MOST = Constant(1e6)
-"""Largest D that is accepted in a state from an earlier version.  Learning keeps D at or below EXPERT_VARIANCE."""
+"""Largest D that is accepted in a loaded state: earlier versions allowed more than EXPERT_VARIANCE."""
 PIVOT_LEAST = Constant(1e-12)
 FACTOR_MOST = Constant(1e4)
 """Largest |U_ij|."""
@@ -79,13 +80,13 @@ EXPERT_LIMIT = Constant(1024.0)
 """Largest weight of the expert, in units of the label's limit."""
 SHARP_LEAST = Constant(0.1)
 SHARP_MOST = Constant(30.0)
-"""Smallest and largest sharpness: the factor of the functions before the softmax that makes them probabilities."""
+"""Smallest and largest sharpness.  Functions are multiplied by the sharpness before the softmax turns them into probabilities."""
 RANDOM_LEAST = Constant(1e-4)
 RANDOM_MOST = Constant(0.9)
 """Smallest and largest fraction of labels that is treated as random.  With a larger fraction, the returned probabilities
 would hardly change when the model improves."""
 WRONG_MOST = Constant(4.0)
-"""Limit above every class error, with room for rounding: a class error is at most 3."""
+"""Upper limit of a class error: a class error is at most 3, and the rest is room for rounding."""
 
 
 class Expert(Struct):
@@ -114,20 +115,20 @@ class Expert(Struct):
     )  # running mean of the expert's squared errors
     expert_shock: between(
         Real, 0, LOUD, after="compared"
-    )  # 0, or 1, 3, 7 ... after consecutive labels far from the expert's answer
+    )  # 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive labels far from the expert's answer
     # 0: the units are not fixed; otherwise 1 + the number of labels in the running means, at most 1 + their horizon
     compared: between(Index, 0, "compared_most")
     # the latest labels, after clipping, oldest first
     last_labels: between(Real[LAST, OUTPUTS], "-label_limit", "label_limit", after="compared")
     first_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # mean square of the first labels
-    # for classes: factors of the model's and the expert's functions before they become probabilities; 0: the first guess
+    # for classes: the sharpness of the model's and of the expert's functions; 0 stands for the first guess
     model_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     expert_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     model_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the model's class errors
     expert_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the expert's class errors
-    # fraction of the labels in each class, for two classes only in the second; 0: unknown
+    # fraction of the labels in each class (for two classes, only in the second); 0: not known yet
     class_share: between(Real[OUTPUTS], 0, 1, after="compared")
-    # for classes: exponent of the joint probabilities before they are returned, and fraction of random labels; 0: first guesses
+    # for classes: s and e, which calibrate the joint probabilities (see ``poll``); 0 stands for the first guess
     told_sharpness: between(Real, 0, SHARP_MOST)
     random_part: between(Real, 0, RANDOM_MOST)
 
@@ -145,7 +146,7 @@ class ExpertWork(Struct):
 class ExpertConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
-    expert_forgetting: Real  # lambda: each label multiplies the weights of all earlier labels by this
+    expert_forgetting: Real  # lambda: each label multiplies the weight of every earlier label by this factor
     expert_growth: Real  # 1 / lambda
     recalls: bool  # whether the latest known label is an input
     weights_classes: bool  # whether the predicted class has the largest product of probability and weight
@@ -153,8 +154,8 @@ class ExpertConfig(Config):
     class_weights: Real[OUTPUTS]  # given class weights; for two classes, the weight of the second relative to the first
     in_blocks: bool  # whether the covariance is kept within blocks of inputs only
     expert_limit: Real  # largest weight
-    compared_most: Index  # 1 more than the horizon of the mean squared errors
-    # for classes: whether the sharpness of the model's functions is learned; otherwise these functions are log odds
+    compared_most: Index  # the horizon of the mean squared errors, plus 1
+    # for classes: whether the sharpness of the model's functions is learned; if not, the functions are log odds already
     sharpens: bool
 
     tunable = frozenset("expert_forgetting expert_growth expert_limit compared_most".split())
@@ -198,7 +199,7 @@ def look_back(m: Advised, asked: Bool) -> None:
     for o in range(len(m.recalled)):
         m.recalled[o] = real(0)
         if m.compared[0] > FIXED_AT and m.first_power[o] > real(0):
-            # a precomputed factor would be infinite where the first labels hardly moved
+            # a precomputed factor would be infinite if the first labels hardly varied
             away = (m.last_labels[place, o] - m.expert_center[o]) * m.label_unit
             m.recalled[o] = bounded(LAST_PART * (away / sqrt(m.first_power[o])), EXPERT_FAR)
 
@@ -282,7 +283,8 @@ def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
 
 @kernel
 def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Judge the model, whose rule answered k, and the expert by a label; a late label judges their kept answers.
+    """Update the mean squared errors of model and expert by a label.  k: what the model's rule answered.  A late
+    label judges the answers that were kept for it.
 
     x: the input as the rule sees it.  O(D) for each output.
     """
@@ -330,7 +332,8 @@ def fix_units(m: Advised) -> None:
 
 @kernel
 def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
-    """Update D and U of each block by Bierman's method, and write the previous P phi to m.gained.  Returns lambda + phi'P phi.
+    """Update D and U of each block by Bierman's method, and write P phi, with the P before the update, to m.gained.
+    Returns lambda + phi'P phi.
 
     Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D).
     """
@@ -360,10 +363,10 @@ def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
             for i in range(EXPERT_BLOCK):
                 if j + i < len(m.gained):
                     known = known - m.pivots[j + i] * m.gained[j + i] * m.gained[j + i]
-            # rounding may make the difference too small
+            # rounding may make the difference smaller than lambda
             if known < m.expert_forgetting:
                 known = m.expert_forgetting
-        # D f replaces f, and the elements before f get their part of P phi
+        # element j changes from f_j to D_j f_j; the elements before it get their parts of P phi
         f = m.gained[j]
         v = m.pivots[j] * f
         before = known
@@ -390,7 +393,7 @@ def to_learn(m: Advised, y: Real, answer: Real) -> Real:
 
 @kernel
 def farthest_error(m: Advised, o: Index) -> Real:
-    """The largest distance of a clipped label from the expert's answer."""
+    """The distance from the expert's answer to which a label is clipped."""
     if m.limits and m.compared[0] > EXPERT_SETTLED and m.expert_power[o] > real(0):
         allowed = m.label_clip * (real(1) + m.expert_shock[0])
         return allowed * (m.label_limit * (PART_OF_LIMIT * sqrt(m.expert_power[o])))

@@ -232,8 +232,9 @@ def hear(m: Framed) -> None:
 def strays(m: Framed, scale: Real) -> Bool:
     """Whether an error, after hear(), is too large to result from learning.  scale: the square root of 1 + phi'P phi.  O(1) for each output.
 
-    With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would need WILD^2
-    samples without any effect.  [separates] For classes, clear samples are skipped, so errors may be larger.
+    With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so an error of WILD limits is
+    impossible in the first WILD^2 samples.  [separates] For classes, clear samples are skipped, so errors may be
+    larger.
     """
     most = WILD * m.label_limit * scale
     if m.separates:
@@ -246,7 +247,7 @@ def strays(m: Framed, scale: Real) -> Bool:
 
 @kernel
 def judge_parts(m: Framed, x: Real[DIM]) -> None:
-    """Judge interval, model and expert by the label.  If the label was expected, the answers that were kept for it are judged."""
+    """Judge interval, model and expert by the label.  If the label was announced, it judges the answers that were kept for it."""
     if m.votes:
         if m.verdict[0] == GIVEN:
             judge_classes(m, m.label, m.given_value, m.given_expert)
@@ -260,7 +261,7 @@ def judge_parts(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def follow(m: Framed, x: Real[DIM]) -> Index:
-    """Learn a sample, given the input as the rule sees it, and run the stages of its label."""
+    """Learn a sample and run the stages of its label.  x: the input as the rule sees it."""
     if m.follows or m.votes:
         for o in range(len(m.y)):
             m.label[o] = m.y[o]
@@ -293,7 +294,8 @@ def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
 
 @kernel
 def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
-    """How much better the other choice for outlying inputs would have been, from -1 to 1.  O(answer)."""
+    """How much smaller the squared error would be with the other choice for outlying inputs: the difference of both
+    squared errors, divided by their sum, from -1 to 1.  O(answer)."""
     any_outlies = choose_otherwise(m, x)
     if any_outlies:
         own = staged_error(m, m.x, m.value)
@@ -305,7 +307,7 @@ def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
 
 @kernel
 def answer_before(m: Framed, x: Real[DIM]) -> None:
-    """Keep the complete answer before the sample is learned, if the rule learns from a different answer.  O(answer)."""
+    """Before the sample is learned, keep the complete answer if the rule learns from a different one.  O(answer)."""
     if m.hears_other:
         respond(m, x, m.answered)
 
@@ -398,7 +400,7 @@ def update_many(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Index:
 
 @kernel
 def taught(m: Framed, own: Bool) -> Real:
-    """The target of a function, for inputs of its class or for other inputs."""
+    """The target value of a class's function.  own: whether the input belongs to this class."""
     return real(1) if own else real(-1)
 
 
@@ -460,7 +462,7 @@ def keep_answer(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def keep_whole(m: Framed, x: Real[DIM]) -> None:
-    """Keep the complete answer as well, to judge its interval.  O(answer)."""
+    """Keep the complete answer as well: the label will judge its interval.  O(answer)."""
     wait_asked(m)
     slot = free_slot(m)
     if slot >= 0:
@@ -506,7 +508,7 @@ def expect(m: Framed, x: Real[DIM]) -> Index:
     if not late(m):
         m.longest_wait[0] = FIRST_WAIT
     has_begun = begun(m)
-    # until the delay of labels is known, a repeated input could be mistaken for the input whose label is expected
+    # before the delay of labels is known, a repeated input could be mistaken for the input whose label was announced
     if m.covers and has_begun and m.last_wait[0] > 0:
         keep_whole(m, x)
     if m.waited[0] > 0:

@@ -44,7 +44,7 @@ class Decision(IntEnum):
 
     FUNCTIONS = 0  # one function for each output; a prediction writes their values
     OVO = 1  # one function for each pair of classes; a prediction writes their values
-    # one function for each pair; a prediction writes each class's votes, plus part of a vote that says how clear they were
+    # one function for each pair; a prediction writes each class's votes, plus a fraction of a vote for their clearness
     OVO_VOTE = 2
 
 
@@ -63,8 +63,8 @@ class FunctionsConfig(Config):
     decision: Decision
     products: bool  # whether distances are computed from inner products
     single: bool  # whether there is one function
-    breaks_ties: bool  # for pairs: whether the clearer of two classes with equal votes wins, instead of the first
-    calibrated: bool  # whether functions give probabilities
+    breaks_ties: bool  # for pairs: whether, of two classes with equal votes, the clearer one wins and not the first
+    calibrated: bool  # whether probabilities are computed from the functions
     clamps: bool  # whether predictions are kept between low and high
 
 
@@ -72,9 +72,10 @@ class FrozenConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.frozen``."""
 
     vectors: Real[N_MAX, DIM]  # expansion vectors
-    shifts: Real[N_MAX]  # for hidden units and Fourier features: the number that is added to each vector's a'b
+    # for hidden units and Fourier features: the number that is added to each vector's inner product with the input
+    shifts: Real[N_MAX]
     weights: Real[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, only in the functions of its class
-    # a row for each vector v: -rate |v|^2, 2 rate v, and its weights; one more row if the number of vectors is odd
+    # a row for each vector v: -rate |v|^2, 2 rate v, and the weights of v; one row more if the number of vectors is odd
     rows: Real[ROWS, ROW]
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
     bias: Real[FUNCTIONS]
@@ -191,7 +192,8 @@ def count_votes(m: FrozenModel) -> None:
 
 @kernel
 def weigh_votes(m: FrozenModel) -> None:
-    """Add to each class's votes a number below 1/2 that says how clear they were, as scikit-learn's decision_function does."""
+    """Add to each class's votes a number between -1/3 and 1/3 that measures how clear they were, as scikit-learn's
+    decision_function does."""
     for a in range(len(m.votes)):
         clear = real(0)
         # the pairs are (b, a) for b < a; (0, a) is the first of them
@@ -238,8 +240,8 @@ def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
     """The class with the largest function value at x, or a negative status if the input was refused.
 
-    This function calls predict, as ask_probability does: in a single C function, GCC 12 would unroll the loop over inputs more
-    often.
+    This function calls predict, as ask_probability does.  If each of them contained the whole computation, GCC 12
+    would unroll the loop over inputs more often.
     """
     refused = predict(m, x, m.y)
     if refused < 0:
@@ -249,7 +251,7 @@ def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
 
 @kernel
 def most_voted(m: FrozenModel) -> Index:
-    """The class that wins against the most other classes; in a tie, the first class or the clearest one."""
+    """The class with the most votes; in a tie, the first of these classes or, with breaks_ties, the clearest."""
     if m.breaks_ties:
         weigh_votes(m)
     best = 0

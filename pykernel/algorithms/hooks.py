@@ -8,7 +8,8 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, p
 
 
 class Status(IntEnum):
-    """The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no answer written."""
+    """The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model is unchanged, and
+    no answer is written."""
 
     DONE = 0
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit
@@ -26,7 +27,7 @@ class TakenStatus(IntEnum):
 class FrameConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
-    separates: bool  # whether the label is a class: then the error is 0 if the class is clear enough
+    separates: bool  # whether the label is a class and the error is 0 where the class is clear enough
     single: bool  # whether there is one output
     classes: Index  # number of classes
     rehearsed: Index  # number of samples in the self-test
@@ -56,7 +57,7 @@ def stand_by(m: Framed, x: Real[DIM]) -> Index:
 
 @placeholder
 def miss_row(m: Framed, refused: Index) -> Index:
-    """The status of a refused sample that has no label.  The model does not change."""
+    """The status of a refused sample without a label.  The model does not change."""
     return refused
 
 
@@ -68,7 +69,7 @@ def keeps(m: Framed) -> Bool:
 
 @placeholder
 def intact(m: Framed) -> Bool:
-    """Whether counts are within their ranges.  Then no loop leaves the arrays, even if the memory was overwritten."""
+    """Whether counts are within their ranges, so that no loop leaves the arrays even if the memory was overwritten."""
     return True
 
 
@@ -80,7 +81,7 @@ def blank(m: Framed) -> Bool:
 
 @placeholder
 def remembered(m: Framed, value: Real) -> Real:
-    """The rule's answer after it has forgotten, just before it learns a sample."""
+    """f(x) after the rule has forgotten some of the past, as it does just before it learns a sample.  value: f(x) before that."""
     return value
 
 

@@ -19,7 +19,7 @@ class InputConfig(Config):
 
 @kernel
 def acceptable(q: InputConfig, x: Real[DIM]) -> Bool:
-    """Whether every input is a number within the limit."""
+    """Whether every input is a number within its range."""
     if q.ranged:
         for j in range(len(x)):
             # not "if (.. < low or .. > high)": NaN must fail

@@ -1,11 +1,11 @@
 """Intervals around the answers: adaptive conformal inference (I. Gibbs, E. Candes, Adaptive Conformal Inference Under
 Distribution Shift, 2021), for any rule.
 
-The half width is z rms(e) e^s.  e is the label minus the complete answer that the model gave before it learned the label.  z is
-the quantile of the normal distribution, so that s = 0 is right for normal errors.  After a label outside the interval, s grows
-by pace times the coverage; after a label inside, it shrinks by pace times 1 - coverage.  So s stays constant only if the fraction
-of labels inside equals the coverage.  The interval needs no assumption about the distribution, and memory for two numbers for
-each output.
+The half width is z rms(e) e^s.  e is the error: the label minus the complete answer that the model gave before it
+learned the label.  z is the quantile of the normal distribution, so that s = 0 fits normally distributed errors.
+After a label outside the interval, s grows by pace times the coverage; after a label inside, it shrinks by pace times
+1 - coverage.  So s stays constant only if the fraction of labels inside equals the coverage.  The method assumes
+nothing about the distribution of errors, and stores two numbers for each output.
 
 The sum of all steps is the change of s.  So the fraction of labels inside differs from the coverage by at most that change,
 divided by pace and the number of labels.  This is why the pace is larger at first.
@@ -34,9 +34,10 @@ from pykernel.dialect import (
 )
 
 INTERVAL_KNOWN = 20
-"""After this many labels, the errors are known well enough.  Until then, the interval covers every label that is accepted."""
+"""Number of labels that the statistics of the errors need.  Until then, the interval covers every label that is accepted."""
 ASKED = 16
-"""Number of answers that can wait for their labels: with late labels, an interval needs the errors of more than one answer."""
+"""Number of complete answers that can wait for their labels.  With late labels, a single waiting answer at a time
+would give the interval too few errors."""
 STRETCH_MOST = 4
 """Largest |s|."""
 E_TO_STRETCH_MOST = Constant(54.598150033144239078)
@@ -47,10 +48,10 @@ class Interval(Struct):
     """Statistics of the errors of the complete answer."""
 
     error_power: between(Real[OUTPUTS], 0, LARGEST_POWER)  # running mean of the squared errors
-    # s: the half width is e^s times that for normal errors
+    # s: the half width is e^s times the half width for normal errors
     stretch: between(Real[OUTPUTS], -STRETCH_MOST, STRETCH_MOST)
     errors_known: between(Index, 0, "gain_horizon")  # number of errors in these statistics, at most their horizon
-    # for late labels: complete answers that wait, the marks of their samples, and the calls since each answer; 0: no answer
+    # for late labels: the complete answers that wait, the marks of their samples, and the calls since each answer (0: free)
     asked: between(Real[ASKED, OUTPUTS], -ANSWER_MOST, ANSWER_MOST)
     asked_mark: between(Real[ASKED], -ANSWER_MOST, ANSWER_MOST)
     asked_wait: between(Index[ASKED], 0, LONGEST)
@@ -60,7 +61,7 @@ class Interval(Struct):
 class IntervalWork(Struct):
     """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
-    answered: Real[OUTPUTS]  # the complete answer before the sample was learned, or when its label was expected
+    answered: Real[OUTPUTS]  # the complete answer, given before the sample was learned or when its label was announced
     asked_slot: between(Index, -1, ASKED - 1)  # place of the waiting answer that the label judges; -1: none
 
 
@@ -68,10 +69,11 @@ class IntervalConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
     covers: bool  # whether there is an interval around each answer
-    hears_other: bool  # whether the rule learns from a different answer than it returns; then both are computed
+    # whether the answer that the rule learns from is not the one that it returns; if so, both are computed
+    hears_other: bool
     coverage: Real  # fraction of the labels that the interval should cover
     normal_width: Real  # half width of the interval for normal errors of variance 1
-    pace: Real  # factor of the steps of s, once the mean of the errors has reached its horizon
+    pace: Real  # factor of the steps of s, once the mean of the squared errors has reached its horizon
 
     tunable = frozenset("coverage normal_width pace".split())
 
@@ -98,7 +100,7 @@ def enclose(m: Covered, y: Real[OUTPUTS], bounds: Real[OUTPUTS * 2]) -> None:
         low = y[o] - half
         high = y[o] + half
         if m.errors_known[0] < INTERVAL_KNOWN:
-            # the answer may be outside the range of labels
+            # the answer itself may be outside the range of labels
             low = -m.label_limit if y[o] > -m.label_limit else y[o]
             high = m.label_limit if y[o] < m.label_limit else y[o]
         if m.clamps:
@@ -123,7 +125,8 @@ def wait_asked(m: Covered) -> None:
 
 @kernel
 def free_slot(m: Covered) -> Index:
-    """A free slot for one more answer, or -1.  Once the delay of labels is known, waiting answers are evenly spaced."""
+    """The place for one more answer, or -1 if there is none.  Once the delay of labels is known, waiting answers are
+    evenly spaced."""
     if m.unasked[0] < floor_shift(m.last_wait[0], 4):
         return -1
     for i in range(len(m.asked_wait)):
@@ -134,7 +137,7 @@ def free_slot(m: Covered) -> Index:
 
 @kernel
 def find_asked(m: Covered, mark: Real) -> None:
-    """Write to m.asked_slot which waiting answer belongs to the sample with this mark; -1: none."""
+    """Write to m.asked_slot the place of the waiting answer that belongs to the sample with this mark, or -1."""
     m.asked_slot[0] = -1
     for i in range(len(m.asked_wait)):
         waited = m.asked_wait[i]
@@ -160,7 +163,7 @@ def recall(m: Covered, x: Real[DIM], k: Real[OUTPUTS]) -> None:
 
 @kernel
 def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Learn how far the labels y were from the complete answer.
+    """Update the interval by the distance of the labels y from the complete answer.
 
     x: the input as the rule sees it; k: what the rule answered.  O(D) for each output.
     """
@@ -188,7 +191,7 @@ def judge_interval(m: Covered, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS])
 
 @kernel
 def valid_interval(m: Covered) -> Bool:
-    """Whether labels could have led to these intervals."""
+    """Whether a sequence of labels could have led to these intervals."""
     for o in range(len(m.stretch)):
         if m.errors_known[0] == 0 and m.error_power[o] != real(0):
             return False

@@ -49,7 +49,7 @@ class KernelConfig(Config):
     """How inputs are compared, derived from a spec by ``pykernel.spec.kernel_settings``."""
 
     function: KernelFunction
-    normalises: bool  # whether values are divided by sqrt(k(a, a) k(b, b))
+    normalises: bool  # whether k(a, b) is divided by sqrt(k(a, a) k(b, b))
     unit: bool  # whether k(x, x) is 1 for every x
     gamma: Real  # factor of |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid)
     # for Gaussian, Laplacian and Matern 1/2 kernels: gamma / ln 2, because 2^t is cheaper to compute than e^t
@@ -166,7 +166,7 @@ def identity_unit(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> 
 
 @dataclass(frozen=True)
 class Reach:
-    """How large distances and products of two inputs can be, and the kernel's parameters."""
+    """The largest distances and products of two inputs, and the kernel's parameters."""
 
     square: float  # |a - b|^2
     total: float  # |a - b|_1
@@ -201,12 +201,13 @@ def _one(reach: Reach) -> float:
 class KernelRule:
     """A kernel function and its properties.
 
-    says: the formula of k(a, b).  value: the dialect's kernel that computes k(a, b).  hidden: whether the function is a unit of
-    a network's hidden layer, or a random feature, whose value also depends on the offset of a.  keys: the keys of [kernel] that
-    the function uses; "normalise" means that its values can be divided by sqrt(k(a, a) k(b, b)).  step: the largest
-    intermediate number for inputs within reach.  most: the largest |value| for inputs within reach.  unit: whether k(x, x) is 1
-    for every x.  definite: whether the function is positive definite.  fades: whether its parameter is ``rate``, not ``gamma``.
-    length: for a function of gamma |a - b|, the gamma that gives the length scale 1.
+    says: the formula of k(a, b).  value: the dialect kernel that computes k(a, b).  hidden: whether the function is a
+    hidden unit of a network or a random feature; its value also depends on an offset, which belongs to a.  keys: the
+    keys of [kernel] that the function uses; "normalise" means that its values can be divided by sqrt(k(a, a) k(b,
+    b)).  step, most: the largest intermediate result and the largest |k(a, b)|, given the largest distances and
+    products.  unit: whether k(x, x) is 1 for every x.  definite: whether the function is positive definite.  fades:
+    whether it uses the parameter ``rate`` instead of ``gamma``.  length: for a function of gamma |a - b|, the gamma
+    for which the length scale is 1.
     """
 
     name: str
@@ -315,7 +316,7 @@ def kernel_value(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def compared(q: KernelConfig, offset: Real, a: Real[DIM], b: Real[DIM]) -> Real:
-    """k(a, b).  A kernel ignores the offset.  O(D)."""
+    """k(a, b) of a kernel that has no offset and ignores this argument.  O(D)."""
     return kernel_value(q, a, b)
 
 

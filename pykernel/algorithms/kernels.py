@@ -47,7 +47,8 @@ def inner_product(a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def squared_norm(a: Real[DIM]) -> Real:
-    """|a|^2.  O(D).  The result has the same bits as inner_product(a, a), but this form shows that no sum is negative."""
+    """|a|^2.  O(D).  The result has the same bits as inner_product(a, a), but from this form static analysis can tell
+    that no sum is negative."""
     total = real(0)
     for j in unroll(len(a)):
         element = a[j]
@@ -132,7 +133,7 @@ def fourier(phase: Real, a: Real[DIM], b: Real[DIM]) -> Real:
 
 
 NORM_LEAST = Constant(float32=2.0**-60, float64=2.0**-500)
-"""A k(a, a) of at most this is treated as zero.  The product of two larger values is a normal number."""
+"""k(a, a) is treated as zero up to this value.  The product of two larger values is a normal number, not a subnormal one."""
 COSINE_LEAST = Constant(2.0**-60)
 
 
@@ -144,7 +145,7 @@ def cosine_similarity(value: Real, own: Real, other: Real) -> Real:
     """
     if not (own > NORM_LEAST and other > NORM_LEAST):
         return real(0)
-    # if own = other, the scale is exactly own
+    # if own = other, the root is exactly own
     scale = sqrt(own * other)
     # the condition is also true for NaN
     if not (absolute(value) > scale * COSINE_LEAST):
@@ -162,7 +163,7 @@ HALF_LN2 = Constant(0.34657359027997265)
 
 @kernel
 def one_minus_exp(x: Real) -> Real:
-    """1 - e^-x for x >= 0, with a small relative error, also for small x."""
+    """1 - e^-x for x >= 0.  The relative error is small, even near x = 0."""
     if x > HALF_LN2:
         return real(1) - exp_negative(-x)
     q = EXP_POLYNOMIAL[0]

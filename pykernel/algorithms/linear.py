@@ -1,13 +1,14 @@
-"""Linear models f(x) = sum_k w_k phi_k(x): the cheapest baseline, and the right choice for linear functions.
+"""Linear models f(x) = sum_k w_k phi_k(x): the cheapest baseline, and the right choice if the function is linear.
 
 The features phi are the inputs, the inputs and their products, or random Fourier features (A. Rahimi, B. Recht, Random Features
 for Large-Scale Kernel Machines, 2007), and the constant 1 at the end.  Weights are learned by normalised least mean squares, or
 by recursive least squares.  For inputs and their products, recursive least squares uses the differences from the inputs of the
 first sample.  Otherwise a pressure of 1013 hPa that varies by 1 would be nearly the same feature as the constant, and float32
-has too few digits for the difference.  The possible functions f stay the same.  Recursive least squares minimises, sample by
-sample, sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the features
-is kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman, Factorization Methods for Discrete Sequential
-Estimation, 1977, V.4): in float32 P itself soon loses its positive definiteness.  Several outputs share P.
+has too few digits for the difference.  This does not change which functions f are possible.  Recursive least squares
+minimises, sample by sample, sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse
+correlation matrix P of the features is kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman,
+Factorization Methods for Discrete Sequential Estimation, 1977, V.4): kept as a full matrix in float32, P would soon
+lose its positive definiteness.  Several outputs share P.
 """
 
 from enum import IntEnum
@@ -66,7 +67,7 @@ class Linear(Struct):
     root: between(Real[FEATURES * (FEATURES + 1) // 2], "-root_limit", "root_limit")
     # inputs of the first learned sample, which are subtracted from the inputs before features are computed
     origin: between(Real[DIM], "-origin_limit", "origin_limit")
-    # 0: nothing was learned, P is prior_variance I, root and origin are zero; 1: a sample was learned
+    # 1: a sample was learned; 0: none was, P is prior_variance I, and root and origin are zero
     started: between(Index, 0, 1)
 
 
@@ -77,8 +78,8 @@ class LinearWork(Struct):
     f: Real[FEATURES]  # L'phi
     g: Real[FEATURES]  # P phi
     p: Real[FEATURES]  # the diagonal of P
-    narrowing: Real[FEATURES]  # factors of the columns of L
-    share: Real[FEATURES]  # factors of the vectors that are subtracted from these columns
+    narrowing: Real[FEATURES]  # the factor of each column of L in the update
+    share: Real[FEATURES]  # the factor of the vector that is subtracted from each column
 
 
 class LinearConfig(Config):
@@ -93,10 +94,10 @@ class LinearConfig(Config):
     forgetting: Real  # lambda: each new sample multiplies the weight of all earlier ones by this factor
     start: Real  # square root of prior_variance
     trace_limit: Real  # forgetting pauses while P's trace is above this
-    root_limit: Real  # limit above every element of P's square root
+    root_limit: Real  # upper limit of |L_ij|, where L is the square root of P
     amplitude: Real  # sqrt(2 / number of random features)
-    frequencies: Real[FEATURES - 1, DIM]  # turns of each random feature per unit of each input
-    phases: Real[FEATURES - 1]  # turns of each random feature where all inputs are zero
+    frequencies: Real[FEATURES - 1, DIM]  # of each random feature, in turns per unit of each input
+    phases: Real[FEATURES - 1]  # of each random feature, in turns: its angle where all inputs are zero
     weight_limit: Real  # largest |w_k| that is stored
 
     tunable = frozenset("eta forgets forgetting origin_limit start trace_limit root_limit weight_limit".split())
@@ -208,7 +209,7 @@ def narrow(m: LinearModel, noise: Real, growth: Real) -> None:
 
 @kernel
 def revised(m: LinearModel, o: Index, k: Index) -> Real:
-    """A weight after this update."""
+    """A weight after the update by m.error."""
     if m.gain == Gain.NLMS:
         return m.weights[o, k] + m.error[o] * m.phi[k]
     return m.weights[o, k] + m.error[o] * m.g[k]
@@ -218,7 +219,7 @@ def revised(m: LinearModel, o: Index, k: Index) -> Real:
 def shift(m: LinearModel, gain: Real) -> Index:
     """Move all weights by gain times the errors, or none if one would leave its range.  Returns DONE or REFUSED_WEIGHT.  O(F) for each output.
 
-    The new weights of a single output overwrite the features until all of them are known.
+    With a single output, the new weights overwrite the features and are copied to the weights once all of them are in range.
     """
     if m.single:
         m.error[0] = m.error[0] * gain
@@ -261,7 +262,7 @@ def learn_by_gradient(m: LinearModel) -> Index:
 
 @kernel
 def bring_back(m: LinearModel) -> None:
-    """Reduce the largest variance in P to its start value, as if that weight had been measured.  O(F^2).
+    """Reduce the largest diagonal element of P to its start value, as if its weight had been measured.  O(F^2).
 
     The noise of that measurement is such that p = P_kk becomes start^2.
     """
@@ -309,7 +310,7 @@ def learn_by_least_squares(m: LinearModel, x: Real[DIM]) -> Index:
         if m.centres and m.started[0] == 0:
             copy(x, m.origin, len(x))
         narrow(m, remembered, growth)
-        # forgetting also affects directions without inputs, where P would grow without limit
+        # forgetting would let P grow without limit in directions where there are no inputs
         if m.forgets and trace > m.trace_limit:
             bring_back(m)
     return status
@@ -336,9 +337,9 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
 
 @kernel
 def valid_root(m: LinearModel) -> Bool:
-    """Whether L and the origin are zero before the first sample.  O(F^2)."""
+    """Whether L is within its limit or, before the first sample, L and the origin are zero.  O(F^2)."""
     if m.started[0] != 0:
-        # rows become longer only while the trace is below its limit
+        # rows of L become longer only while the trace of P is at most trace_limit
         return rows_within(m.root, len(m.phi), real(0.75) * m.root_limit * m.root_limit)
     if m.centres and not all_zero(m.origin, len(m.origin)):
         return False
@@ -347,7 +348,7 @@ def valid_root(m: LinearModel) -> Bool:
 
 @kernel
 def blank(m: LinearModel) -> Bool:
-    """Whether nothing was learned.  O(F)."""
+    """Whether nothing has been learned yet.  O(F)."""
     for o in range(len(m.weights)):
         if not all_zero(m.weights[o], len(m.weights[0])):
             return False

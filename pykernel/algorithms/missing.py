@@ -1,8 +1,9 @@
-"""Missing inputs: a program around another program that completes each sample first.
+"""Missing inputs: a program around an inner program.  It first completes each sample.
 
-An input that is NaN is missing.  It is replaced by the input's running mean, its given center, or its latest value.  Before the
-first value of an input, its mean and its latest value are 0.  The inner model only sees complete samples.  The statistics of an
-input ignore its missing values (``pykernel.algorithms.stages``).
+An input that is NaN is missing.  It is replaced by the input's running mean, its given center, or its latest value.
+Before the first value of an input, its running mean is 0, and the mean or the center also replaces its latest value.
+The inner model only sees complete samples.  The statistics of an input ignore its missing values
+(``pykernel.algorithms.stages``).
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Entry, Program
 
 Answer = Variable("Answer")
-"""What a question of the inner model writes."""
+"""The type of what a question of the inner model writes."""
 Truth = Variable("Truth")
-"""A label of the inner model."""
+"""The type of the inner model's labels."""
 
 
 class Completed(Struct):
     """The sample without gaps.  Every call recomputes it; it may start as zeros."""
 
-    full: Real[DIM]  # the sample, with stand-ins for its missing inputs
+    full: Real[DIM]  # the sample, with replacements for its missing inputs
 
 
 class Completing(Staged):
@@ -78,12 +79,13 @@ def is_missing(value: Real) -> Bool:
 
 @kernel
 def stand_in(m: Staged, j: Index) -> Real:
-    """The replacement for input j.  Before the first value of the input, this is its mean, which is then 0."""
+    """The replacement for a missing input j.  If there is no latest value yet, the input's mean, which is then 0, or
+    its given center."""
     if m.keeps_latest:
         if m.values_seen[j] > 0:
             return m.latest_input[j]
     if m.standardises:
-        # rounding may bring the mean a little beyond the limit
+        # by rounding, the mean may be a little above the limit
         return bounded(m.mean[j], m.input_max_abs)
     if m.rescales:
         return bounded(m.input_center[j], m.input_max_abs)
@@ -92,7 +94,7 @@ def stand_in(m: Staged, j: Index) -> Real:
 
 @kernel
 def complete(m: Completing, x: Real[DIM]) -> None:
-    """Write the sample to m.full, with stand-ins for its missing inputs.  O(D)."""
+    """Write the sample to m.full, where each missing input is replaced.  O(D)."""
     for j in range(len(x)):
         if is_missing(x[j]):
             m.absent[j] = 1
@@ -104,7 +106,7 @@ def complete(m: Completing, x: Real[DIM]) -> None:
 
 @kernel
 def complete_by_center(m: CompletingGiven, x: Real[DIM]) -> None:
-    """Write the sample to m.full, with the centers of its missing inputs.  O(D)."""
+    """Write the sample to m.full, where each missing input is replaced by its center.  O(D)."""
     for j in range(len(x)):
         m.full[j] = x[j]
         if is_missing(x[j]):
@@ -151,11 +153,12 @@ LEARNED = "{} A sample without any input is refused with REFUSED_INPUT."
 
 @functools.cache
 def with_stand_ins(inner: Program, what: str) -> Program:
-    """Build the program around an inner program; the result is cached.  what: the words in the documentation for what replaces an input."""
+    """Build the program around an inner program; the result is cached.  what: the words that name the replacement in
+    the documentation, such as "its mean"."""
     told = ASKED.format(what)
     structs = (*inner.structs, Completed)
     around: Any = type("CompletedModel", (Model,), {"parts": (*structs, *inner.configs)})
-    # the inner model's functions under new names, which the outer functions call
+    # the inner model's functions get new names, under which the outer functions call them
     behind = {
         entry.kernel: substitute(entry.kernel, {}, alias=f"{entry.kernel.name}_whole")
         for entry in inner.entries

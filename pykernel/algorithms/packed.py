@@ -1,15 +1,15 @@
 """Triangles and symmetric matrices in packed storage.
 
 Lower triangles and symmetric matrices are stored row by row, up to the diagonal.  Upper triangles are stored row by
-row, from the diagonal on.  The first row of an upper triangle has ``width`` places, even if fewer are in use.
+row, from the diagonal on.  The first row of an upper triangle takes ``width`` places, even if fewer of them are in use.
 """
 
 from pykernel.algorithms.elementary import bounded
 from pykernel.dialect import Bool, Index, Real, floor_shift, kernel, real, sqrt
 
 MOST = 65535
-"""Largest number of rows for which an Index can count the places of a triangle.  If GCC knows that there are never more rows, it
-needs no loop counter in addition to its pointers, which saves one instruction in ten in the innermost loops."""
+"""Largest number of rows for which an Index can count the places of a triangle.  If GCC knows this limit, it needs no
+loop counters besides its pointers, which saves one instruction in ten in the innermost loops."""
 
 
 @kernel
@@ -27,7 +27,7 @@ def odd(n: Index) -> Index:
 
 @kernel
 def few(n: Index) -> Index:
-    """n, limited to MOST so that the compiler knows that it is not larger."""
+    """n, limited to MOST: this tells the compiler that n is not larger."""
     return n if n < MOST else MOST
 
 
@@ -86,7 +86,7 @@ def factorise(
 ) -> None:
     """Factorise g + shift I = L L'.  Write L to l, which may be g, with reciprocals of L's diagonal elements.  O(n^3 / 6).
 
-    If a pivot is at most least + part g_ii, ``instead`` is used as its reciprocal; 0 gives a column of zeros.
+    If a pivot is at most least + part g_ii, ``instead`` takes the place of the pivot's reciprocal; with 0, the column is zero.
     No off-diagonal element exceeds the limit, for any g.
     """
     row = 0
@@ -229,7 +229,7 @@ def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
 
 @kernel
 def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: Index, n: Index) -> None:
-    """Write L'z to out, which may be z.  Before ``first``, both must be zero.  O(n^2).
+    """Write L'z to out, which may be z.  In both, elements before number ``first`` must be zero.  O(n^2).
 
     Rows are processed in pairs, so that out is read and written half as often.
     """
@@ -237,7 +237,7 @@ def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: In
     if start < 0:
         out[0] = l[0] * z[0]
         start = 1
-    # never true, but this test saves GCC the loop counters
+    # never true, but because of this test GCC needs no loop counters
     if n > MOST or start > MOST:
         return
     row = row_of(start)
@@ -326,9 +326,10 @@ def narrow_factor(
 ) -> None:
     """Replace L by growth times a factor of L L' - p p' / (scatter + own + a'a), where p = L a.  O(n^2).
 
-    The observation has a covariance p with the rows of L, a variance a'a + own, and noise of variance ``scatter``.  own: the
-    part of the variance from one more coordinate, which is not in L and has variance 1.  keep, share: n elements each.  If growth
-    is 1, the row of the additional coordinate is then -share sqrt(own), followed by sqrt(scatter / (scatter + own)).
+    The observation has a covariance p with the rows of L, a variance a'a + own, and noise of variance ``scatter``.
+    own: the part of the variance that comes from an additional coordinate, which is not in L and has variance 1.
+    keep, share: results with n elements each.  If growth is 1, the row of the additional coordinate is then -share sqrt(own),
+    followed by sqrt(scatter / (scatter + own)).
 
     Carlson's form: column j is multiplied by keep_j, at most 1, and share_j times the later columns' part of p is subtracted.
     N. A. Carlson, Fast triangular formulation of the square root filter, 1973.
@@ -377,8 +378,8 @@ def narrow_factor(
 
 @kernel
 def rows_within(l: Real[...], n: Index, most: Real) -> Bool:
-    """Whether no row of L has a squared length above ``most``.  Rotations keep the lengths of rows, so no element ever leaves its range.
-    O(n^2 / 2)."""
+    """Whether no row of L has a squared length above ``most``.  Rotations keep the lengths of rows, so no rotation
+    takes an element out of its range.  O(n^2 / 2)."""
     row = 0
     for i in range(n):
         square = real(0)
@@ -439,7 +440,7 @@ def solve_lower(r: Real[...], z: Real[...], n: Index, width: Index) -> None:
 
 @kernel
 def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, width: Index) -> None:
-    """Add z z' to R'R by Givens rotations; afterwards z is zero.  Before ``first``, z must be zero.  O(n^2)."""
+    """Add z z' to R'R by Givens rotations; afterwards z is zero.  Elements of z before number ``first`` must be zero.  O(n^2)."""
     row = upper_row_of(first, width)
     for j in range(first, n):
         old = r[row]
@@ -459,7 +460,8 @@ def take_up(r: Real[...], z: Real[...], least: Real, first: Index, n: Index, wid
 
 @kernel
 def whiten(r: Real[...], z: Real[...], first: Index, n: Index, most: Real) -> None:
-    """Replace z by R'^-1 z, limited to +- most.  Before ``first``, z must be zero.  O(n^2 / 2)."""
+    """Replace z by R'^-1 z, with each element clipped to +- most.  Elements of z before number ``first`` must be
+    zero.  O(n^2 / 2)."""
     row = upper_row_of(first, n)
     for i in range(first, n):
         value = bounded(z[i] / r[row], most)

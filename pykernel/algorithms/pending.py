@@ -1,35 +1,37 @@
-"""Labels that come late: they judge the answer that was given, not the model's answer at the time when the label comes.
+"""Late labels: such a label judges the answer that was given, not the answer that the model would give when the label comes.
 
-A model that keeps learning is better when a late label comes than it was when it gave the answer.  So a firmware whose labels
-come late calls ``expect`` when it asks for an answer.  The model keeps the answers of its parts, and judges them by the label of
-the same sample.  Only one answer waits at a time; meanwhile, the labels of other samples judge nothing.
+The model keeps learning while the label is on its way; when the label comes, the model is better than when it gave
+the answer.  So a firmware whose labels come late calls ``expect`` when it asks for an answer.  The model keeps the
+answers of its parts, and judges them by the label of the same sample.  Only one answer waits at a time; meanwhile,
+the labels of other samples judge nothing.
 
-An expected label is recognised by its sample's mark, and by the number of calls since the answer, which must be at least half
-of the last delay: otherwise the label of a repeated input, such as the hour of the day, could be mistaken for the expected one.
-The first expected label judges nothing and only measures the delay.  If a label does not come, its answer is dropped.  Once no
-label is expected any more, labels judge as if none had ever been expected.
+An expected label is recognised by its sample's mark, and by the number of calls since the answer, which must be at
+least half of the last delay.  Otherwise, if inputs repeat, such as the hour of the day, the label of another sample
+could be mistaken for the expected one.  The first expected label judges nothing and only measures the delay.  If a
+label does not come, its answer is dropped.  Some time after the firmware has stopped calling ``expect``, labels judge
+as if it had never been called.
 """
 
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Model, Real, Struct, between, floor_shift, kernel, real
 
 FIRST_WAIT = 256
-"""Number of calls that the first answer waits for its label; if the label does not come, the next answer waits twice as long.
-Later answers wait up to three times the last delay."""
+"""Number of calls for which the first answer waits for its label.  If the label does not come, the next answer waits
+twice as long.  Once a delay is known, answers wait for three times this delay, plus LEAST_WAIT."""
 LEAST_WAIT = 16
 MOST_WAIT = 2**24
-"""Once answers wait for at least this many calls, an answer waits no longer than the previous one."""
+"""A waiting time that has reached this many calls is not extended after a label that did not come."""
 LONGEST = 3 * MOST_WAIT + LEAST_WAIT
 ANSWER_MOST = Constant(float32=3e38, float64=1e308)
-"""Every answer is within this limit."""
+"""Largest magnitude of an answer."""
 NOW, GIVEN, NOTHING, FIRST = 0, 1, 2, 3
-"""A label judges the answer at the time of learning, the answer that waited for it, or nothing.  FIRST: the first expected
-label judges nothing."""
+"""What a label judges.  NOW: the answer at the time of learning.  GIVEN: the answer that waited for this label.
+NOTHING: no answer.  FIRST: no answer, because this is the first expected label."""
 
 
 class Pending(Struct):
     """An answer whose label has not come yet."""
 
-    # 0: labels come at once; else the number of calls that an answer waits for its label
+    # number of calls for which an answer waits for its label; 0: labels come at once
     longest_wait: between(Index, 0, LONGEST)
     waited: between(Index, 0, LONGEST)  # calls since the answer was given; 0: no answer waits
     last_wait: between(Index, 0, LONGEST)  # how many calls the last answer waited
@@ -59,8 +61,8 @@ def late(m: Awaiting) -> Bool:
 
 @kernel
 def wait_on(m: Awaiting) -> None:
-    """Count one more call while an answer waits.  After too many calls, the answer is dropped; the next answer may wait longer,
-    and the last delay is reduced."""
+    """Count one more call while an answer waits.  After longest_wait calls, drop the answer, let the next answer wait
+    longer, and reduce the last delay."""
     if m.waited[0] < m.longest_wait[0]:
         m.waited[0] += 1
     else:

@@ -1,21 +1,22 @@
 """The linear expert for labels that are classes: probabilities are averaged.
 
 The functions f of the model and of the expert become probabilities by the softmax of s f.  The sharpness s is learned along the
-gradient of -log p_y.  Model and expert are judged by the running mean of the Brier score plus 1 for each wrong class: the Brier
-score alone trusts a cautious expert too long, and wrong classes alone are too rare for a comparison.
+gradient of -log p_y.  Model and expert are judged by the running mean of the Brier score plus 1 for each wrong class:
+with the Brier score alone, a cautious expert would be trusted too long, and wrong classes alone are too rare for a
+comparison.
 
 The returned probabilities are calibrated by the labels seen so far.  Each of k classes has the probability
 
     q = (1 - e) p^s / sum p^s + e / k,
 
-as if the fraction e of the labels were drawn at random.  A label of class y is a random label with the probability
+as if a fraction e of the labels were drawn at random.  A label of class y is one of these random labels with the probability
 r = (e / k) / q_y.  So e follows r, and s follows the gradient of -log p_y with the weight 1 - r (expectation-maximisation, one
 sample at a time; A. P. Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e changes which class is the most likely.
 
 The joint answers are 2 q - 1, so that the largest answer belongs to the most likely class; for two classes, the single answer
-is positive for the second class.  With class weights w, the joint answers are 2 w q / sum w q - 1: then the class with the
-largest w q is predicted, and the probabilities stay the same.  The balanced weight of a class that has the fraction s of the
-labels is 1 / sqrt(s).
+is positive for the second class.  With class weights w, the joint answers are 2 w q / sum w q - 1: then the class
+with the largest w q is predicted; the returned probabilities are still q.  The balanced weight of a class with the
+fraction c of the labels is 1 / sqrt(c).
 """
 
 from pykernel.algorithms.elementary import LN_2, bounded, clipped, log2_one_plus, softmax, winner
@@ -35,12 +36,13 @@ from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, OUTPUTS, Constant, Index, Real, kernel, real, sqrt
 
 SHARP_FIRST = Constant(3.0)
-"""Functions are trained towards 1 or -1: with this factor, these values mean an error probability of 1 in 400."""
+"""The first guess of the sharpness.  Functions are trained towards 1 or -1; with this sharpness, these values
+correspond to an error probability of 1 in 400."""
 SHARP_RATE = Constant(0.02)
 SHARP_STEP = Constant(0.2)
 """Largest relative change of the sharpness by one label."""
 TOLD_RATE = Constant(0.01)
-"""Learning rate of s, the sharpness of the joint answers."""
+"""Learning rate of s, the sharpness of the joint functions."""
 RANDOM_FIRST = Constant(0.01)
 RANDOM_RATE = Constant(0.02)
 PROBABILITY_LEAST = Constant(2.0**-24)
@@ -52,7 +54,7 @@ SHARE_LEAST = Constant(2.0**-12)
 
 @kernel
 def sharpness(value: Real) -> Real:
-    """The factor of functions before the softmax that makes them probabilities; a guess before the first label."""
+    """The sharpness, by which functions are multiplied before the softmax; the first guess before the first label."""
     return value if value > real(0) else SHARP_FIRST
 
 
@@ -66,7 +68,7 @@ def sharpness_of_model(m: Advised) -> Real:
 
 @kernel
 def odds(f: Real, sharp: Real, outputs: Index) -> Real:
-    """The log odds of a class, up to a constant that all classes share.  Two classes have the functions f and -f."""
+    """The log odds of a class, up to a constant that all classes share.  Two classes have the functions -f and f."""
     size = sharp * bounded(f, LOUD)
     return size + size if outputs == 1 else size
 
@@ -103,7 +105,7 @@ def sharpness_told(m: Advised) -> Real:
 
 @kernel
 def random_labels(m: Advised) -> Real:
-    """e, or a guess before the first label."""
+    """e, or the first guess before the first label."""
     return m.random_part[0] if m.random_part[0] > real(0) else RANDOM_FIRST
 
 
@@ -124,7 +126,7 @@ def tell(m: Advised, f: Real[OUTPUTS]) -> None:
 
 @kernel
 def share_of(m: Advised, o: Index) -> Real:
-    """A class's fraction of the labels; before the first label, it is the same for all classes."""
+    """A class's fraction of the labels; before the first label, all classes have the same fraction."""
     return m.class_share[o] if m.class_share[o] > real(0) else by_chance(len(m.class_share))
 
 
@@ -200,7 +202,7 @@ def mistake(f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) -> Real:
 
 @kernel
 def sharper(sharp: Real, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS], rate: Real) -> Real:
-    """The sharpness after a label: its logarithm makes a step down the gradient of -log p_y."""
+    """The sharpness after a label.  The logarithm of the sharpness takes a step down the gradient of -log p_y."""
     slope = real(0)
     for o in range(len(y)):
         off = p[o] - (real(1) if y[o] > real(0) else real(0))
@@ -230,7 +232,8 @@ def calibrate(m: Advised, f: Real[OUTPUTS], p: Real[OUTPUTS], y: Real[OUTPUTS]) 
 
 @kernel
 def judge_classes(m: Advised, y: Real[OUTPUTS], k: Real[OUTPUTS], expert: Real[OUTPUTS]) -> None:
-    """Judge the model, whose functions were k, the expert, and their joint answer by a class.  O(classes)."""
+    """Judge the model, the expert and their joint answer by the label's class.  k, expert: the functions of model and
+    expert.  O(classes)."""
     own = sharpness_of_model(m)
     copy(k, m.whole, len(y))
     soften(m.whole, own)

@@ -1,9 +1,9 @@
 """Removing a vector from triangles and covariances, in packed storage.
 
-A square root T of an inverse, T'T = K^-1, has a row for each vector; the rows are coordinates in which K is I.
+A square root T of an inverse, T'T = K^-1, has a row for each vector.  The rows define coordinates in which K is I.
 Removing vector r also removes one coordinate, the direction of its column w in T.  Each later row is rotated against the rows
-before it, so that it has no part in this direction: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for k from r to i,
-row i becomes
+before it, so that it has no component in this direction: with x_i = |(w_r, .., w_i)| and g_i = sum_k w_k (row k), for
+k from r to i, row i becomes
 
     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
 
@@ -31,8 +31,8 @@ def release_vector(
 ) -> None:
     """Remove vector r from T; later rows move up.  The result is a triangle again.  O(n^2 - r^2).
 
-    keep, drop, weight: c_i, d_i and w_i of the rows after r, and w_r.  gathered: afterwards T'w, column r of T'T; it may be
-    ``weight``, which is then overwritten.  x is at least ``least``.
+    keep, drop: c_i and d_i of the rows after r.  weight: w_i of row r and of the rows after it.  gathered: afterwards
+    T'w, which is column r of T'T; it may be ``weight``, which is then overwritten.  No x_i is below ``least``.
 
     Rows are processed in pairs, so that ``gathered`` is read and written half as often.
     """
@@ -61,7 +61,7 @@ def release_vector(
         inverse = shorter
     gathered[r] = square
     row = row + r + 1
-    # never true, but this test saves GCC the loop counters
+    # never true, but because of this test GCC needs no loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     first = r + 1
@@ -153,7 +153,7 @@ def release_coordinate(
             b = l[row + j]
             l[to + j] = c * b - s * a
             gathered[j] = a + w * b
-        # columns r, r + 1, .., i - 1 as earlier rotations have left them
+        # in this row, columns r, r + 1, .., i - 1 are first rotated as in the rows before
         x = l[row + r]
         for j in range(r, i - 1):
             y = l[row + j + 1]
@@ -210,10 +210,10 @@ def release_coordinate_of(
 
     gathered: working memory for n elements.
 
-    Rows and columns are rotated in one pass over half of S.  With b for the rotated row i, the rotated columns need g = sum_k
-    w_k b_k.  On the diagonal g = c_i a - d_i q, where a = sum_k w_k s_ik is gathered from column i of S, and q = sum_kl w_k w_l
-    s_kl.  So a = (g + d_i q) / c_i needs no further sum.  A small c_i does no harm: x_i bounds the errors of a, and a is multiplied
-    by d_(i+1), which is at most 1 / x_i.
+    Rows and columns are rotated in one pass over half of S.  If b is the rotated row i, the rotation of columns needs
+    g = sum_k w_k b_k.  On the diagonal g = c_i a - d_i q, where a = sum_k w_k s_ik is gathered from column i of S,
+    and q = sum_kl w_k w_l s_kl.  So a = (g + d_i q) / c_i needs no further sum.  A small c_i does no harm: the errors
+    of a are bounded by x_i, and a is multiplied by d_(i+1), which is at most 1 / x_i.
     """
     row = row_of(r)
     first = weight[r]
@@ -222,7 +222,7 @@ def release_coordinate_of(
     both = first * gathered[r]
     to = row
     row = row + r + 1
-    # never true, but this test saves GCC the loop counters
+    # never true, but because of this test GCC needs no loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     for i in range(r + 1, n, 2):

@@ -1,8 +1,8 @@
 """Revisions of the algorithms: whether two versions of the code give the same bits and can exchange states.
 
 The text of the source does not matter: renaming a variable does not invalidate states in the field.  So intended changes of
-results are recorded here.  ``tests/host/test_identity.py`` compares the bits of each algorithm with recorded bits: it demands a
-new number if bits have changed, and refuses a new number if they have not.
+results are recorded here.  ``tests/host/test_identity.py`` compares the bits of each algorithm with recorded bits: it
+demands a new revision number if the bits have changed, and refuses one if they have not.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Revision:
-    """bits: raise this number when the same samples lead to other answers, statuses or numbers in memory.  meaning: also raise
-    this number when an older state would be misread, because devices refuse states with another meaning."""
+    """bits: to be raised when the same samples lead to other answers, statuses or numbers in memory.  meaning: to be
+    raised as well when an older state would be misread; devices refuse states with another meaning."""
 
     bits: int = 1
     meaning: int = 1
@@ -20,7 +20,7 @@ class Revision:
 RAISED: dict[str, Revision] = {
     # learning can be frozen, and the state says whether it is frozen
     # matrix rows are processed in pairs
-    # the threshold of novelty keeps a rate of rows in alarm, and a surprise in the warm-up does not spoil it
+    # the threshold of novelty keeps a given rate of rows in alarm, and a surprise during the warm-up does not spoil it
     # a triangle is kept instead of P
     # the threshold of novelty learns an alarm as one event
     # rotations need three products
@@ -29,7 +29,7 @@ RAISED: dict[str, Revision] = {
     # a sensor's blame is the part of an alarm that the sensor explains; alarms can be acknowledged and rejected
     # a kind of fault is named only if the evidence is sufficient
     # standard deviations may be below 2^-40
-    # monitors can arm, and the state says which regime is the newest
+    # monitors can be armed, and the state says which regime is the newest
     # the part that a sensor explains is computed as one scalar product
     "gmm": Revision(bits=5, meaning=3),
     # matrices are stored as triangles, with vectors in order of arrival
@@ -39,11 +39,11 @@ RAISED: dict[str, Revision] = {
     **dict.fromkeys(("sw-krls", "ald-krls", "rls", "quadratic-rls", "rff-rls"), Revision(bits=3)),
     # the same changes as for sw-krls, and techniques score the newest sample like a stored vector
     **dict.fromkeys(("klms", "qklms", "fb-krls", "krls-t"), Revision(bits=4)),
-    "frozen int16": Revision(bits=2),  # a vector's part below one unit is rounded down, too
+    "frozen int16": Revision(bits=2),  # parts of a vector that are below one unit are also rounded down
     # the linear expert of [mixture] does not forget beyond its prior
     # mean squares are in smaller units, and inputs may have standard deviations below 2^-40
     # labels may come late, and the expert clips labels around its own answers
-    # the labels that the gain uses are counted separately
+    # labels that the gain uses are counted separately from other labels
     "stages": Revision(bits=5, meaning=4),
     "stages int16": Revision(bits=3, meaning=2),  # labels may come late; the first label becomes the mean
     "nystrom-rls": Revision(bits=2),  # learning can be frozen
@@ -51,7 +51,7 @@ RAISED: dict[str, Revision] = {
     # the unit and the mean square of the labels are in smaller units
     # initial frequencies are not always drawn at random
     "spectrum-ekf": Revision(bits=5, meaning=2),
-    "spectrum-nlms": Revision(bits=2, meaning=2),  # units and mean squares as for spectrum-ekf
+    "spectrum-nlms": Revision(bits=2, meaning=2),  # the unit and the mean square changed as for spectrum-ekf
 }
 """The revision of each algorithm that has changed since its first revision.  Names are those of ``Spec.algorithms``: a rule such as
 "klms", or "gaussian kernel", "stages", "missing" or "signal"; the suffix " int16" marks the int16 version."""

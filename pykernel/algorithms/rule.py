@@ -47,11 +47,12 @@ UPDATES: Mapping[LabelKind, Kernel] = {
 class Rule:
     """A rule, or a family of rules that share their memory.
 
-    model: the class with all parts of the rule and of the frame.  memory: what the rule keeps.  work: what every call computes
-    anew.  statuses: the rule's own statuses.  hooks: placeholder of ``hooks.py`` -> the rule's kernel.  costs: the costs of
-    ``answer`` and ``learn``, for the documentation of the C code.  questions, actions: the rule's own entries.  calibrated:
-    whether the rule itself computes class probabilities (``chances``) in a configuration.  labels: the kinds of label that the
-    rule learns.  restarts: whether there is a function that forgets everything.  The other attributes are those of ``Program``.
+    model: the class with all parts of the rule and of the frame.  memory: what the rule keeps between calls.  work:
+    what every call computes anew.  statuses: the rule's own statuses.  hooks: placeholder of ``hooks.py`` -> the
+    rule's kernel.  costs: the costs of ``answer`` and ``learn``, for the documentation of the C code.  questions,
+    actions: the rule's own entries.  calibrated: tells for a configuration whether the rule itself computes class
+    probabilities (``chances``).  labels: the kinds of label that the rule learns.  restarts: whether there is a
+    function that makes the model forget everything.  The other attributes are those of ``Program``.
     """
 
     name: str
@@ -71,7 +72,7 @@ class Rule:
     between: tuple[str, ...] = ()
     budget: Budget | None = None
     stand_ins: Mapping[Any, Any] = field(default_factory=dict)
-    """Replacements in the floating-point frame; ``Framed`` stands for the rule's own model."""
+    """Replacements of parts of the floating-point frame; a value ``Framed`` stands for the rule's own model."""
 
 
 FRAME = (
@@ -86,16 +87,18 @@ LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
 
 
 def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learned: str | None = None) -> dict[Any, Any]:
-    """The replacements in the frame's kernels: the model, its own kernels, and costs for the documentation of the C code.
+    """What is replaced in the frame's kernels: the model, kernels that the model has of its own, and the costs in the
+    documentation of the C code.
 
-    A model without a rule replaces ``respond``, the answer to an unscaled input; for classes, also ``most_likely`` and
-    ``chances``; and ``take`` if the model collects samples.
+    A model without a rule must replace ``respond``, the answer to an unscaled input; for classes, also
+    ``most_likely`` and ``chances``; and, if it collects samples, ``take``.
     """
     return {Framed: model, "O(answer)": answered, "O(learn)": learned or answered, **hooks}
 
 
 def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) -> tuple[Entry, ...]:
-    """The frame's questions, also for a model without a rule.  calibrated: whether a configuration has class probabilities."""
+    """The frame's questions, also for a model without a rule.  calibrated: tells whether a configuration has class
+    probabilities; None: none has."""
     found = [Entry("predict", predict, "question")]
     if kind == "class":
         found.append(Entry("classify", classify, "question"))
@@ -105,7 +108,7 @@ def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) 
 
 
 def programs(rule: Rule) -> Programs:
-    """The rule's program for each kind of label that it learns."""
+    """The program of a rule for each kind of label that the rule learns."""
     return Programs({kind: partial(_program, rule, kind) for kind in rule.labels})
 
 

@@ -1,25 +1,26 @@
-"""The numbers that self-tests feed to a model, which reveal arithmetic that does not follow IEEE 754."""
+"""The numbers that self-tests feed to a model.  They are chosen to reveal arithmetic that does not follow IEEE 754."""
 
 from pykernel.dialect import Constant, Index, Real, absolute, floor_shift, kernel, multiply_high, real
 
 SMALLEST = Constant(float32=2.0**-126, float64=2.0**-1022)
 MAGNIFIED = Constant(float32=2.0**124, float64=2.0**1020)
-# -2 + CANCELLING needs the last bit that GCC 12's double addition for Thumb-2 without a double FPU gets wrong
+# for Thumb-2 without a double FPU, GCC 12's double addition gets the last bit of -2 + CANCELLING wrong
 CANCELLING = Constant(float32=float.fromhex("0x1.410adep-9"), float64=float.fromhex("0x1.410ade018a5a9p-32"))
 CANCELLED = Constant(float32=2.0**5, float64=2.0**28)
 
 
 @kernel
 def strained(part: Real) -> Real:
-    """A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
+    """A number from -1/2 to 1/2, computed from a part with |part| <= 1/2 in such a way that broken arithmetic gives
+    another number.
 
-    One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero makes them zero.  In one sum, a bit
-    cancels: at least one floating-point library rounds sums of this kind wrongly.
+    One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
+    sum cancels a leading bit: at least one floating-point library rounds such sums wrongly.
     """
     subnormal = part * SMALLEST
     size = absolute(part) + real(1)
     nothing = subnormal / size
-    # this is 1, because part has few bits; but the compiler cannot know this
+    # unit is exactly 1, because part has few bits, but the compiler cannot know this
     unit = size - absolute(part)
     rest = (unit * CANCELLING - unit * real(2)) + real(2)
     return real(0.5) * part + ((subnormal + nothing) * MAGNIFIED + rest * CANCELLED)

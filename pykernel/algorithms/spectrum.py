@@ -1,24 +1,24 @@
 """A sparse spectrum with learned frequencies: f(x) = u sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma).
 
 Random Fourier features (A. Rahimi, B. Recht, Random Features for Large-Scale Kernel Machines, 2007) need hundreds of
-frequencies, which are drawn at random and stay fixed.  If frequencies follow the data (M. Lazaro-Gredilla et al., Sparse
+frequencies, which are drawn at random and stay fixed.  If frequencies are adapted to the data (M. Lazaro-Gredilla et al., Sparse
 Spectrum Gaussian Process Regression, JMLR 11, 2010), 4 to 16 are enough.  Their initial values are in the spec, often drawn
 from the spectrum of a Gaussian kernel.  Frequencies are learned together with the weights a and b, by one of two updates.
 
 EKF: a decoupled extended Kalman filter (S. Singhal, L. Wu 1989; G. V. Puskorius, L. A. Feldkamp, Decoupled Extended Kalman
-Filter Training of Feedforward Layered Networks, 1991).  The weights and frequencies of a block of units have a covariance P;
+Filter Training of Feedforward Layered Networks, 1991).  The weights and frequencies of a block of sinusoids have a covariance P;
 with h = df / d(a, b, w), g = P h, and s = R + sum over blocks of h'g,
 
     (a, b, w) <- (mu a, mu b, w) + g e / s,    P <- lambda (P - g g' / s) + (1 - lambda) P0.
 
-P - g g' / s is between 0 and P, so that P stays between (1 - lambda) P0 and P0.  Directions that inputs do not excite return to
-their prior and neither grow nor vanish.  A block whose P is outside this range is reset.  Rounding cannot cause this, but
-damaged memory can.
+P - g g' / s is between 0 and P, so that P stays between (1 - lambda) P0 and P0.  In directions that inputs do not
+excite, P returns to its prior and neither grows nor vanishes.  A block whose P is outside this range is reset.
+Rounding cannot cause this, but damaged memory can.
 
 NLMS: steps along the gradient, normalised by its squared length, without any matrix.
 
 Several outputs share the frequencies.  Each output has its own weights and its own unit u, the root of the running mean of its
-squared labels.  For the frequencies, each output's sample has the weight 1 / outputs.
+squared labels.  When frequencies are updated, each output's error has the weight 1 / outputs.
 """
 
 from enum import IntEnum
@@ -52,19 +52,21 @@ WEIGHT_MOST = Constant(1024.0)
 ERROR_MOST = Constant(1024.0)
 """Errors are clipped to this many units."""
 POWER_MOST = Constant(5.0 * PARTS**2)
-"""Limit above every mean square of labels, with room for rounding.  Labels minus their mean are at most twice the label's limit."""
+"""Upper limit of the mean square of labels: labels minus their mean are at most twice the label's limit, and the rest
+is room for rounding."""
 POWER_LEAST = Constant(2.0**-120)
 """A mean square of at most this is treated as zero: there is nothing to learn."""
 UNIT_MOST = Constant(4.0 * PARTS)
 FREQUENCY_MOST = Constant(32.0)
 """Largest |w_ij|: in the spectrum of a Gaussian kernel, almost no frequency is above 5."""
 SETTLED = 40
-"""After this many labels, the square of a label is clipped to USUAL times the mean square, so that one outlier does not change the unit."""
+"""After this many labels, the square of a label is clipped to USUAL times the mean square, so that no single outlier
+changes the unit."""
 USUAL = Constant(25.0)
 SUITED = Constant(4.0)
 """Largest |a| and |b| after a change to a smaller unit."""
 UNCERTAIN = Constant(0.3)
-"""How strongly noise slows down the gradient steps."""
+"""How much noise shortens the gradient steps: they are divided by 1 + UNCERTAIN times the noise, at most by 1 + SLOWEST."""
 SLOWEST = Constant(30.0)
 
 
@@ -80,7 +82,7 @@ class Update(IntEnum):
 
 
 FIRST = "counted started"
-"""The fields that are above 0 once a label was learned; each rule has one of them."""
+"""The fields that are above 0 once a label has been learned; each rule has one of these fields."""
 
 
 class Waves(Struct):
@@ -94,17 +96,18 @@ class Waves(Struct):
 class Spectrum(Struct):
     """How well the waves are known, and the unit of their sum."""
 
-    # P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each input
+    # P of each block of sinusoids, row by row up to the diagonal; a sinusoid has a row for a, one for b, and one for each input
     covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit", after="counted")
-    unit: between(Real[OUTPUTS], 0, UNIT_MOST, after="counted")  # u, in 2^-40 of the label's limit
-    power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")  # running mean of squared labels, in the same unit
+    unit: between(Real[OUTPUTS], 0, UNIT_MOST, after="counted")  # u, in units of 2^-40 of the label's limit
+    # running mean of squared labels, in the square of that unit
+    power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")
     counted: between(Index, 0, "power_horizon")  # number of labels in that mean, at most its horizon
 
 
 class SpectrumWork(Struct):
     """Intermediate results.  Every call recomputes them; they may start as zeros."""
 
-    # derivatives of f / u for each block: for each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
+    # derivatives of f / u for each block: for each sinusoid the cosine, the sine and, for a Kalman filter, slope x / sigma
     h: Real[GROUPS, GROUP_SIZE]
     g: Real[GROUPS, GROUP_SIZE]  # P h of each block
 
@@ -114,19 +117,19 @@ class SpectrumConfig(Config):
 
     update: Update
     start: Real[FEATURES, DIM]  # frequencies before the first sample
-    group: Index  # units in a block
+    group: Index  # number of sinusoids in a block
     prior: Real[GROUP_SIZE]  # diagonal of P0
-    forgetting: Real  # lambda, for an output's share of a sample
+    forgetting: Real  # lambda for each update; a sample has one update for each output
     renewal: Real  # 1 - lambda
-    shrink: Real  # factor of the weights at each sample: like P, they decay towards their prior
+    shrink: Real  # each sample multiplies the weights by this: like P, they return to their prior
     noise: Real  # R, if it is not estimated
     covariance_limit: Real  # largest |P_ij|
     eta: Real  # learning rate of the gradient
-    frequency_share: Real  # gradient: learning rate of the frequencies relative to that of the weights
+    frequency_share: Real  # gradient: learning rate of the frequencies, divided by that of the weights
     turns: Real  # 1 / (2 pi sigma)
     inverse_width: Real  # 1 / sigma
     share: Real  # 1 / outputs
-    power_horizon: Index  # number of latest labels in their mean square
+    power_horizon: Index  # horizon of the labels' mean square, in labels
 
     tunable = frozenset("noise forgetting renewal shrink eta frequency_share power_horizon".split())
 
@@ -224,15 +227,17 @@ def suits(m: SpectrumModel, o: Index, part: Real) -> Bool:
 
 @kernel
 def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
-    """Add an output's label to its mean square; if the unit is wrong by a factor of two, change it.  O(N).
+    """Add an output's label to the mean square of its labels.  If the root of the mean square differs from the unit
+    by more than a factor of two, the root becomes the new unit.  O(N).
 
-    If labels are not clipped, a unit in which the weights would be large is not used: small labels must be learned first.
+    If the stages do not clip labels, a new unit in which the weights would be large has to wait until the model has
+    learned small labels.
 
     The weights are in units and change with the unit, so f stays the same.
     """
     size = m.y[o] * m.label_unit
     square = size * size
-    # labels that the stages clip are not clipped again: with consecutive outliers their limit doubles, so the mean square soon grows
+    # labels that the stages clip are not clipped here: the limit of the stages doubles with each consecutive outlier, so the mean square soon grows
     if not m.limits and m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
         square = USUAL * m.power[o]
     m.power[o] = clipped(m.power[o] + rate * (square - m.power[o]), real(0), POWER_MOST)
@@ -240,7 +245,7 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
         wanted = sqrt(m.power[o])
         if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:
             part = m.unit[o] / wanted
-            # if large labels are rare, the mean square hardly contains them: the unit that suits their weights must be kept
+            # rare large labels hardly change the mean square, but the weights that they need only fit the large unit, which is kept
             if m.limits or suits(m, o, part):
                 for i in range(len(m.frequencies)):
                     m.a[o, i] = bounded(part * m.a[o, i], WEIGHT_MOST)
@@ -250,7 +255,8 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
 
 @kernel
 def slope(m: WavesModel, o: Index, i: Index, block: Index, at: Index) -> Real:
-    """The derivative of f / u with respect to the angle of sinusoid i, which is at the given place of a block."""
+    """The derivative of f / u with respect to the angle of sinusoid i, whose cosine and sine are in m.h at the given
+    place of the block."""
     return m.b[o, i] * m.h[block, at] - m.a[o, i] * m.h[block, at + 1]
 
 
@@ -284,9 +290,9 @@ def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
 def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
     """Update P to lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
 
-    If a diagonal element is below half of what the prior adds with each label, or above the prior, the block is reset.  If no
-    diagonal element of P - g g' inverse is negative, no other element has changed by more than the largest diagonal element of
-    P.
+    If a diagonal element is below half of the (1 - lambda) P0 that each label adds, or above 1.5 times that of P0,
+    the block is reset.  If no diagonal element of P - g g' inverse is negative, no other element has changed by more
+    than the largest diagonal element of P.
     """
     symmetric_downdate(m.covariance[block], m.g[block], m.forgetting, m.forgetting * inverse, real(0), len(m.prior))
     sound = True
@@ -303,13 +309,13 @@ def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
 
 @kernel
 def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
-    """Learn an error, in units, by the extended Kalman filter.  O(N B D), with B = G (D + 2) for blocks of G units."""
+    """Learn an error, in units, by the extended Kalman filter.  O(N B D), with B = G (D + 2) for blocks of G sinusoids."""
     s = m.noise
     if m.estimates_noise:
         s = noise(m)
     for block in range(len(m.covariance)):
         more = spread(m, o, block, x)
-        # only overwritten memory makes h'P h negative: downdate() detects this by the diagonal and resets the block
+        # only overwritten memory makes h'P h negative: a negative diagonal element then lets downdate() reset the block
         if not (more >= real(0)):
             m.covariance[block, 0] = -m.prior[0]
             zero(m.g[block], len(m.prior))
@@ -382,7 +388,7 @@ def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
 
 @kernel
 def blank(m: SpectrumModel) -> Bool:
-    """Whether nothing was learned."""
+    """Whether nothing has been learned yet."""
     return m.counted[0] == 0
 
 

@@ -2,8 +2,8 @@
 
 Class c has the function f_c(x) = u_c'h(x), with h = (1, sqrt(D) z, cos(w_1'z), sin(w_1'z), ...) and z = x / sigma;
 probabilities are p = softmax(f), calibrated before they are returned (``pykernel.algorithms.poll``).  A sample of class y is
-learned by steps down the gradient of -log p_y, each normalised by its effect: with r = p - 1_y, and d_ic = b_ic cos(w_i'z) -
-a_ic sin(w_i'z) for the weights a, b of sinusoid i,
+learned by steps down the gradient of -log p_y, each divided by the size of its effect: with r = p - 1_y, and d_ic =
+b_ic cos(w_i'z) - a_ic sin(w_i'z) for the weights a, b of sinusoid i,
 
     u_c <- u_c - eta r_c h / |h|^2
     w_i <- w_i - eta_w (sum_c r_c d_ic) / (1 + sum d^2) z / (|z|^2 + FLAT)
@@ -11,7 +11,7 @@ a_ic sin(w_i'z) for the weights a, b of sinusoid i,
 The step of u changes f(x) by - eta r.  To first order, the step of w changes f(x) by at most eta_w |r|, and each angle by at most
 eta_w / sqrt(2).  The second derivatives of -log p_y are at most 1/2, so that steps with eta below 4 reduce -log p_y.
 
-Two classes share one function: they have -f and f.
+Two classes share one function f: the first class has -f, and the second f.
 """
 
 from enum import IntEnum
@@ -39,7 +39,7 @@ from pykernel.algorithms.vectors import plus_product
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, between, kernel, real
 
 FLAT = Constant(0.1)
-"""This is added to |z|^2, because inputs near zero say little about frequencies."""
+"""Added to |z|^2, because inputs near zero say little about frequencies."""
 
 
 class SoftmaxStatus(IntEnum):
@@ -97,7 +97,8 @@ def chances(m: SoftmaxModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 @kernel
 def tell_apart(m: SoftmaxModel, x: Real[DIM]) -> None:
-    """Write the sinusoids to m.h, f(x) to m.error, and p - 1_y to m.surplus; calibrate.  O(N D), and O(N + D) for each output."""
+    """Write the sinusoids to m.h, f(x) to m.error, and p - 1_y to m.surplus; update the calibration.  O(N D), and
+    O(N + D) for each output."""
     for o in range(len(m.y)):
         m.error[o] = level(m, o, x)
     keep_waves(m, x)
@@ -167,7 +168,7 @@ def learn(m: SoftmaxModel, x: Real[DIM]) -> Index:
 
 @kernel
 def blank(m: SoftmaxModel) -> Bool:
-    """Whether nothing was learned."""
+    """Whether nothing has been learned yet."""
     return m.started[0] == 0
 
 

@@ -2,15 +2,17 @@
 
 Inputs are standardised.  The label's running mean m and a linear part l(x) are subtracted from the label, and the rule learns the
 residual.  A gain g says how reliable the rule has been.  The answer is f(x) = m + l(x) + g k(x), where k is the rule's own
-answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label far from the answer may
-be a fault: its distance is clipped to a multiple of the usual error.  Outlying inputs are clipped, too.
+answer.  The linear part is learned by normalised least mean squares (J. Nagumo, A. Noda 1967).  A label far from the
+answer may be a fault: its distance from the answer is clipped to a multiple of the usual error.  Outlying inputs are
+clipped, too.
 
-In the running mean of the first n samples, sample k has the weight k; later, weights are powers of 1 - 2 / (horizon + 1).  So the
-weight of an untypical start falls with 1 / n^2.
+In a running mean of the first n samples, sample k has the weight k; beyond the horizon, the weights of older samples
+fall by the factor 1 - 2 / (horizon + 1) with each sample.  So the weight of an untypical start falls with 1 / n^2.
 
-A stage sees only the rule's status and k(x), and changes only after the rule has accepted the sample.  For a rule that uses the
-noise of its labels, the noise can be estimated from residuals.  A stage that is switched off takes no memory and no code.
-Zeros mean that nothing was learned yet.  Squares are computed in units of the label's limit, so that none overflows.
+A stage sees only the rule's status and k(x), and changes only after the rule has accepted the sample.  For a rule
+that takes the noise of its labels into account, this noise can be estimated from residuals.  A stage that is switched
+off takes no memory and no code.  A memory of zeros means that nothing has been learned yet.  Squares are computed in units of the
+label's limit, so that none overflows.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -56,23 +58,23 @@ class Stages(Struct):
     mean: between(Real[DIM], "-2 * input_max_abs", "2 * input_max_abs", after="observed")
     variance: between(Real[DIM], 0, "8 * input_max_abs * input_max_abs", after="observed")
     scale: between(Real[DIM], 0, SCALE_MOST, after="observed")  # 1 / standard deviation of each input
-    # 0, or 1, 3, 7 ... after consecutive outlying samples: how much further away inputs are clipped
+    # 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples: inputs are clipped 1 + shock times as far away
     shock: between(Real, 0, LOUD)
     observed: between(Index, 0, "input_horizon")  # number of samples in these statistics, at most the horizon
     held_input: between(
         Real[DIM], "-clip", "clip", after="observed"
-    )  # the latest value of each input that was not outlying, standardised
-    # from -1 to 1: how much smaller recent errors are if an outlying input is replaced by its held value, not by its limit
+    )  # of each input, the latest value that was not outlying, standardised
+    # from -1 to 1: how much recent errors were reduced by replacing an outlying input by its held value instead of clipping it
     evidence: between(Real[DIM], -1, 1, after="observed")
-    # if missing inputs are replaced: number of values in each input's statistics, at most the horizon
+    # used if missing inputs are replaced: number of values in the statistics of each input, at most the horizon
     values_seen: between(Index[DIM], 0, "input_horizon")
     latest_input: between(
         Real[DIM], "-input_max_abs", "input_max_abs"
-    )  # the latest usual value of each input, unscaled
+    )  # of each input, the latest value that was neither missing nor outlying, unscaled
     center: between(
         Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="averaged"
     )  # running mean of the labels
-    averaged: between(Index, 0, "center_horizon")  # number of labels in that mean, at most its horizon
+    averaged: between(Index, 0, "center_horizon")  # number of labels in this mean, at most its horizon
     # weights of the linear part; the last one belongs to the constant 1
     slopes: between(Real[OUTPUTS, DIM + 1], "-linear_limit", "linear_limit")
     # running mean of r k: r is what the rule should have answered, k is what the rule answered
@@ -80,9 +82,9 @@ class Stages(Struct):
     strength: between(Real[OUTPUTS], 0, LARGEST_POWER, after="answers_judged")  # running mean of k k
     left_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="judged")  # running mean of (r - k)^2
     label_power: between(Real, 0, LARGEST_POWER, after="judged")  # running mean of |y - m|^2
-    label_shock: between(Real, 0, LOUD)  # the same as shock, for labels
+    label_shock: between(Real, 0, LOUD)  # as shock, for labels
     judged: between(Index, 0, "gain_horizon")  # number of labels in these means, at most their horizon
-    # number of answers that were judged, for the gain; it is smaller than judged if labels come late
+    # number of judged answers, for the gain; smaller than judged if labels come late
     answers_judged: between(Index, 0, "gain_horizon")
     frozen: between(Index, 0, 1)  # 1: learning is switched off
 
@@ -91,12 +93,12 @@ class Sample(Struct):
     """The sample that is learned.  Every call recomputes it; it may start as zeros."""
 
     x: Real[DIM]  # the input as the rule sees it
-    other: Real[DIM]  # the input with the other choice for outlying values
+    other: Real[DIM]  # the input that the rule would see with the other choice for outlying values
     absent: Index[DIM]  # 1: the input was missing and has been replaced
     y: Real[OUTPUTS]  # what f(x) should be
     label: Real[OUTPUTS]  # the label before the stages subtracted their parts
     value: Real[OUTPUTS]  # f(x) before the sample was learned
-    most: Real[OUTPUTS]  # largest distance of a clipped label from that value
+    most: Real[OUTPUTS]  # distance from f(x) to which the label is clipped
     learned: Real[OUTPUTS]  # the label after clipping
     error: Real[OUTPUTS]  # f(x); after hear(), y - f(x)
 
@@ -113,15 +115,15 @@ class StageConfig(Config):
     gains: bool  # whether the rule's answer is multiplied by a gain
     estimates_noise: bool  # whether the noise of the labels is estimated
     limits: bool  # whether labels are clipped to a distance from the answer
-    judges: bool  # whether gains, estimates_noise or limits is true: answers are compared with labels
-    follows: bool  # whether labels pass stages: any of centers, leads, gains, estimates_noise and limits is true
+    judges: bool  # whether answers are compared with labels: whether gains, estimates_noise or limits is true
+    follows: bool  # whether labels pass through stages: whether any of centers, leads, gains, estimates_noise and limits is true
     clamps: bool  # whether predictions are kept between low and high
-    expects: bool  # whether answers are judged by labels; then answers are kept if labels come late
-    mixes: bool  # whether the answer is a mean of the model's and a linear expert's
+    expects: bool  # whether labels judge answers; if labels come late, the answers are kept until then
+    mixes: bool  # whether the answer is a mean of the model's answer and that of a linear expert
     votes: bool  # whether this mean is a mean of class probabilities
     scales: bool  # whether the rule sees scaled inputs, not the given ones
-    clip: Real  # largest standardised input, in standard deviations
-    input_warmup: Index  # number of samples for the standardiser before the model learns
+    clip: Real  # inputs are clipped to this many standard deviations from their means
+    input_warmup: Index  # number of samples that the standardiser sees before the model learns
     input_horizon: Index  # number of latest samples that the inputs' mean and variance describe
     center_horizon: Index  # number of latest labels that their mean describes
     gain_horizon: Index  # number of latest samples that the gain and the noise describe
@@ -130,9 +132,9 @@ class StageConfig(Config):
     remainder_limit: Real  # largest |r| that the rule has to learn
     label_limit: Real  # largest |y| that is accepted
     label_unit: Real  # 2^40 / label_limit
-    label_clip: Real  # labels are clipped to this many usual errors from the answer
+    label_clip: Real  # a label's distance from the answer is clipped to this many usual errors
     noise_first: Real  # the noise before it is estimated
-    noise_known: Real  # smallest fraction of the labels' variance that is treated as explained
+    noise_known: Real  # lower limit of the fraction of the labels' variance that counts as explained
     noise_low: Real  # smallest noise
     noise_high: Real  # largest noise
     low: Real  # smallest prediction
@@ -151,19 +153,22 @@ class Staged(Model):
 
 
 OUTLYING = Constant(5.0)
-"""Inputs are clipped to this many standard deviations when they update mean and variance, so that an outlier has little effect."""
+"""When inputs update their mean and variance, they are clipped to this many standard deviations from the mean, so
+that an outlier has little effect."""
 EVIDENCE_NEEDED = Constant(0.2)
-"""If the evidence is above this, an outlying input is replaced by its held value.  The rule does not learn from a replaced input,
-so chance must not decide before the rule has seen outlying values."""
+"""If the evidence is above this, an outlying input is replaced by its held value.  The threshold is above zero,
+because a choice made by chance could last: the rule learns nothing about outlying values while they are replaced."""
 MARKED_MOST = Constant(2.0**60)
 """Larger inputs are clipped to this when the mark of a sample is computed."""
 GOLDEN = Constant(1.6180339887498948482)
 EVIDENCE_RATE = Constant(0.1)
-"""Weight of one outlying sample in the choice between an input's limit and its held value."""
+"""Weight of one outlying sample in the evidence, which decides between clipping an input and replacing it by its held value."""
 EXPLAINED = Constant(4.0)
-"""If an input is at its limit, the label is clipped this many times further away: samples with outlying inputs have unusual labels."""
+"""If an input is at its limit, the label is clipped this many times further away: samples with outlying inputs often
+have unusual labels."""
 TRUSTED = 20
-"""For this many samples, the gain is 1 and the noise is the first guess: estimates from fewer samples would be unreliable."""
+"""Until there are this many samples, the gain is 1 and the noise is the first guess: estimates from fewer samples
+would be unreliable."""
 
 
 @kernel
@@ -179,7 +184,8 @@ def shaken(shock: Real, outlying: Bool) -> Real:
 
 @kernel
 def outlies(m: Staged, x: Real[DIM], j: Index) -> Bool:
-    """Whether an input is so far from its mean that it may be a fault.  Consecutive outlying samples are not faults."""
+    """Whether an input is so far from its mean that it may be a fault.  With each consecutive outlying sample, the
+    distance that counts as outlying doubles."""
     if m.completes:
         if m.absent[j] != 0 or m.values_seen[j] <= m.input_warmup:
             return False
@@ -190,7 +196,7 @@ def outlies(m: Staged, x: Real[DIM], j: Index) -> Bool:
 
 @kernel
 def held(m: Staged, j: Index) -> Real:
-    """The latest usual value of an input, standardised."""
+    """The latest value of an input that was not outlying, standardised."""
     if m.keeps_latest:
         return bounded((m.latest_input[j] - m.mean[j]) * m.scale[j], m.clip)
     return m.held_input[j]
@@ -206,7 +212,7 @@ def see(m: Staged, x: Real[DIM]) -> None:
                 if m.evidence[j] > EVIDENCE_NEEDED and outlies(m, x, j):
                     m.x[j] = held(m, j)
             if m.completes:
-                # an input that starts late has its own warm-up, during which it stays at its mean
+                # an input whose first values are missing has its own warm-up, during which the rule sees its mean
                 if m.values_seen[j] < m.input_warmup:
                     m.x[j] = real(0)
     elif m.rescales:
@@ -224,7 +230,7 @@ def marked(m: Staged, x: Real[DIM]) -> Real:
     for j in range(len(x)):
         value = bounded(x[j], MARKED_MOST)
         if m.completes:
-            # the replacement of a missing input may change before the label comes
+            # a missing input gets a fixed number: its replacement may change before the label comes
             if m.absent[j] != 0:
                 value = MARKED_MOST
         total += factor * value
@@ -244,9 +250,9 @@ def scale_of(variance: Real) -> Real:
 def observe(m: Staged, x: Real[DIM]) -> None:
     """Add the sample to the statistics of the inputs.  O(D).
 
-    Up to the horizon, these are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After the warm-up, inputs
-    are clipped to five standard deviations from the mean.  Consecutive outlying samples are not faults but a new scale: the
-    limit doubles with each of them.
+    Up to the horizon, these are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After the
+    warm-up, inputs are clipped to five standard deviations from the mean.  Consecutive outlying samples are taken as
+    a new scale, not as faults: the limit doubles with each of them.
     """
     if m.observed[0] < m.input_horizon:
         m.observed[0] += 1
@@ -264,7 +270,7 @@ def observe(m: Staged, x: Real[DIM]) -> None:
             rate = real(2) / (real(m.values_seen[j]) + real(1))
             rest = real(1) - rate
         difference = x[j] - m.mean[j]
-        # an input that was constant may begin to move
+        # an input that was constant so far is not clipped, because it may just have begun to move
         if (m.values_seen[j] if m.completes else m.observed[0]) > m.input_warmup and m.variance[j] > real(0):
             most = allowed / m.scale[j]
             outlying = outlying or absolute(difference) > most
@@ -278,7 +284,8 @@ def observe(m: Staged, x: Real[DIM]) -> None:
 
 @kernel
 def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
-    """Write to m.other what the rule would see with the other choice for outlying inputs.  Returns whether an input is outlying.  O(D)."""
+    """Write to m.other what the rule would see if the other choice were made for outlying inputs, clipping or the
+    held value.  Returns whether an input is outlying.  O(D)."""
     found = False
     for j in range(len(x)):
         m.other[j] = m.x[j]
@@ -292,9 +299,9 @@ def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
 
 @kernel
 def gather_evidence(m: Staged, x: Real[DIM], gain: Real) -> None:
-    """Learn which choice is better for each outlying input, and keep the inputs that are not outlying, standardised.  O(D).
+    """Update the evidence of each outlying input, and keep the values of the other inputs, standardised.  O(D).
 
-    gain: how much better the other choice would have been.
+    gain: the result of try_otherwise().
     """
     for j in range(len(x)):
         if outlies(m, x, j):
@@ -333,13 +340,13 @@ def average(m: Staged, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def warms_up(m: Staged) -> Bool:
-    """Whether the rule must wait for the statistics of the inputs."""
+    """Whether the rule must still wait for the statistics of the inputs."""
     return m.standardises and m.observed[0] < m.input_warmup
 
 
 @kernel
 def warm_up(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
-    """Update the statistics of inputs and labels while the rule must wait.  Returns whether the rule must wait."""
+    """If the rule must still wait, update the statistics of inputs and labels.  Returns whether it must wait."""
     waits = warms_up(m)
     if waits:
         if m.keeps_latest:
@@ -380,7 +387,7 @@ def trust(m: Staged, o: Index) -> Real:
 
 @kernel
 def noise(m: Staged) -> Real:
-    """The labels' noise relative to the variance of what can be learned: u / (1 - u), u = E |r - k|^2 / E |y - m|^2."""
+    """The ratio of the labels' noise to the variance that can be learned: u / (1 - u) with u = E |r - k|^2 / E |y - m|^2."""
     if m.judged[0] < TRUSTED or not (m.label_power[0] > real(0)):
         return m.noise_first
     left = real(0)
@@ -412,7 +419,7 @@ def clamp(m: Staged, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
-    """Compute how far from the rule's answer a residual is clipped, for the input as the rule sees it.  O(D)."""
+    """Compute the distance from the rule's answer to which a residual is clipped.  x: the input as the rule sees it.  O(D)."""
     allowed = m.label_clip * (real(1) + m.label_shock[0])
     if m.standardises:
         explained = False
@@ -442,7 +449,7 @@ def remain(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS]) -> None:
 
 @kernel
 def judge_rule(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Compare what the rule answered with what it should have answered, for the gain."""
+    """Update the means from which the gain is computed."""
     if m.answers_judged[0] < m.gain_horizon:
         m.answers_judged[0] += 1
     rate = real(2) / (real(m.answers_judged[0]) + real(1))
@@ -461,7 +468,7 @@ def judge_rule(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) 
 
 @kernel
 def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate: Real) -> None:
-    """Compare what the rule answered with what it had to learn."""
+    """Update the means that compare the rule's answers k with the residuals r."""
     if m.gains and m.verdict[0] <= GIVEN:
         judge_rule(m, y, r, k)
     if m.limits or m.estimates_noise:
@@ -489,7 +496,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
         for o in range(len(y)):
             if r[o] >= k[o] + m.most[o] or r[o] <= k[o] - m.most[o]:
                 outlying = True
-                # the answer may be outside the range of labels
+                # the answer itself may be outside the range of labels
                 m.learned[o] = bounded(lead(m, x, o) + r[o], m.label_limit)
         m.label_shock[0] = shaken(m.label_shock[0], outlying)
     if m.judges:
@@ -512,7 +519,7 @@ def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Rea
 
 @kernel
 def valid_inputs(m: Staged) -> Bool:
-    """Whether the scales fit the variances.  O(D)."""
+    """Whether the scales match the variances, and the numbers of values are possible.  O(D)."""
     if not m.completes and m.observed[0] == 0:
         return True
     for j in range(len(m.mean)):
@@ -529,7 +536,7 @@ def valid_inputs(m: Staged) -> Bool:
 
 @kernel
 def valid_stages(m: Staged, blank: Bool) -> Bool:
-    """Whether samples within their limits could have led to these stages, and the rule waited for the warm-up.
+    """Whether samples within their limits could have led to these stages, and the rule has learned nothing during the warm-up.
 
     blank: whether the rule has learned nothing yet.  O(D) for each output.
     """

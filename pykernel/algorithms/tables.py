@@ -1,5 +1,6 @@
-"""What the host computes with the device's own kernel values: the tables of a basis, and the numbers for checks of a user's
-kernel.  This code is written in the dialect, so that tables in the C code do not depend on the machine that made them."""
+"""What the host computes from kernel values with the device's bits: the tables of a basis, and the numbers that check
+a user's kernel.  This code is written in the dialect, so that tables in the C code do not depend on the machine that
+computed them."""
 
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value
@@ -19,16 +20,16 @@ class Vectors(Struct):
 class Factor(Struct):
     """L of L L' = K, the kernel matrix of the vectors with a number added to its diagonal."""
 
-    packed: Real[PACKED]  # row by row up to the diagonal, whose elements are kept as reciprocals
+    packed: Real[PACKED]  # row by row up to the diagonal; diagonal elements are kept as reciprocals
 
 
 @kernel
 def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise: Real) -> Index:
-    """Write the factor L.  Returns the first vector that depends on those before it, or -1.  O(N^2 D + N^3).
+    """Write the factor L.  Returns the number of the first vector that depends on the vectors before it, or -1.  O(N^2 D + N^3).
 
     noise: what is added to K's diagonal.
 
-    A vector depends on those before it if the part of k(x, x) that they cannot express is at most ``least`` k(x, x).
+    A vector x depends on the vectors before it if the part of k(x, x) that they cannot express is at most ``least`` k(x, x).
     """
     row = 0
     for i in range(len(v.vectors)):

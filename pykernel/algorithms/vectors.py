@@ -63,7 +63,8 @@ def all_zero(a: Real[...], n: Index) -> Bool:
 
 @kernel
 def empty_from(a: Real[...], first: Index, n: Index) -> Bool:
-    """Whether all elements from number ``first`` on are zero; first may be any number, because it may come from storage."""
+    """Whether all elements from number ``first`` on are zero; ``first`` may be any number, because it may have been
+    read from storage."""
     for i in range(n):
         if i >= first and a[i] != real(0):
             return False

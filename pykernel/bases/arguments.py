@@ -50,7 +50,7 @@ def checked_numbers(given: Any, what: str) -> np.ndarray:
         raise UserError(f"{what} must be numbers") from None
     if not np.isfinite(values).all():
         raise UserError(
-            f"{what} must be finite numbers; there is a NaN or an infinity among them: leave those rows out"
+            f"{what} must be finite numbers; there is a NaN or an infinity among them: leave out the rows that have one"
         )
     return values
 

@@ -328,7 +328,10 @@ class Growing:
 
 
 def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
-    """Return the kernel that a file stores as ``MercerKernel.described``, or the given kernel if the two are the same."""
+    """Return the kernel of a file, which stores it as ``MercerKernel.described``.  For a custom kernel, return the given kernel.
+
+    Raises UserError if the given kernel differs from the kernel of the file, or if a custom kernel is not given.
+    """
     if given is not None:
         if given.described() != stored:
             raise UserError(f"{path} was made with another kernel than the given kernel; give the kernel of the file")
@@ -346,7 +349,7 @@ def write_npz(path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray]) 
 
 
 def read_npz(path: Path, kind: str, writer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a file that ``write_npz`` wrote.  Raises UserError if the file does not exist, or if it is of another kind."""
+    """Read a file that ``write_npz`` wrote.  Raises UserError if the file does not exist, or if the file is of another kind."""
     try:
         with open_plain(path) as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -25,8 +25,8 @@ from pykernel.bases.gram import MercerKernel
 from pykernel.rows import ArrayRows, Rows, each_row
 
 SLACK, LEAST = 0.9, 0.5
-"""The number of drawn rows is large enough for a mean of SLACK times tau to prove tau.  If memory is scarce, fewer rows
-are drawn, but always enough for a mean of LEAST times tau to prove tau."""
+"""Enough rows are drawn to prove that at most tau is left out if the mean of delta is SLACK times tau.  If memory is scarce,
+fewer rows are drawn, but always enough for the proof if the mean is LEAST times tau."""
 
 
 def rows_needed(tau: float, confidence: float, part: float = SLACK) -> int:
@@ -89,7 +89,7 @@ class Watch:
         need_memory(
             8 * m * (self.capacity + rows.dim),
             MEMORY,
-            f"keeping the {m:,} rows that must prove a tau of {self.tau:g}",
+            f"keeping the {m:,} rows that are needed to prove tau = {self.tau:g}",
             "take a larger tau, or fewer vectors",
         )
         generator = np.random.default_rng([self.seed, 3])

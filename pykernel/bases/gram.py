@@ -69,7 +69,7 @@ class MercerKernel:
             raise UserError(f"there is no kernel {function!r}; it must be one of {', '.join(FUNCTIONS)}")
         keys = KERNEL_RULES[function].keys
         if self.normalise and "normalise" not in keys:
-            raise UserError(f"normalise does not go with a {function} kernel; leave it out")
+            raise UserError(f"normalise does not go with a {function} kernel; leave normalise out")
         if (function == "custom") != (self.custom is not None):
             raise UserError('custom must be a dialect kernel if function is "custom", and None for any other function')
         if function == "custom" and (self.max_value is None or not 0 < self.max_value < np.inf):
@@ -107,7 +107,7 @@ class MercerKernel:
         if not self.normalise:
             return values
         first, second = self._plain_diagonal(a), self._plain_diagonal(b)
-        # for a norm of zero, divide by infinity
+        # where a norm is zero, divide by infinity, so that the result is zero
         roots = [np.where(d > NORM_LEAST, np.sqrt(np.maximum(d, 0)), np.inf) for d in (first, second)]
         return np.clip(values / roots[0][:, None] / roots[1], -1, 1)
 
@@ -124,7 +124,7 @@ class MercerKernel:
         a, b = checked_table(a, "a"), checked_table(b, "b")
         if a.shape[1] != b.shape[1]:
             raise UserError(
-                f"rows of a have {a.shape[1]} numbers, and rows of b have {b.shape[1]}; the two must be equal"
+                f"rows of a have {a.shape[1]} numbers, and rows of b have {b.shape[1]}; the two numbers must be equal"
             )
         if self.custom is not None:
             return self._bounded(self._of_custom(a, b)[0])
@@ -163,7 +163,7 @@ class MercerKernel:
         else:
             assert self.function == "linear", f"{self.function} has no formula here"
         if not finite or not np.isfinite(values).all():
-            raise UserError(f"values of the {self.function} kernel overflow; inputs must be smaller: scale them")
+            raise UserError(f"values of the {self.function} kernel overflow; scale the inputs to smaller values")
         return values
 
     def _of_custom(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -176,7 +176,7 @@ class MercerKernel:
         assert self.custom is not None and self.max_value is not None
         if np.isnan(values).any():
             raise UserError(
-                f"the kernel {self.custom.name} is NaN for some of these inputs; it must be a number for all inputs"
+                f"the kernel {self.custom.name} is NaN for some of these inputs; a custom kernel must give a number for every input"
             )
         largest = float(np.max(np.abs(values), initial=0.0))
         if largest > self.max_value * (1 + 1e-6):

@@ -53,7 +53,7 @@ class Efvs(Selector):
     below epsilon.  ``Basis.trace`` is then an estimate, too.  The selection stops at the first estimate that is at most tau.  A
     small sample of points may contain no badly represented row, so for a small tau take more points, or use
     ``select_basis(..., confidence=)``.  The paper's estimate (mean over the points of the best candidate's score) has two
-    errors: it is too low because the points also made the choice, and too high because it leaves out the dead rows.
+    errors: it is too low because the candidate was chosen on the same points, and too high because it leaves out the dead rows.
 
     Raises UserError if lazy=False and C of all rows takes more than ``memory`` bytes.
     """
@@ -122,7 +122,7 @@ class Efvs(Selector):
         return True
 
     def _judges(self, alive: np.ndarray) -> np.ndarray:
-        """Return the rows from which points are drawn: the rows that are not spanned, section 1.3."""
+        """Return the rows from which points are drawn: the rows that are not spanned.  Paper 000, section 1.3."""
         return alive
 
     def _known(self, residual: Residual, rows: np.ndarray) -> Drawn:
@@ -172,7 +172,7 @@ class Efvs(Selector):
         if alive:
             self.seen[:2] += found.diagonal.sum(), len(found)
             error = alive / l * float(found.delta.mean())
-            # tr K is exact for dead rows; for live rows, it is estimated from the mean over all points so far
+            # the part of tr K from dead rows is exact; the part from live rows is estimated by the mean over all points so far
             mean = found.diagonal.mean() if len(found) == alive else self.seen[0] / self.seen[1]
             total = float(self.seen[2] + alive * mean)
             trace = alive * float(found.left.mean()) / total if total else 0.0

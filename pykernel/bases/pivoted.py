@@ -177,5 +177,5 @@ def sum_of(diagonal: np.ndarray) -> float:
     with np.errstate(over="ignore"):
         total = float(diagonal.sum())
     if not math.isfinite(total):
-        raise UserError("the sum of k(x, x) over the rows overflows; inputs must be smaller: scale them")
+        raise UserError("the sum of k(x, x) over the rows overflows; scale the inputs to smaller values")
     return total

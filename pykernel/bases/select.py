@@ -39,7 +39,7 @@ SELECTORS: dict[str, type[Selector]] = {
 METHODS = ("auto", *SELECTORS)
 OF_SOME = ("candidates", "points")
 """Arguments of ``select_basis`` that only some methods accept."""
-NOTHING = "no row can be chosen: k(x, x) is zero for each; leave out rows of zeros or take another kernel"
+NOTHING = "no row can be chosen: k(x, x) is zero for every row; leave out rows of zeros, or take another kernel"
 
 
 def choose_method(rows: int, n_max: int, candidates: int | None = 59, *, memory: int = MEMORY) -> tuple[str, str]:
@@ -55,7 +55,7 @@ def choose_method(rows: int, n_max: int, candidates: int | None = 59, *, memory:
     tried = candidates or 59
     fits = 8 * rows * (rows + n) <= memory
     if fits and (candidates is None or n * tried > rows):
-        compared = "all candidates are wanted" if candidates is None else f"{n:,} vectors > {rows:,} rows / {tried}"
+        compared = "every row is a candidate" if candidates is None else f"{n:,} vectors > {rows:,} rows / {tried}"
         return "exhaustive", f"the Gram matrix fits into {allowed}, and {compared}"
     if 8 * rows * (n + 2 * tried) <= memory:
         why = f"{n:,} vectors <= {rows:,} rows / {tried}" if fits else "the Gram matrix does not fit"
@@ -196,7 +196,7 @@ def keywords(kind: type[Selector]) -> dict[str, str]:
 
 
 def _advance(selector: Selector, n_max: int, progress: Any, watch: Watch | None) -> None:
-    """Step until no vector is added, or until the watch has proven tau."""
+    """Step until no vector is added, or until the watch has proven that at most tau is left out."""
     with _display(progress, n_max) as show:
         while not (watch is not None and _proven(watch, selector)) and selector.step():
             show(selector)

@@ -57,7 +57,8 @@ class Sgma(Selector):
     rule 4.1: the largest decrease of the Frobenius norm, |K e_r|^2 / |e_r|^2 (eq. 27), with e_r the residual column.
     rule 4.2: the largest decrease of the trace, |R_:r|^2 / R_rr (eq. 31).
     rule 4.3: the largest residual column, |R_:r|^2 in the function view, |e_r|^2 in the column view (eq. 32).
-    In the Kronecker view all gains are 1, so the first drawn row is chosen; rule 4.3 chooses the largest column of K.
+    In the Kronecker view, rule 4.2 chooses the first drawn row, because all gains are 1, and rule 4.3 chooses the row with the
+    largest column of K.
 
     A vector takes kappa l kernel values and O(kappa l n) time.  If keeping the whole K takes fewer kernel values and fits
     into ``memory``, K is kept.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The memory is 8 l (n + 2 kappa)
@@ -95,7 +96,7 @@ class Sgma(Selector):
         kappa = min(l, candidates or l)
         if not 0 <= pool < kappa or (pool and view != "function"):
             raise UserError(
-                f"pool is {pool}; it must be from 0 to {kappa - 1}, less than candidates, and 0 unless view is function"
+                f"pool is {pool}; it must be from 0 to {kappa - 1} (fewer than the candidates), and 0 if view is not function"
             )
         self.view, self.rule, self.candidates, self.pool = view, rule, candidates, pool
         size = 8 * l * (2 if view == "column" else 1) * (n + 2 * kappa)
@@ -199,7 +200,7 @@ class SgmaInPasses(Selector):
         self.candidates = min(candidates or len(self.rows), len(self.rows))
         if self.candidates > COLUMNS:
             raise UserError(
-                f"candidates is {self.candidates:,}; it must be at most {COLUMNS:,}, because their columns "
+                f"candidates is {self.candidates:,}; it must be at most {COLUMNS:,}, because the columns of all candidates "
                 "must fit in memory"
             )
         self.live = Live(len(self.rows))
@@ -289,7 +290,7 @@ class Exhaustive(Selector):
         l, n = len(self.rows), self.capacity
         if l > MOST_ROWS:
             raise UserError(
-                f"exhaustive compares all of {l:,} rows with each other for each vector; the maximum is {MOST_ROWS:,} rows: "
+                f"exhaustive compares all {l:,} rows with each other for each vector; the maximum is {MOST_ROWS:,} rows: "
                 "take efvs, whose cost does not grow with the number of rows"
             )
         self.view = view

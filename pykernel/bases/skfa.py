@@ -1,4 +1,4 @@
-"""Sparse kernel feature analysis (SKFA) finds directions in feature space that are combinations of few samples each.
+"""Sparse kernel feature analysis (SKFA) finds directions in feature space, each a combination of few samples.
 
 A. J. Smola, O. L. Mangasarian, B. Schölkopf, Sparse kernel feature analysis, 1999; paper 002, section 7.1.
 

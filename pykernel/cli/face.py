@@ -37,7 +37,7 @@ def _plain_spec(spec_file: Path, trust: bool) -> Spec:
         return read_spec(spec_file, False)
     except UntrustedCode:
         raise UserError(
-            f"{spec_file}: [kernel] names code, which plan does not execute; give a spec with one of the project's kernels"
+            f"{spec_file}: [kernel] names code, which plan does not execute; give a spec with one of pykernel's kernels"
         ) from None
 
 

@@ -95,7 +95,7 @@ class Plain:
 
 
 class PlainCommand(Plain, TyperCommand):
-    """A command whose help fits a screen.  If the command is interrupted, it says what was kept."""
+    """A command whose help fits a screen.  If the command is interrupted, it prints what was kept."""
 
     def invoke(self, context: Any) -> Any:
         try:

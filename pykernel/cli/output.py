@@ -111,7 +111,7 @@ def show_table(
         return
     console.print(table)
     if gone:
-        show(f"left out because the window is narrow: {', '.join(gone)}", "")
+        show(f"columns left out because the window is too narrow: {', '.join(gone)}", "")
 
 
 def _text(cell: str) -> Text:

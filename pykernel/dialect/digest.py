@@ -41,8 +41,8 @@ def _fields(part: Part) -> str:
 
 
 def _meaning(value: Any) -> str:
-    """Return as text the part of a global on which the compiled code depends: a kernel's name, a constant's numbers, a
-    struct's fields.
+    """Return as text what the compiled code depends on: the name of a kernel, the numbers of a constant, or the fields
+    of a struct.
     """
     if isinstance(value, Kernel):
         return f"{value.function.__module__}.{value.function.__qualname__}"

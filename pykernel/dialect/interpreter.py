@@ -35,7 +35,7 @@ class Checked:
         position = key if isinstance(key, tuple) else (key,)
         for axis, i in enumerate(position):
             if type(i) is not int or not 0 <= i < self.array.shape[axis]:
-                raise IndexError(f"position {key!r} in an array of shape {self.array.shape}")
+                raise IndexError(f"position {key!r} is not valid in an array of shape {self.array.shape}")
         return position
 
     def __getitem__(self, key: Any) -> Any:
@@ -64,10 +64,10 @@ def _is_index(dtype: np.dtype) -> bool:
 def bind(k: Kernel, precision: Precision) -> Callable:
     """Return the kernel as a function of its structs, configurations and values.
 
-    The function runs as plain Python.  Its arrays raise an error where C would be undefined: a position outside of the
-    array, or an integer that does not fit into its type.
+    The function runs as plain Python.  Its arrays raise an error where the behaviour of C would be undefined: for a
+    position outside the array, and for an integer that does not fit into the array's type.
     """
-    reachable([k])  # raises if a kernel calls itself
+    reachable([k])  # raises TypeError if a kernel calls itself
     return _checked(_bound(k, precision))
 
 
@@ -111,7 +111,7 @@ class _Divisions(ast.NodeTransformer):
 
 @functools.cache
 def _divided(source: bytes, file: str) -> dict[tuple[str, int], types.CodeType]:
-    """Return the code of a file's functions, by name and first line."""
+    """Return the code of a file's functions with their divisions replaced, by name and first line."""
     found = [compile(_Divisions().visit(ast.parse(source)), file, "exec", dont_inherit=True)]
     for code in found:
         found += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]

@@ -1,4 +1,4 @@
-"""Functions that each runtime implements itself."""
+"""Functions that each engine and the generated C implement in their own way."""
 
 from __future__ import annotations
 
@@ -71,26 +71,31 @@ def absolute(x: Real) -> Real:  # type: ignore[valid-type]
 
 @intrinsic(lambda precision, jit: _jit(lambda x: np.int64(x)) if jit else int)
 def truncate(x: Real) -> Index:  # type: ignore[valid-type]
-    """The integer part, rounded toward zero; |x| < 2^31 (undefined otherwise; check before the call)."""
+    """The integer part, rounded toward zero, for |x| < 2^31.  For other x the result is undefined, so check x before
+    the call.
+    """
 
 
 @intrinsic(_pow2)
 def pow2(k: Index) -> Real:  # type: ignore[valid-type]
-    """Two to the power k, exactly; k within the exponents of normal numbers."""
+    """Two to the power k, exactly, for k within the exponents of normal numbers."""
 
 
 @intrinsic(_pow2_rounded)
 def pow2_rounded(x: Real) -> Real:  # type: ignore[valid-type]
-    """Two to the power d - bias for x = 2^fraction + d, exactly; zero if d < 1.  Undefined if d > 2 bias or x is NaN.
+    """Two to the power d - bias, exactly, for x = 2^fraction + d; zero if d < 1.  The result is undefined if d > 2 bias
+    or if x is NaN.
 
-    (fraction, bias) is (23, 127) for float32 and (52, 1023) for float64.  This turns a sum that was rounded to an integer into
-    a power of two without a branch.
+    (fraction, bias) is (23, 127) for float32 and (52, 1023) for float64.  The function turns a sum that was rounded to
+    an integer into a power of two, without a branch.
     """
 
 
 @intrinsic(_floor_log2)
 def floor_log2(x: Real) -> Index:  # type: ignore[valid-type]
-    """The largest k with 2^k <= |x| for a normal x; for other x, one below or one above the exponents of normal numbers."""
+    """The largest k with 2^k <= |x|, for a normal x.  For other x, the result is one below or one above the exponents
+    of normal numbers.
+    """
 
 
 def _whole(value: int) -> int:
@@ -107,13 +112,13 @@ def _plain_quotient(a: int, b: int) -> int:
 
 def _plain_shift(a: int, k: int) -> int:
     if not 0 <= k <= 31:
-        raise OverflowError(f"a shift by {k}; it must be from 0 to 31")
+        raise OverflowError(f"the shift is {k}; it must be from 0 to 31")
     return a >> k
 
 
 def _plain_multiply(a: int, k: int) -> int:
     if not 0 <= k <= 65535:
-        raise OverflowError(f"{k} is not a factor of 16 bits")
+        raise OverflowError(f"the factor is {k}; it must be from 0 to 65535")
     return _whole(int(a) * int(k) >> 16)
 
 
@@ -131,24 +136,26 @@ def index(w: Word) -> Index:  # type: ignore[valid-type]
     lambda precision, jit: _jit(lambda e: (e * e) & MASK) if jit else lambda e: np.uint32((_whole(e) ** 2) & MASK)
 )
 def exact_square(e: Index) -> Word:  # type: ignore[valid-type]
-    """e^2 modulo 2^32; exact for |e| < 2^16."""
+    """e^2 modulo 2^32, which is e^2 itself for |e| < 2^16."""
 
 
 @intrinsic(lambda precision, jit: _jit(lambda a, k: a >> k) if jit else _plain_shift)
 def floor_shift(a: Index, k: Index) -> Index:  # type: ignore[valid-type]
-    """a / 2^k, rounded down, also for negative numbers; k from 0 to 31 (proved for each model)."""
+    """a / 2^k, rounded down, also for negative a; k is from 0 to 31 (proved for each model)."""
 
 
 @intrinsic(lambda precision, jit: _jit(lambda a, k: (a * k) >> 16) if jit else _plain_multiply)
 def multiply_high(a: Index, k: Index) -> Index:  # type: ignore[valid-type]
-    """a k / 2^16, rounded down, from the exact product; k from 0 to 65535 (proved for each model)."""
+    """a k / 2^16, rounded down from the exact product; k is from 0 to 65535 (proved for each model)."""
 
 
 @intrinsic(
     lambda precision, jit: _jit(lambda w: (w ^ SIGN) - SIGN) if jit else lambda w: _whole((int(w) ^ SIGN) - SIGN)
 )
 def as_signed(w: Word) -> Index:  # type: ignore[valid-type]
-    """The number from -2^31 to 2^31 - 1 that is equal to w modulo 2^32.  Partial sums of Words may leave that range."""
+    """The number from -2^31 to 2^31 - 1 that is equal to w modulo 2^32.  The result is exact even if partial sums of
+    Words have left this range.
+    """
 
 
 @intrinsic(lambda precision, jit: _jit(lambda a, b: a // b) if jit else _plain_quotient)

@@ -26,20 +26,21 @@ class Kernel:
     placeholder: bool = False
     dsp: str = ""  # a file of runtime_c with the same function, written with Arm's DSP instructions
     intrinsic: Callable[[Precision, bool], Callable] | None = None
-    names: Mapping[str, Kernel] = field(default_factory=dict)  # global name -> kernel that replaces the file's global
+    names: Mapping[str, Kernel] = field(default_factory=dict)  # name of a global in the file -> kernel that replaces it
     alias: str = ""  # the kernel's name, if it differs from the function's name
     words: Mapping[str, str] = field(default_factory=dict)  # word of the docstring -> word that replaces it
     choice: str = ""  # the parameter that decides which of the kernels in ``names`` is called; see ``chosen``
-    members: tuple[tuple[IntEnum, ...], ...] = ()  # for each kernel in ``names``, the values that select it
+    members: tuple[tuple[IntEnum, ...], ...] = ()  # for each of ``names``, the values of ``choice`` that select it
     params: dict[str, Any] = field(init=False)
     returns: Any = field(init=False)
     source: bytes = field(init=False, repr=False)
-    # for a kernel that cannot be imported: the function that makes it when it is unpickled, and the function's
-    # arguments
+    # for a kernel that cannot be imported: the function that makes the kernel when it is unpickled, and the arguments
+    # of this function
     rebuild: tuple[Any, ...] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # read now, because the file may be edited later, while this process keeps the functions that it has imported
+        # the file is read now, because it may be edited later, while this process keeps the functions that it has
+        # imported
         self.source = self.file.read_bytes().replace(b"\r\n", b"\n") if self.file.exists() else b""
         annotations = inspect.get_annotations(self.function, eval_str=True)
         self.returns = annotations.pop("return", None)
@@ -85,8 +86,8 @@ class Kernel:
 
     @functools.cached_property
     def _global_names(self) -> dict[str, None]:
-        # co_names would be wrong, because a field may have the name of a kernel; dis.get_instructions would take a third of the time of
-        # importing all kernels
+        # co_names would be wrong, because a field may have the name of a kernel; dis.get_instructions is slow, and
+        # would take a third of the time of importing all kernels
         found: dict[str, None] = {}
         if self.choice:
             return dict.fromkeys(self.names)
@@ -103,12 +104,13 @@ class Kernel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
-            f"{self.name} is source, for Python and C; call bind({self.name}, FLOAT32) and use what it returns"
+            f"{self.name} is source text for Python and C; call bind({self.name}, FLOAT32), and then the function that "
+            "bind returns"
         )
 
 
 def kernel(function: Callable) -> Kernel:
-    """Mark a function of the dialect; every parameter and result needs an annotation."""
+    """Mark a function of the dialect.  Every parameter and the result need annotations."""
     return Kernel(function)  # type: ignore[arg-type]
 
 
@@ -126,11 +128,12 @@ def placeholder(function: Callable) -> Kernel:
 
 
 def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = None) -> Callable[[Callable], Kernel]:
-    """Mark a function without a body.  It calls the kernel that the table assigns to a choice of the model's configuration.
+    """Mark a function without a body.  The function calls the kernel that the table gives for the value of a choice in
+    the model's configuration.
 
     choice: the choice's name, such as "metric".  table: member of the choice's enumeration -> kernel.  otherwise: the kernel
-    for members that are not in the table.  All kernels take and return the same types.  When the C is generated, the
-    choice is known, and only one of the calls remains.
+    for members that are not in the table.  All of these kernels take and return the same types.  When the C is
+    generated, the choice is known, and only one of the calls remains.
     """
     kinds = {type(member) for member in table}
     if len(kinds) != 1:
@@ -140,10 +143,13 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
     for member in kind:
         found = table.get(member, otherwise)
         if found is None:
-            raise TypeError(f"{choice} can be {member.name}, for which there is no kernel; add it, or give otherwise")
+            raise TypeError(
+                f"{choice} can be {member.name}, for which the table has no kernel; add one, or give otherwise"
+            )
         called.setdefault(found, []).append(member)
     if otherwise in called:
-        called[otherwise] = called.pop(otherwise)  # the last kernel needs no condition
+        # the last kernel is called without a condition, so ``otherwise`` comes last
+        called[otherwise] = called.pop(otherwise)
 
     def mark(function: Callable) -> Kernel:
         made = Kernel(
@@ -161,14 +167,14 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
 
 
 def intrinsic(implement: Callable[[Precision, bool], Callable]) -> Callable[[Callable], Kernel]:
-    """Mark a function that each runtime implements itself.  ``implement(precision, jit)`` returns the Python function, and
-    the C function is in ``pykernel/runtime_c/NAME.h``.
+    """Mark a function that each engine and the C implement in their own way.  ``implement(precision, jit)`` returns the
+    Python function, and the C function is in ``pykernel/runtime_c/NAME.h``.
     """
     return lambda function: Kernel(function, intrinsic=implement)  # type: ignore[arg-type]
 
 
 def real(value: float) -> float:
-    """Convert a literal or an Index to a Real.  It is replaced when a kernel is bound."""
+    """Convert a literal or an Index to a Real.  This function is replaced when a kernel is bound."""
     raise TypeError("real() is only for use inside kernels")
 
 
@@ -177,12 +183,12 @@ def _imported(module: str, name: str) -> Any:
 
 
 def substitute(k: Kernel, stand_ins: Mapping[Any, Any], alias: str = "") -> Kernel:
-    """Return a copy of the kernel in which other kernels replace some of the kernels that it calls, directly or
-    indirectly.
+    """Return a copy of the kernel in which stand-ins replace some of the objects that it uses, directly or through the
+    kernels that it calls.
 
-    If the kernel calls none of the replaced kernels, the result is the kernel itself.
-    stand_ins: replaced object -> replacement.  Three things can be replaced: a kernel, such as a placeholder; a
-    type of parameters (a ``Model``, a ``Variable``, or the scalar of arrays); a word of docstrings.
+    If the kernel uses none of the replaced objects, the result is the kernel itself.
+    stand_ins: replaced object -> replacement.  Three things can be replaced: a kernel, such as a placeholder; a type of
+    parameters (a ``Model``, a ``Variable``, or the scalar type of arrays); and a word in docstrings.
     alias: another name for the copy, for a program that contains the kernel twice.
     The same kernel with the same stand-ins gives the same object, so that the copy is compiled and checked only once.
     """

@@ -1,4 +1,4 @@
-"""The memory of a model: structs, configurations, and the position of each field in the bytes of the C struct."""
+"""The memory of a model: structs, configurations, and the positions of the fields in the bytes of the C struct."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class Struct:
     """Memory of a model.  Its fields are scalars (written ``s.n[0]`` in Python) and arrays of fixed capacity.
 
     ranges: field -> the range of the field's numbers, for fields that declare a range (see ``between``).
-    after: field -> the name of a count, or the names of several counts.  The field's numbers are zero while a count is 0.
+    after: field -> the name of a count, or the names of several counts, of which the program has one.  The field's
+    numbers are zero while this count is 0.
     """
 
     fields: dict[str, Array]
@@ -131,8 +132,8 @@ class Config:
         read-only.
 
         Raises ValueError if a table does not have the shape that its extents have for these capacities.  Without
-        capacities, only the number of dimensions is compared.  Also raises ValueError for a number that the precision
-        or int32 cannot hold.
+        capacities, only the number of dimensions is compared.  ValueError is also raised for a number that does not fit
+        in the precision or in the integer type.
         """
 
         def taken(name: str, kind: Any) -> Any:
@@ -141,7 +142,7 @@ class Config:
             given = np.asarray(values[name])
             shape = kind.shape(capacities) if capacities is not None else given.shape
             if given.shape != shape or given.ndim != len(kind.extents):
-                raise ValueError(f"{cls.__name__}.{name} has shape {given.shape}; it must be {kind}, {shape}")
+                raise ValueError(f"{cls.__name__}.{name} has shape {given.shape}; the shape of {kind} must be {shape}")
             dtype = kind.scalar.dtype(precision)
             with np.errstate(over="ignore"):
                 table = np.array(given, dtype if kind.scalar is Real else np.int64, order="C")
@@ -161,8 +162,8 @@ Part = type[Struct] | type[Config]
 class Model:
     """The structs and configurations (the parts) of a model under one name.
 
-    In a kernel, ``m.v`` is the field v of whichever part has it.  A subclass names its own ``parts``, and also has the
-    parts of its base classes.  A kernel may pass its model to a callee that expects only some of the parts.
+    In a kernel, ``m.v`` is the field v of the part that has such a field.  A subclass names its own ``parts``, and also
+    has the parts of its base classes.  A kernel may pass its model to a callee that expects only some of the parts.
     """
 
     parts: tuple[Part, ...] = ()
@@ -182,7 +183,9 @@ class Model:
 
 
 def parts_of(kind: Any) -> tuple[Part, ...]:
-    """Return the structs and configurations that a parameter of this kind represents; none for a number or an array."""
+    """Return the structs and configurations that a parameter of this kind represents; an empty tuple for a number or an
+    array.
+    """
     if isinstance(kind, type) and issubclass(kind, Model):
         return kind.parts
     return (kind,) if isinstance(kind, type) and issubclass(kind, (Struct, Config)) else ()
@@ -217,7 +220,7 @@ class Slot:
     shape: tuple[int, ...]
     offset: int
     nbytes: int
-    struct: str  # the struct it belongs to; "" for padding
+    struct: str  # the struct to which the field belongs; "" for padding
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ from pykernel.dialect.types import DIM, OUTPUTS, Array, Extent, Index, Int, Int1
 from pykernel.errors import UserError
 
 LabelKind = Literal["real", "reals", "class", "none"]
-"""Kind of label -> the type that the update takes: a number, OUTPUTS numbers, the index of a class, or no label."""
+"""The kind of a label: the update takes a number ("real"), OUTPUTS numbers ("reals"), the index of a class ("class"),
+or no label ("none").
+"""
 LABELS: dict[LabelKind, Any] = {"real": Real, "reals": Real[OUTPUTS], "class": Index, "none": None}
 INT16_LABELS: dict[LabelKind, Any] = {"real": Int, "reals": Int[OUTPUTS], "class": Index, "none": None}
 """The label types of a program whose inputs are integers (Int16[DIM])."""
@@ -48,10 +50,10 @@ EntryKind = Literal[
 
 @dataclass(frozen=True)
 class Entry:
-    """A public function ``NAME_<name>``; ``when`` says for which parameters the function exists.
+    """A public function ``NAME_<name>``.  ``when`` says for which values of the parameters the function exists.
 
-    of: the inner model's question whose answer a reading writes, for a program around another model; "" if the reading
-    does not write an answer.
+    of: for a reading in a program around another model, the question of the inner model whose answer the reading
+    writes; "" if it does not write an answer.
     answers: whether the entry is an action with which a firmware responds to an alarm.
     """
 
@@ -76,7 +78,9 @@ class LabelArray:
 
 @dataclass(frozen=True)
 class OnHost:
-    """A kernel that only the PC calls, to change a state.  The parameters ``under`` replace the model's while the kernel runs."""
+    """A kernel that only the PC calls, to change a state.  While the kernel runs, the values in ``under`` replace those
+    of the model's parameters.
+    """
 
     kernel: Kernel
     under: Mapping[str, Any] = field(default_factory=dict)
@@ -89,12 +93,12 @@ class OnHost:
 
 @dataclass(frozen=True)
 class Budget:
-    """Room for vectors.  The field n counts the vectors in use, and every unused place is zero, so that a state can be
-    moved into a model with more or less room.
+    """Places for vectors.  The field n counts the places in use, and every unused place is zero, so that a state can be
+    moved into a model with more or fewer places.
 
     capacity: name of the capacity that counts the places.
-    remove: a kernel (…) -> Index that removes one vector in the same way as learning does, and returns a number below 0 if
-    no vector can be removed.  None if only learning removes vectors.
+    remove: a kernel (…) -> Index that removes one vector as learning would, and returns a number below 0 if no vector
+    can be removed; None if only learning can remove vectors.
     """
 
     capacity: str
@@ -102,7 +106,9 @@ class Budget:
 
 
 class Settings:
-    """A model's parameters.  Every field of its configs is an attribute, and ``views`` has each config as kernels take it."""
+    """A model's parameters.  Every field of the configs is an attribute, and ``views`` has each config in the form that
+    kernels take.
+    """
 
     def __init__(self, views: Mapping[type[Config], Any]) -> None:
         self.views = dict(views)
@@ -130,7 +136,7 @@ def _merged(kinds: Sequence[type[IntEnum]]) -> type[IntEnum]:
     members: dict[str, int] = {}
     for member in itertools.chain.from_iterable(kinds):
         if members.setdefault(member.name, member.value) != member.value:
-            raise TypeError(f"{member.name} is {members[member.name]} and {member.value}; give it one value")
+            raise TypeError(f"{member.name} is {members[member.name]} and {member.value}; give {member.name} one value")
     made: type[IntEnum] = IntEnum(kinds[0].__name__, members)  # type: ignore[misc, assignment]
     made.__doc__ = kinds[0].__doc__
     return unique(made)
@@ -142,9 +148,10 @@ class Program:
 
     structs: the memory, in order.  The structs in ``persistent`` come first and are the model; the others are working
         memory.  A program that does not learn on the device has no persistent struct.
-    entries: every entry returns a status.  A status below 0 means that the call was refused: the model did not change, and a
-    question or a reading, which may have no answer yet, wrote nothing.  Otherwise, the answer is written.  There is one exception:
-    if the inner model finds its memory overwritten, the update of a signal stage has already taken its sample.  The parameters after
+    entries: every entry returns a status.  A status below 0 means that the call was refused: the model did not change,
+    and a question or a reading wrote no answer.  (A reading may also be refused because there is no answer yet.)  With
+    any other status, the answer is written.  There is one exception: if the inner model finds that its memory was
+    overwritten, the signal stage around it has already taken the sample of the refused update.  The parameters after
     the structs and configurations are:
 
         a question (x: Real[DIM], an array): writes an answer to the array and does not change the model.  A program
@@ -163,16 +170,17 @@ class Program:
         ``asks`` is the main question, which is used to run a stream: predict if there is one, else the first question.
         If a program has no question, ``asks`` is its first reading, which is called after each sample.
 
-    valid: a kernel (…) -> Bool: returns whether learning could have produced the memory's contents.  A restored state is untrusted.
-    The kernel must accept every state that the update leaves, and refuse every state from which the update could not continue.  Only
-    for programs with a persistent struct.
-    missed: a kernel (…, refused: Index) -> Index: returns the status of a sample that was refused before it reached the program.
+    valid: a kernel (…) -> Bool that returns whether learning could have produced the memory's contents, because a
+    restored state is untrusted.  The kernel must accept every state that the update leaves, and refuse every state from
+    which the update could not continue.  Only programs with a persistent struct have it.
+    missed: a kernel (…, refused: Index) -> Index that returns the status of a sample that was refused before it reached
+    the program.
     labels: the kind of label that the answers predict, for a program without an update.
     statuses: the enumerations whose members the program's kernels return.
     alarms: statuses of the update on which a firmware should act.  A program with alarms also has the reading alarm, which writes a
     level, the threshold above which there is an alarm, and the number of rows since the alarm began (0 without alarm).
-    between: actions that a check calls between the parts of its stream, in this order.
-    budget: how a state is moved into a model with more or less room; None if it cannot be moved.
+    between: actions that a check calls, in this order, between the parts of its stream.
+    budget: how a state is moved into a model with more or fewer places for vectors; None if states cannot be moved.
     stand_ins: replacements of kernels, types and words, applied to all kernels; see ``substitute``.
     """
 
@@ -189,7 +197,7 @@ class Program:
     between: tuple[str, ...] = ()
     budget: Budget | None = None
     stand_ins: InitVar[Mapping[Any, Any] | None] = None
-    status: type[IntEnum] = field(init=False)  # all statuses, in one enumeration named like the first
+    status: type[IntEnum] = field(init=False)  # all of ``statuses`` merged, with the name of the first
     sample: Array = field(init=False)  # type of the update's first parameter, the sample
     learner: str = field(init=False)  # the update's name; "" without an update
     is_int16: bool = field(init=False)  # whether inputs are integers and the program has no reals
@@ -248,7 +256,8 @@ class Program:
             raise TypeError(f"{self.name} has no question (…, x: Real[DIM], an array)")
         if self.learns == (self.labels is not None):
             raise TypeError(
-                f"{self.name}: give labels if there is no update, and only then, because update sets the kind of labels"
+                f"{self.name}: the argument labels is needed without an update, and not allowed with one, because the update "
+                "sets the kind of labels"
             )
         if update is not None and taken[learner] not in [
             [sample, *([] if label is None else [label])] for label in (INT16_LABELS if is_int16 else LABELS).values()
@@ -297,7 +306,7 @@ class Program:
         return _with_kernel(self, custom)
 
     def forecasts(self, config: Any) -> str:
-        """Return the question that predicts a label: the question for the class if there is one, or else the main
+        """Return the question that predicts a label: the question for the class if there is one, else the main
         question.
         """
         names = [entry.name for entry in self.entries_for(config)] if self.label is Index else []
@@ -311,7 +320,7 @@ class Program:
 
     @property
     def reads(self) -> bool:
-        """Whether a reading takes the place of the main question.  A reading refers to the newest sample."""
+        """Whether the main question is a reading, which refers to the newest sample."""
         return self.asks in self.readings
 
     @property
@@ -321,7 +330,9 @@ class Program:
 
     @property
     def label(self) -> Any:
-        """The type of a label, from ``labels`` if given, else from the update's parameters; None without labels."""
+        """The type of a label: from ``labels`` if it is set, else from the update's parameters; None if the program
+        takes no labels.
+        """
         if self.labels is not None:
             return (INT16_LABELS if self.is_int16 else LABELS)[self.labels]
         return next(iter(taken_by(self.entry(self.learner))[1:]), None)
@@ -366,14 +377,18 @@ class Program:
         return layout.ends[self.persistent[-1].__name__] if self.persistent else 0
 
     def hashed_bytes(self, layout: Layout) -> int:
-        """Return how many bytes NAME_hash covers: the model's, or the working memory's if nothing is learned."""
+        """Return how many bytes NAME_hash covers: those of the model or, if nothing is learned, those of the working
+        memory.
+        """
         return self.state_bytes(layout) or layout.nbytes
 
     def entry(self, name: str) -> Kernel:
         return next(entry.kernel for entry in self.entries if entry.name == name)
 
     def waiting(self, kept: Container[str]) -> dict[str, str]:
-        """Return, for each field that is zero while a count is zero, the name of this count.  kept: the fields that a model has."""
+        """Return field -> name of a count, for the fields that are zero while this count is zero.  kept: the fields
+        that a model has.
+        """
         declared = {name: after.split() for struct in self.persistent for name, after in struct.after.items()}
         found = {
             name: [count for count in counts if count in kept] for name, counts in declared.items() if name in kept
@@ -386,7 +401,7 @@ class Program:
         return {name: kind for config in self.configs for name, kind in config.fields.items()}
 
     def settings(self, precision: Precision, values: Mapping[str, Any], capacities: Mapping[str, int]) -> Settings:
-        """Return the parameters as kernels take them; see ``Config.of``."""
+        """Return the parameters in the form that kernels take; see ``Config.of``."""
         return Settings({config: config.of(precision, values, capacities) for config in self.configs})
 
 

@@ -1,4 +1,4 @@
-"""Words that must not be names of models or names in the dialect."""
+"""Words that must not be used as names of models, or as names in kernels."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ INDEX_MAX = 2**31 - 1
 class Extent:
     """An array's size: an expression over capacities, such as ``DIM`` or ``DIM + 1``.  doc: the size in words.
 
-    public: whether the header defines the size's macro even if no code reads it; true for sizes that users choose.
+    public: whether the header defines the macro of the size even if no code reads this macro; true for sizes that users
+    choose.
     """
 
     text: str
@@ -52,8 +53,8 @@ class Extent:
 
 @functools.cache
 def _read(text: str) -> tuple[tuple[str, ...], types.CodeType]:
-    """Return the capacities that an expression names, and the compiled expression.  Cached, because every model evaluates the
-    expression.
+    """Return the capacities that an expression names, and the compiled expression.  Results are cached, because every
+    model evaluates the same expressions.
     """
     return tuple(re.findall(r"[A-Z_]+", text)), compile(text, "<extent>", "eval")
 
@@ -111,8 +112,9 @@ Word = Scalar("Word", "<u4")
 Int = Scalar("Int", "<i4", Index)
 """An int32 field that is neither a count nor a position, such as a weight.  In expressions it is an Index."""
 Int8 = Scalar("Int8", "|i1", Index)
-"""Int8, Int16, Uint8 and Uint16 are types of memory only.  A number is widened to an Index when it is read.  The
-generator proves that every number that is written fits."""
+"""Int8, Int16, Uint8 and Uint16 are only types of numbers in memory.  A number is widened to an Index when it is read,
+and the generator proves that every number that is written fits into its type.
+"""
 Int16 = Scalar("Int16", "<i2", Index)
 Uint8 = Scalar("Uint8", "|u1", Index)
 Uint16 = Scalar("Uint16", "<u2", Index)
@@ -151,12 +153,13 @@ def between(kind: Scalar | Array, least: Bound | None, most: Bound | None, after
     """Return a field's type with its range, both ends included: ``n: between(Index, 0, N_MAX)``.
 
     An end is a number, a constant, a capacity, or the name of a parameter with an optional minus sign: "-reach".  For
-    reals, it may be a product: "-2 * reach".
+    reals, an end may also be a product: "-2 * reach".
 
-    Code that reads the field may rely on the range.  A state with a number outside of the range is refused.  For
-    integer fields, the generator proves that no number outside of the range is ever written.
-    after: the name of a field that is a count, or several names, of which the program has one.  While the count is 0, the numbers are
-    0, too, and other states are refused.  Without a range, least and most are None.
+    Code that reads the field may rely on the range.  A state with a number outside the range is refused.  For integer
+    fields, the generator proves that no number outside the range is ever written.
+    after: the name of a field that is a count, or several names, of which the program has one.  While the count is 0,
+    all numbers of the field are 0, and any other state is refused.  If only ``after`` is needed, least and most are
+    None.
     """
     return Ranged(kind, least, most, after)
 
@@ -186,7 +189,7 @@ _extents: dict[str, Extent] = {}
 
 
 def extent(name: str, doc: str, public: bool = False) -> Extent:
-    """Make a capacity.  ``doc`` is the comment of its macro in C."""
+    """Make a capacity.  ``doc`` is the comment at the capacity's macro in C."""
     return _extents.setdefault(name, Extent(name, doc, public))
 
 
@@ -211,7 +214,7 @@ class Precision:
 
     @property
     def is_int16(self) -> bool:
-        """Whether models of this precision have no reals at all.  Their inputs are integers of this type."""
+        """Whether models of this precision have no reals.  The inputs of such models are int16 numbers."""
         return self.dtype.kind == "i"
 
     @property
@@ -261,8 +264,8 @@ class Constant:
         return self * -1
 
     def __mul__(self, other: Constant | int) -> Constant:
-        """Return the product as a constant.  The product can only be the end of a range, because kernels cannot
-        name it.
+        """Return the product as a constant.  The product can be used only as the end of a range, because it has no name
+        in kernels.
         """
         factor = other.by_precision if isinstance(other, Constant) else dict.fromkeys(self.by_precision, other)
         return Constant(**{name: value * factor[name] for name, value in self.by_precision.items()})

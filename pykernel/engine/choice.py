@@ -1,4 +1,4 @@
-"""Choose which engine runs models: the caller's choice, or else the environment's, or else LLVM."""
+"""Choose which engine runs models: that of the caller, or else that of the environment variable, or else LLVM."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from pykernel.errors import UserError, did_you_mean
 Engine = Literal["llvm", "numba", "python"]
 ENGINES: tuple[Engine, ...] = ("llvm", "numba", "python")
 VARIABLE = "PYKERNEL_ENGINE"
-"""Environment variable that selects the engine that runs models, in this process and in processes started from it."""
+"""Environment variable with the name of the engine that runs models, in this process and in processes started from it."""
 
 
 def chosen_engine(default: Engine = "llvm") -> Engine:
-    """Return the engine that the environment names, or ``default``.  Raises UserError if no engine has this name."""
+    """Return the engine that the environment variable names, or ``default``.  Raises UserError if no engine has this name."""
     name = os.environ.get(VARIABLE) or default
     if name not in ENGINES:
-        remedy = did_you_mean(name, ENGINES, f"it must be one of {', '.join(ENGINES)}")
+        remedy = did_you_mean(name, ENGINES, f"the engines are {', '.join(ENGINES)}")
         raise UserError(f"{VARIABLE}: there is no engine {name!r}; {remedy}")
     return name  # type: ignore[return-value]
 
 
 def engines_of_a_check() -> tuple[Engine, ...]:
-    """Return the engines whose bytes a check compares.
+    """Return the engines whose results a check compares, byte by byte.
 
-    If the environment names an engine, it is the only one.  Otherwise they are LLVM, which starts faster, and Numba,
-    which is the reference.
+    If the environment variable names an engine, only this engine is used.  Otherwise the engines are LLVM, which
+    starts faster, and Numba, which is the reference.
     """
     return (chosen_engine(),) if os.environ.get(VARIABLE) else ("llvm", "numba")
 
 
 @contextlib.contextmanager
 def engine_used(name: str | None) -> Iterator[None]:
-    """Within the block, run models with this engine, also in processes that the block starts.  None changes nothing.
+    """Within the block, run models with this engine, also in processes that the block starts.  With None, the engine
+    does not change.
 
     Raises UserError if no engine has this name.
     """

@@ -1,7 +1,7 @@
 """Store Numba's machine code on disk, in sealed files, for this user's other processes.
 
 The code is stored as pickles.  Reading a pickle can execute arbitrary code, so ``pykernel.sealed`` returns only bytes
-that this user has written.  Numba's own cache raises errors or crashes if a file was truncated or changed.
+that this user has written.  Numba's own cache raises an error or crashes if a file has been truncated or changed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pykernel.sealed import read_sealed, write_sealed
 
 
 class CompileCache(NullCache):
-    """The compiled code of one function: a file for each signature, in a folder for this version of the sources."""
+    """The compiled code of one function.  Each signature has a file, in a folder for this version of the sources."""
 
     def __init__(self, function: FunctionType, folder: Path, missing: Callable[[], None] = lambda: None) -> None:
-        """Open the cache of a function.  missing: is called before the function is compiled."""
+        """Open the cache of a function.  missing: called if the cache does not have the code, before the function is compiled."""
         code = function.__code__
         self.function, self.folder, self.missing = function, folder, missing
         self.identity = (function.__module__, function.__qualname__, code.co_firstlineno, code.co_code)

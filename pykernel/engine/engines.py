@@ -4,7 +4,7 @@
     executor.rows(x, statuses, ask=predict, answers=answers, learn=update, y=y)
     status = executor.call(refresh)
 
-"llvm" runs models, because it starts within a second.  "numba" is the reference of ``pykernel check``.  "python"
+Models are run by "llvm", because it starts within a second.  "numba" is the reference of ``pykernel check``.  "python"
 executes the Python source, and raises an error for operations that are undefined in C, such as an index outside an
 array.
 """
@@ -26,7 +26,7 @@ def make_executor(roots: Sequence[Kernel], memory: Memory, config: Settings, eng
     """Return an executor for these kernels.
 
     Code is compiled once for each set of choices, and stored for this user.  The same code runs models of all sizes
-    and with all parameters.  engine: ``chosen_engine()`` if not given.  Raises DialectError for a kernel that the
+    and with all parameters.  engine: by default that of ``chosen_engine()``.  Raises DialectError for a kernel that the
     dialect does not allow.
     """
     engine = engine or chosen_engine()
@@ -44,6 +44,6 @@ def program_executor(program: Program, memory: Memory, config: Settings, engine:
 
 
 def choices_of(config: Settings) -> Choices:
-    """Return the configuration's choices."""
+    """Return the name and value of each choice of the configuration."""
     kinds = {name: kind for each in config.views for name, kind in each.fields.items()}
     return tuple((name, int(getattr(config, name))) for name, kind in kinds.items() if is_choice(kind))

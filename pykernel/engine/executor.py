@@ -18,15 +18,16 @@ Steps = tuple[Kernel | None, Kernel | None, Kernel | None, Kernel | None]
 """The kernels that are called for each row: ask, expect, learn, look; see ``Executor.rows``."""
 
 Choices = tuple[tuple[str, int], ...]
-"""A configuration's choices: (name, value) of each parameter that is a bool or an IntEnum.  Choices decide branches."""
+"""A configuration's choices: (name, value) of each parameter that is a bool or an IntEnum.  Choices decide which
+branches are compiled."""
 
 
 class Executor(ABC):
     """Runs kernels on one memory and one configuration, and keeps both alive.
 
-    Arguments must be arrays of exactly the type and shape that the kernel takes.  Raises ValueError for any other
-    array.  Every kernel uses the memory's working fields, even if it only answers a question.  So each call holds
-    the memory's lock, and other threads wait.
+    Arrays must have exactly the type and shape that the kernel takes; any other array raises ValueError.  Every
+    kernel uses the memory's working fields, even if it only answers a question.  So each call holds the memory's
+    lock, and calls from other threads wait.
     """
 
     def __init__(self, memory: Memory, config: Settings) -> None:
@@ -50,7 +51,7 @@ class Executor(ABC):
         states: np.ndarray,
         statuses: np.ndarray,
     ) -> None:
-        """Do the work of ``rows`` with separate calls."""
+        """Do the work of ``rows``, with a separate call for each kernel and row."""
         ask, expect, learn, look = steps
         for i, t in enumerate(range(first, len(x))):
             status = 0 if ask is None else self._call(ask, [x[t], answers[i]])
@@ -104,7 +105,7 @@ class Executor(ABC):
         return call
 
     def _final(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any] | None:
-        """Return a faster function that repeats a call, or None."""
+        """Return a faster function that repeats the call, or None if there is none."""
         return None
 
     def rows(
@@ -122,14 +123,16 @@ class Executor(ABC):
         first: int = 0,
         delay: int = 0,
     ) -> None:
-        """For each row t >= ``first``, ask for row t, expect its label, learn row t - delay, then read a state with ``look``.
+        """For each row t >= ``first``, call ``ask`` and ``expect`` with row t, ``learn`` with row t - delay, and
+        ``look``, which reads a state.
 
         answers, states, statuses: one element for each row t >= ``first``.  With ``learn``, a status is the result of
-        learning; for t < delay no row is learned, and the status is 0.  Without ``learn``, a status is the result of asking.
+        ``learn``; for t < delay, no row is learned, and the status is 0.  Without ``learn``, a status is the result
+        of ``ask``.
         """
         if not 0 <= first <= len(x) or delay < 0:
             raise ValueError(
-                f"first is {first} and delay is {delay}; for {len(x)} rows, first must be from 0 to {len(x)} and delay 0 or more"
+                f"first is {first} and delay is {delay}; for {len(x)} rows, first must be from 0 to {len(x)}, and delay must be 0 or more"
             )
         later = len(x) - first
         if self._array("statuses", statuses, None, (later,)).dtype != np.int32:
@@ -181,5 +184,7 @@ class Executor(ABC):
         )
         if not fits:
             found = f"{array.dtype}, shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
-            raise ValueError(f"{name} must be an array of {kind or 'numbers'} for {rows} rows, in C order, not {found}")
+            raise ValueError(
+                f"{name} must be an array of {kind or 'numbers'} in C order, with leading dimensions {rows}, not {found}"
+            )
         return array

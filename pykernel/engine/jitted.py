@@ -1,7 +1,7 @@
 """The reference engine of a check: kernels are printed as Python, and Numba compiles them.
 
-This engine does not use the code that prints or compiles C and LLVM IR.  The engines share only the folding of
-choices.
+This engine does not use the code that prints or compiles C and LLVM IR.  The only code that the engines share is the
+folding of choices.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Code:
             if called not in self.space:
                 function = self._python(called, self.source.texts[each])
                 result, *kinds = self.source.kinds[each]
-                # where a kernel only reads an array, it may get a configuration's table, which is read-only
+                # an array that a kernel only reads may be a table of a configuration, which is read-only
                 values = [
                     numba_type(kind, self.precision, readonly=not written)
                     for kind, written in zip(kinds, self.source.writes[each], strict=True)
@@ -86,7 +86,7 @@ class _Code:
         return self.found[kernel]
 
     def loop(self, *each: Kernel | None) -> tuple[Any, tuple[Part, ...]]:
-        """Return (function, parts).  The function has the loop over rows.  Its first arguments are the structs and
+        """Return (function, parts).  The function contains the loop over rows.  Its first arguments are the structs and
         configurations in ``parts``; then come the rows.
         """
         (ask, expect, learn, look), steps = each, tuple(k for k in each if k is not None)
@@ -115,7 +115,7 @@ class _Code:
         self, what: str, kernels: Sequence[Kernel], values: Sequence[str], body: Sequence[str]
     ) -> tuple[Any, tuple[Part, ...]]:
         """Return (function, parts).  The function can be called from Python.  Its first arguments are the structs and
-        configurations in ``parts``.  Its callees are compiled only if the cache does not have the function.
+        configurations in ``parts``.  Its callees are compiled only if the function is not in the cache.
         """
         import numba
 

@@ -1,10 +1,10 @@
 """The engine that runs models: kernels are printed as LLVM IR, and llvmlite compiles the IR.
 
-The first model with a new set of choices takes about half a second.  Choices are folded before the compilation, so code that
-the model does not use is not compiled.  Sizes and numbers are read at run time, so one compilation serves all models
-with the same choices and precision.  Both the IR and the machine code are kept on disk.  The file of the IR is named by a
-digest of everything that the IR is made from.  The file of the machine code is named by a digest of the IR and of the
-compiler.
+Compiling the first model with a new set of choices takes about half a second.  Choices are folded before the
+compilation, so code that the model does not use is not compiled.  Sizes and numbers are read at run time, so one
+compilation serves all models with the same choices and precision.  Both the IR and the machine code are kept on disk.
+The file of the IR is named by a digest of everything that the IR is made from.  The file of the machine code is named
+by a digest of the IR and of the compiler.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from pykernel.sealed import cache_folder, kept_sealed, read_sealed
 class Level(NamedTuple):
     """A level of compilation.  Higher levels take more time to compile, and their code is faster."""
 
-    passes: tuple[str, ...]  # LLVM's passes; if empty, those of LLVM's level -O1
+    passes: tuple[str, ...]  # LLVM's passes; if there are none, those of LLVM's level -O1 are used
     generator: int  # optimisation level of LLVM's code generator
-    patience: float  # the code runs for this many seconds per character of IR before it is compiled one level higher
+    patience: float  # after this many seconds of run time per character of IR, the code is compiled one level higher
 
 
 LEVELS = (
@@ -46,15 +46,16 @@ LEVELS = (
     Level(("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination"), 1, 3e-5),
     Level((), 1, math.inf),
 )
-"""Compiling at these levels takes about 0.1 s, 0.4 s and 1.7 s, and the code's run times are about 4, 1.3 and 1 times the shortest
-(for specs with krls-t, klms and gmm, and one without a rule).  At -O2, compiling takes a quarter longer than at -O1, and the code is
-not faster.
+"""Compiling at these levels takes about 0.1 s, 0.4 s and 1.7 s.  Code of the first level runs about 4 times as long
+as code of the third, and code of the second 1.3 times as long (for specs with krls-t, klms and gmm, and one without a
+rule).  At -O2, compiling takes a quarter longer than at -O1, and the code is not faster.
 
-QUICK code is replaced when it has run for about as long as the next compilation takes.  Code of the second level is replaced when
-optimised code would have saved its own compile time.  So no run spends much more time on compiling than it saves."""
+QUICK code is replaced when it has run for about as long as the next compilation takes.  Code of the second level is
+replaced when OPTIMISED code would have saved as much time as it takes to compile.  So no run spends much more time on
+compiling than the faster code saves."""
 QUICK, OPTIMISED = 0, len(LEVELS) - 1
 INLINED = 50
-"""LLVM's threshold for inlining, which is 225 by default.  With the lower threshold, and without unrolled loops,
+"""LLVM's threshold for inlining, which is 225 by default.  With this lower threshold, and without unrolled loops,
 optimising takes 40 % less time, and the code is not slower."""
 CHUNK = 256
 """Number of rows in the first chunk.  After each chunk, the run time is compared with the level's patience.  Each
@@ -68,10 +69,9 @@ chunk is twice as long as the previous one.
 class Code:
     """Machine code of some kernels: the kernels' addresses, and the layout of the table that the code reads.
 
-    If the disk has code of several levels, the highest level is used.  If it has none, QUICK code is compiled first, in
-    a tenth of a second.
-    After the code has run for as long as its level's patience, it is compiled again, one level higher.  All levels compute
-    the same bits.
+    If code of several levels is on disk, the highest level is used.  If there is none, QUICK code is compiled first,
+    in a tenth of a second.  After the code has run for as long as its level's patience, it is compiled again, one
+    level higher.  All levels compute the same bits.
     """
 
     def __init__(self, module: print_llvm.Module, folder: Path | None, roots: Sequence[Kernel]) -> None:
@@ -88,8 +88,9 @@ class Code:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Context manager in which the code runs.  It measures the run time, and compiles the code at the next level when due."""
-        level = self.level  # a thread with another model may raise the level meanwhile
+        """Context manager in which the code runs.  It measures the run time, and compiles the code at the next level
+        when the level's patience is over."""
+        level = self.level  # a thread that runs another model may raise the level meanwhile
         if level == OPTIMISED:
             yield
             return
@@ -111,7 +112,8 @@ class Code:
 
 @functools.cache
 def compiled(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) -> Code:
-    """Return the kernels' machine code for these choices, compiled once and kept for this user.  Raises DialectError."""
+    """Return the kernels' machine code for these choices, compiled once and kept for this user.  Raises DialectError
+    for a kernel that the dialect does not allow."""
     folder = cache_folder(
         "engine", hashlib.sha256("".join([*MAKERS.values(), sources_digest(roots)]).encode()).hexdigest()[:20]
     )
@@ -132,7 +134,7 @@ def _module(
 
 
 def print_module(roots: tuple[Kernel, ...], choices: Choices, precision: Precision) -> print_llvm.Module:
-    """Return the kernels' LLVM IR.  No field is dropped, because the memory has all fields, as in the other engines."""
+    """Return the kernels' LLVM IR.  Unused fields are not dropped, because the memory has all fields, as in the other engines."""
     return print_llvm.print_llvm(specialised_functions(roots, choices, precision).functions, roots, precision)
 
 
@@ -201,7 +203,7 @@ class Compiled(Executor):
         value = self.memory.field(name) if kind == "field" else getattr(self.config, name)
         if isinstance(value, np.ndarray):
             if not value.flags.c_contiguous:
-                raise ValueError(f"{name}: its elements must be contiguous in memory")
+                raise ValueError(f"the elements of {name} must be contiguous in memory")
             return value.ctypes.data
         if isinstance(value, np.floating):
             return int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
@@ -215,7 +217,7 @@ class Compiled(Executor):
             return self._functions[key](self._table, *_addresses(given))
 
     def _final(self, kernel: Kernel, given: list[np.ndarray]) -> Callable[[], Any] | None:
-        # QUICK code may still be replaced; above QUICK, the call itself takes as long as the code, so faster code gains little
+        # QUICK code may still be replaced; above QUICK, the call itself takes as long as the code, so still faster code would gain little
         if self.code.level == QUICK:
             return None
         # PYFUNCTYPE keeps the GIL: releasing the GIL would take as long as processing a sample
@@ -254,5 +256,5 @@ class Compiled(Executor):
 
 
 def _addresses(given: Sequence[np.ndarray]) -> list[int | None]:
-    """Return the addresses of the arrays, padded with None because an entry's machine code takes at least two."""
+    """Return the addresses of the arrays, padded with None to two addresses: the machine code of an entry takes at least two."""
     return [*(array.ctypes.data for array in given), *[None] * (2 - len(given))]

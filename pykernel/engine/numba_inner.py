@@ -2,7 +2,7 @@
 code.
 
 Before Numba compiles a caller, it generates machine code for each callee together with everything that the callee calls.
-For a function that is only inlined, this machine code never runs, and generating it takes most of the time.
+If a function is only inlined, this machine code never runs, yet generating it takes most of the time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def inner_function(function: FunctionType, result: Any, arguments: Sequence[Any]
     target, flags = made.targetctx, Flags()
     made.targetdescr.options.parse_as_flags(flags, made.targetoptions)
     flags.no_compile = True
-    flags.no_rewrites = True  # rewrites concern constants and whole arrays, which the printed text does not contain
+    flags.no_rewrites = True  # rewrites concern constants and whole arrays; the printed text has neither
     with global_compiler_lock:
         library = Inner(target.codegen(), function.__qualname__)
         compiled = compile_extra(made.typingctx, target, function, tuple(arguments), result, flags, {}, library)

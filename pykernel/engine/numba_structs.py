@@ -1,6 +1,7 @@
-"""Structs and configurations in Numba: one pointer to a table with the number, or the address and shape, of each field.
+"""Structs and configurations in Numba: one pointer to a table, which contains each field: a number, or the address
+and shape of an array.
 
-With a tuple of arrays, each call would have hundreds of arguments, and LLVM would take minutes.  The table does not
+If they were tuples of arrays, each call would have hundreds of arguments, and LLVM would take minutes.  The table does not
 change while a kernel runs.  Loads from the table are marked as invariant, so LLVM does each load only once.
 """
 
@@ -29,7 +30,8 @@ from pykernel.dialect import Array, Bool, Config, Index, Precision, Real, Views,
 
 
 class StructType(types.Type):
-    """``fields``: (name, Numba type) in order.  places: name -> position of the field's first word in the table.
+    """Numba's type of a struct or configuration.  ``fields``: (name, Numba type) in the order of the table.  places:
+    name -> position of the field's first word in the table.
 
     An array takes one word for its address and one for each dimension.
     """

@@ -13,7 +13,7 @@ import pykernel.language
 
 
 def files_digest(folder: Path) -> str:
-    """Return a digest of the names and contents of a folder's Python files."""
+    """Return a digest of the names and contents of the Python files in a folder."""
     parts = [path.name.encode() + b"\0" + path.read_bytes() for path in sorted(folder.glob("*.py"))]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 

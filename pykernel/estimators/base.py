@@ -61,7 +61,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return values
 
     def _stated(self, *names: str) -> list[str]:
-        """Return the names whose parameters differ from their default values."""
+        """Return the names of those parameters that differ from their defaults."""
         known = self._parameters()
 
         def stated(name: str) -> bool:
@@ -71,7 +71,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return [name for name in names if stated(name)]
 
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the sections of a spec, except [kernel], whose keys take the parameters' values unchanged."""
+        """Return the sections of a spec whose keys take the parameters' values unchanged.  [kernel] is not one of them."""
         content: dict[str, Any] = {}
         for name, p in self._parameters().items():
             value = values[name]
@@ -173,7 +173,9 @@ class KernelEstimator(Declared, BaseEstimator):
         """Raise UserError if a MercerKernel is given together with other parameters of the kernel."""
         for name in self._stated(*names):
             given = short(getattr(self, name))
-            raise self._where.error(f"{name} is {given}, and kernel, a MercerKernel, has its own; leave {name} out")
+            raise self._where.error(
+                f"{name} is {given}, but kernel is a MercerKernel with parameters of its own; leave {name} out"
+            )
 
 
 class Absent(UserError, AttributeError):
@@ -251,7 +253,8 @@ class Classifies:
         """Return the different classes, sorted.  Raises an error if there are fewer than two."""
         classes, where = np.unique(y), Place(type(self).__name__)
         where.need(
-            len(classes) > 1, f"y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more"
+            len(classes) > 1,
+            f"y holds one class, {classes.tolist()[0]!r}; a classifier needs samples of two or more classes",
         )
         return classes
 
@@ -269,9 +272,9 @@ class Streaming(KernelEstimator):
     def refresh(self) -> Self:
         """Remove the rounding errors accumulated in the factor of the Gram matrix.  O(n_max^3 + n_max^2 n_features).
 
-        Call this method about every 1000 updates that stored a vector, if the technique or rule keeps such a factor. For
-        other models, the method does nothing. It is never called automatically, because it changes the state: to keep the
-        same bytes, the device must call NAME_refresh after the same sample.
+        Call this method about once per 1000 updates that store a vector, if the technique or rule keeps such a factor.
+        For other models, the method does nothing. It is never called automatically, because it changes the state: to keep
+        the same bytes, the device must call NAME_refresh after the same sample.
         """
         check_is_fitted(self)
         self.model_.refresh()
@@ -307,9 +310,9 @@ class Streaming(KernelEstimator):
         if scaler is None:
             return self._made(content, spec.custom)
         center, scale, names = self._scaling(scaler)
-        # the model's limit, in the units before the scaler
+        # the model's limit, in the unit of the unscaled inputs
         reach, middle = spec.input.max_abs / np.abs(scale), np.abs(center)
-        # with standardised inputs, no number overflows
+        # with standardised inputs, a larger limit causes no overflow
         max_abs = float((reach + middle).max() if spec.standardises else (reach - middle).min())
         self._where.need(
             max_abs > 0,
@@ -319,7 +322,7 @@ class Streaming(KernelEstimator):
         if not spec.standardises:
             self._where.need(
                 spec.has("input", "center"),
-                f"rule {spec.learning.rule} has no center and scale of its inputs; {self._instead_of_scaler}",
+                f"rule {spec.learning.rule} cannot center and scale its inputs; {self._instead_of_scaler}",
             )
             inputs |= {"center": center.tolist(), "scale": scale.tolist()}
         return self._made({**content, "input": self._input_section(names) | inputs}, spec.custom)
@@ -329,7 +332,7 @@ class Streaming(KernelEstimator):
         spec, memory = self.to_spec(name, scaler), copy.deepcopy(self.model_.memory)
         if not self.spec_.standardises:
             return spec, memory
-        # convert running means and variances to the units before the scaler
+        # convert running means and variances to the unit of the unscaled inputs
         center, scale, _ = self._scaling(scaler)
         mean, variance, factor = (memory.field(key) for key in ("mean", "variance", "scale"))
         if memory.field("observed")[0] > 0:
@@ -361,7 +364,8 @@ class Streaming(KernelEstimator):
         return 1
 
     _instead_of_scaler = (
-        "leave the rule out (rule=None), which standardises them on the device, or take a kernel's rule such as krls-t"
+        "leave the rule out (rule=None), so that the device standardises the inputs, or take a rule with a kernel, "
+        "such as krls-t"
     )
 
     def _remedy(self) -> str:
@@ -373,7 +377,8 @@ class Streaming(KernelEstimator):
     def _stream(self, X: Any, y: Any, *, fits: bool = False, afresh: bool, known: Any = None) -> Self:
         """Learn samples in their order.
 
-        fits: make all passes of ``fit``, not a single one.  afresh: begin with a new model.  known: all labels that may occur.
+        fits: make all passes of ``fit`` instead of a single pass.  afresh: begin with a new model.  known: all labels
+        that may occur.
         """
         names = column_names(y)
         X, y = self._validated(X, y, reset=afresh)
@@ -386,7 +391,7 @@ class Streaming(KernelEstimator):
     def _start(self, X: np.ndarray, label: dict[str, Any] | None, about: dict[str, Any]) -> None:
         """Make a new model.
 
-        Some parameters are derived from the data; other missing parameters get the spec's defaults.
+        Some missing parameters are derived from the data; the rest get the spec's defaults.
         """
         values = self._given()
         content, limits = self._sections(values), {}
@@ -429,7 +434,7 @@ class Streaming(KernelEstimator):
             remedies.append(f"raise input_max_abs from {self._limits}{missing}")
         if "REFUSED_LABEL" in names:
             remedies.append(f"raise label_max_abs from {spec.label.max_abs:g}")
-        todo = "; ".join([*remedies, f"to start afresh {self._afresh}"])
+        todo = "; ".join([*remedies, f"to start afresh, {self._afresh}"])
         what = "were refused or made the model begin anew" if counts.get("RESTARTED") else "were refused"
         warn(f"{refused:,} of {sum(counts.values()):,} updates {what}: {todo}")
 
@@ -442,7 +447,9 @@ class Streaming(KernelEstimator):
         """Convert the device's answers to float64, and warn about samples that the device would refuse."""
         refused = np.count_nonzero(np.isnan(values.reshape(len(values), -1)[:, 0]))
         if refused:
-            warn(f"{refused} of {len(values)} samples have an input beyond the limit of {self._limits}: they give NaN")
+            warn(
+                f"{refused} of {len(values)} samples have an input beyond the limit of {self._limits}; their results are NaN"
+            )
         return values.astype(np.float64)
 
     # ---- the kernel, some of whose parameters are derived from the inputs
@@ -511,7 +518,7 @@ def width(sigma: Any, X: np.ndarray) -> float:
     if found == 0:
         samples = "1 sample" if len(X) == 1 else f"{len(X)} equal samples"
         raise ValueError(
-            f'sigma="scale" is derived from the differences between the first samples, which are {samples}; '
+            f'sigma="scale" is derived from the differences between the first samples, but X has only {samples}; '
             "start with more samples, or give sigma as a number"
         )
     return found
@@ -545,7 +552,10 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
 
 
 def product_limit(section: Mapping[str, Any], dim: int, precision: str) -> dict[str, Any]:
-    """Return [input] max_abs for a [kernel] of dot products; empty if the product of two kernel values cannot overflow with the default."""
+    """Return the [input] max_abs with which no product of two values of a [kernel] of dot products overflows.
+
+    Empty if the default is small enough.
+    """
     function, usual = section.get("function"), Input.model_fields["max_abs"].default
     degree, coef0 = section.get("degree", 3 if function == "polynomial" else 1), section.get("coef0", 0.0)
     known = type(degree) is int and degree >= 1 and type(coef0) in (int, float)  # the spec refuses other values

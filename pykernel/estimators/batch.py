@@ -81,7 +81,7 @@ class _Regressor(RegressesByFunctions, KernelMachine):
 
 
 class _TrainsOnSamples(KernelMachine):
-    """Base of models that can collect samples on the device and train on these.  On the host, samples may have weights."""
+    """Base of models that the device can also train, on samples that it has collected.  On the host, samples may have weights."""
 
     _fit: Callable[..., Self]
 
@@ -96,10 +96,11 @@ class _TrainsOnSamples(KernelMachine):
             Labels. For regressors, numbers; several labels share the kernel and the ridge. For classifiers, two or more
             different classes: numbers, strings or whatever else can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each sample, 0 or more: in the minimised squared error, in the leave-one-out errors and in the
-            calibration. A sample is left out with all of its weight. For the same width and ridge, a weight of 2 gives
-            the same model as two equal rows; leave-one-out differs, because it leaves out only one of two equal rows.
-            The absolute size of the weights matters: doubling all weights is the same as halving the ridge.
+            The weight of each sample, 0 or more. Weights apply to the minimised squared error, to the leave-one-out
+            errors and to the calibration. Leave-one-out leaves out a sample with its whole weight. For the same width
+            and ridge, a weight of 2 gives the same model as two equal rows, but other leave-one-out errors, because
+            only one of two equal rows is left out at a time. The absolute size of the weights matters: doubling all
+            weights is the same as halving the ridge.
 
         Returns
         -------
@@ -120,9 +121,9 @@ class KernelFisherClassifier(_Classifier):
     """Kernel Fisher discriminant, by regularised least squares on coded classes.
 
     The functions ``f(x) = k(x, basis_) alpha_ + bias_`` minimise ``|y - f|^2 + ridge |alpha|^2``. With the targets y used
-    here, this is Fisher's discriminant: along alpha, the distance between classes is as large as possible, compared with
-    their spread. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has a
-    function, and the class with the largest value is predicted.
+    here, this is Fisher's discriminant: along alpha, the distance between classes is as large as possible relative to
+    their spread. Two classes share one function, which is positive for ``classes_[1]``. With more classes, each class has
+    a function, and the class with the largest value is predicted.
 
     Parameters
     ----------

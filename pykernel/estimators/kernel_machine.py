@@ -42,7 +42,7 @@ MACHINES = ("gamma", "alpha", "coef0", "degree", "normalise", "max_value")
 RESOLUTION = 1e-12
 """Leave-one-out predictions are considered equal if they differ by less than this fraction of the targets."""
 RESOLVED = 0.01
-"""If the rounding error in float32 is larger than this fraction of the functions' standard deviation, there is a warning."""
+"""A warning is given if the rounding error in float32 exceeds this fraction of the functions' standard deviation."""
 
 OPEN = Must(
     "a number above 0, several to choose from, or None to derive them",
@@ -56,8 +56,8 @@ PARAMETERS = {
         default="gaussian",
         kind=str | MercerKernel,
         text="""str or pykernel.bases.gram.MercerKernel
-        "gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear" or "sigmoid":
-        ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``exp(-r)``, ``(1 + r) exp(-r)`` and
+        "gaussian", "laplacian", "matern12", "matern32", "matern52", "polynomial", "linear" or "sigmoid", in
+        this order: ``exp(-|a - b|^2 / (2 sigma^2))``, ``exp(-gamma |a - b|_1)``, ``exp(-r)``, ``(1 + r) exp(-r)`` and
         ``(1 + r + r^2 / 3) exp(-r)`` with ``r = gamma |a - b|``, ``(gamma a'b + coef0)^degree``, ``a'b``,
         ``tanh(gamma a'b + coef0)``. "sigmoid" is not positive definite, and needs a large ``ridge``, except in the
         KernelFisherClassifier. A MercerKernel, which may be normalised or custom, is used with its own parameters: no
@@ -72,7 +72,7 @@ PARAMETERS = {
     "gamma": Parameter(
         must=OPEN,
         text="""float or sequence of floats
-        Scale of the other kernels, chosen in the same way. A parameter that the kernel does not have is refused.""",
+        Scale of the other kernels, chosen like ``sigma``. A parameter that the kernel does not have is refused.""",
     ),
     "coef0": Parameter(
         default=1.0,
@@ -101,13 +101,13 @@ PARAMETERS = {
         text="""{"counts", "signs"}
         The targets of the functions. "counts": ``n / n_c`` for samples of the class and ``-n / (n - n_c)`` for other
         samples. "signs": 1 and -1. With a bias, "counts" scales and shifts the functions so that their mean over all
-        samples is 0. Small classes are then predicted more often, including by mistake.""",
+        samples is 0. Small classes are then predicted more often, rightly or wrongly.""",
     ),
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         The expansion vectors: the number of vectors to choose from the training samples, anew for each width;
-        positions of training samples; any vectors; or a Basis, with its kernel. None: all samples. With p vectors and
-        n samples, training takes O(n p^2), and the frozen model has p vectors. {basis}""",
+        positions of training samples; an array of any vectors; or a Basis, with its kernel. None: all samples. With p
+        vectors and n samples, training takes O(n p^2), and the frozen model has p vectors. {basis}""",
     ),
     "basis_params": Parameter(
         kind=dict[str, Any] | None,
@@ -119,8 +119,8 @@ PARAMETERS = {
         default="deleted",
         must=HOW,
         text="""{"deleted", "kept"} or int
-        How candidates are compared. "deleted": leave-one-out, equal to training again without each sample. "kept":
-        paper 004's estimate, which keeps the sample's kernel column. The two differ only for the
+        How candidates are compared. "deleted": leave-one-out, with the same result as training again without each
+        sample. "kept": paper 004's estimate, which keeps the sample's kernel column. The two differ only for the
         KernelFisherClassifier. A number: the number of stratified folds.""",
     ),
     "by": Parameter(
@@ -176,13 +176,13 @@ ATTRIBUTES = {
     "ridge_": """float
         The penalty's weight.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
-        The same functions in terms of projection features, if a basis was chosen or, except for the
-        KernelFisherClassifier, given; otherwise None. ``reduced_.basis`` is the pykernel.bases.basis.Basis.""",
+        The same functions in terms of projection features, if the model has a basis that was chosen, or (except for the
+        KernelFisherClassifier) given; otherwise None. ``reduced_.basis`` is the pykernel.bases.basis.Basis.""",
     "selection_": """pykernel.training.selection.Selection or None
         All candidates and their errors; None if there was nothing to choose.""",
     "optimism_": """float
-        How much the chosen candidate's error is expected to be too small because it was the best one; 0 if there was
-        nothing to choose.""",
+        How far the error of the chosen candidate is expected to be below its true error, because the smallest error was
+        chosen; 0 if there was nothing to choose.""",
     "loo_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
         Values of the functions at each training sample, from a model trained without that sample.""",
     "loo_error_": """float
@@ -299,7 +299,7 @@ class KernelMachine(Expansion):
         """Keep a solution.  some: samples at which the functions' size is measured.  gram: kernel values of these samples, if known."""
         self.alpha_, self.bias_ = solution.alpha, solution.bias
         self._largest = np.abs(X).max(axis=0)
-        if self._linear:  # the frozen spec of a linear model has weights of the inputs
+        if self._linear:  # the frozen spec of a linear model has a weight for each input
             self._cancellation = _cancellation(some, self.basis_.T @ self.alpha_)
         else:
             self._cancellation = _cancellation(self._gram(some) if gram is None else gram, self.alpha_)
@@ -337,7 +337,7 @@ class KernelMachine(Expansion):
         chosen, options = type(number) is int and number > 0, self.basis_params
         where.need(
             options is None or ((type(number) is int or (self._grows and basis is None)) and isinstance(options, dict)),
-            f"basis_params is {short(options)}; it must be a dict, and basis must be a number of vectors",
+            f"basis_params is {short(options)}; basis_params must be a dict, and basis a number of vectors",
         )
         where.need("seed" not in (options or ()), "basis_params contains seed; give random_state instead")
         if basis is None or chosen:
@@ -406,7 +406,7 @@ class KernelMachine(Expansion):
         has = " and ".join(shaped) or "no parameters"
         for name in set(self._stated(*SHAPE)).difference(shaped):
             given = getattr(self, name)
-            raise where.error(f"{name} is {given!r}, which the {function} kernel does not have; it has {has}")
+            raise where.error(f"{name} is {given!r}, which the {function} kernel does not have; the kernel has {has}")
         shape: dict[str, Any] = {"coef0": float(values["coef0"]), "degree": values["degree"]}
         shape = {key: value for key, value in shape.items() if key in shaped}
         return MercerKernel(function, **shape), selection.width_name(function)  # type: ignore[arg-type]
@@ -517,8 +517,8 @@ class KernelMachine(Expansion):
         lost = 2.0**-23 * self._cancellation
         if precision == "float32" and lost > RESOLVED:
             warn(
-                f"{self._where}: weights nearly cancel, so that float32 resolves the functions only to about {lost:.0%} of "
-                "their spread; take a larger ridge, or precision='float64'"
+                f"{self._where}: weights nearly cancel, so that rounding errors in float32 reach about {lost:.0%} of the functions' "
+                "spread; take a larger ridge, or precision='float64'"
             )
         return spec
 

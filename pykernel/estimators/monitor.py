@@ -40,7 +40,7 @@ class Told(NamedTuple):
 
 
 class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
-    """A monitor in fixed memory, bit for bit as on a microcontroller: it finds novel rows, the sensor to blame, and the kind.
+    """A monitor in fixed memory, bit for bit as on a microcontroller: it finds novel rows, the sensor to blame, and the kind of change.
 
     A bank of Gaussians, one for each regime of the machine, learns the distribution of the rows; a linear model predicts
     each row from the previous row. A row is novel if neither model explains it, or if a sensor keeps repeating the same
@@ -275,22 +275,23 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         changed : bool
-            False if nothing changed, because there is nothing novel.
+            False if nothing changed, because there is nothing that could be acknowledged.
         """
         return self._decided("acknowledge")
 
     def reject(self) -> bool:
-        """Declare that the cause of the alarm is never normal: such rows are always in alarm, and are not learned.
+        """Declare that the cause of the alarm is never normal: similar rows always raise an alarm, and are not learned.
 
         Returns
         -------
         changed : bool
-            False if nothing changed, because there is nothing novel, or all regimes but one are rejected already.
+            False if nothing changed, because there is nothing that could be rejected, or all regimes but one are
+            rejected already.
         """
         return self._decided("reject")
 
     def unlearn(self) -> bool:
-        """Remove the newest regime: the one that was learned from an alarm, acknowledged or rejected last.
+        """Remove the newest regime, which was the last to be learned from an alarm, acknowledged or rejected.
 
         Returns
         -------

@@ -28,17 +28,17 @@ BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", 
 """Parameter -> the parameter that it follows in signatures.  Signatures keep this order, which differs from the declarations' order."""
 OF_RULES = """{{{rules}}}
         How a sample changes the model. None: a model for raw data, with the rule "spectrum-ekf", or "spectrum-softmax" for
-        classes, or "krls-t" with ``n_max`` or another kernel. The model standardises the inputs, unless a width is given,
-        centres labels that are numbers, learns a linear part in addition to the rule, and estimates the noise.
-        A named rule learns as in its paper. "klms": stochastic gradient. "qklms": as "klms", but a sample near a
-        stored vector only changes that vector's multiplier. "krls-t": recursive least squares that can forget, and that
-        predicts its variance. "fb-krls": least squares on the stored samples.
-        "sw-krls": the same on the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until
-        the budget is full, and never removed. "knlms": normalised gradient steps of all multipliers; vectors as with
-        "ald-krls". Four linear models with an intercept: "nlms" and "rls" of the inputs, "quadratic-rls" also of their
-        products, "rff-rls" of random Fourier features, which approximate a kernel. Sums of a few waves with learned
-        frequencies: "spectrum-ekf" by a Kalman filter, "spectrum-nlms" by normalised gradient steps, and, for classes
-        only, "spectrum-softmax", which has probabilities."""
+        classes, or "krls-t" if ``n_max`` or a kernel other than the default is given. The model standardises the inputs,
+        unless a width is given, centres labels that are numbers, learns a linear part in addition to the rule, and
+        estimates the noise. A named rule learns as in its paper. "klms": stochastic gradient. "qklms": as "klms", but a
+        sample near a stored vector only changes that vector's multiplier. "krls-t": recursive least squares that can
+        forget, and that predicts its variance. "fb-krls": least squares on the stored samples. "sw-krls": least squares on
+        the latest ``n_max`` samples. "ald-krls": recursive least squares; vectors are added until the budget is full, and
+        never removed. "knlms": normalised gradient steps of all multipliers; vectors as with "ald-krls". Four linear
+        models with an intercept: "nlms" and "rls" of the inputs, "quadratic-rls" of the inputs and their products,
+        "rff-rls" of random Fourier features, which approximate a kernel. Sums of a few waves with learned frequencies:
+        "spectrum-ekf" by a Kalman filter, "spectrum-nlms" by normalised gradient steps, and, for classes only,
+        "spectrum-softmax", which estimates probabilities."""
 COMMON = {
     "precision": Parameter(
         "",
@@ -59,16 +59,17 @@ COMMON = {
         "max_abs",
         kind=float | None,
         text="""float
-        Largest magnitude of an input; samples beyond it are refused. None: the spec's default, 1e12 if the model
-        standardises raw inputs by default, else 1e6. Kernels of dot products have a smaller limit, to avoid overflow.""",
+        Largest magnitude of an input; a sample with a larger input is refused. None: the spec's default, 1e12 if the
+        model standardises raw inputs by default, else 1e6. Kernels of dot products have a smaller limit, to avoid
+        overflow.""",
     ),
     "label_max_abs": Parameter(
         "label",
         "max_abs",
         kind=float | None,
         text="""float
-        Largest magnitude of a label; samples beyond it are refused. None: the spec's default, 1e9 without a rule, else
-        1e6.""",
+        Largest magnitude of a label; a sample with a larger label is refused. None: the spec's default, 1e9 without a
+        rule, else 1e6.""",
     ),
     "missing": Parameter("input", kind=str | None),
 }
@@ -171,8 +172,8 @@ class _BudgetedKernelModel(Streaming):
 class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
     """Kernel regression that learns online, in fixed memory, bit for bit as on a microcontroller.
 
-    The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is
-    predicted, and ``rule`` says how its error is corrected. When the budget is exceeded, the least important vector
+    The model is an expansion ``f(x) = sum_i alpha_i k(v_i, x)`` of at most ``n_max`` kernels. Each sample is predicted,
+    and ``rule`` says how the error of the prediction is corrected. When the budget is exceeded, the least important vector
     is removed. Several labels share the vectors, but each label has separate multipliers. There are also rules for linear
     models of the inputs, of their products or of random features: use them as a baseline, or if they are good enough.
     Other rules learn sums of a few sinusoids, including their frequencies. If ``rule`` is None, the model takes raw inputs
@@ -208,8 +209,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
 
     Notes
     -----
-    docs/reference/spec.md describes the parameters whose default is None or is the default of the spec. A parameter that
-    has no effect for the rule or the technique is refused.
+    docs/reference/spec.md describes the parameters whose default is None or the spec's default. A parameter that has no
+    effect for the rule or the technique is refused.
 
     An update costs O(n_max n_features) operations with "nt", "at" and the fast techniques, and
     O(n_max^2 + n_max n_features) with the other techniques and with least-squares rules, regardless of the number of

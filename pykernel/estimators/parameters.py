@@ -1,4 +1,4 @@
-"""Declare the parameters of estimators and River models, each once: by a key of a spec, or by a `Parameter`.
+"""Declare each parameter of the estimators and River models once, by a key of a spec or by a `Parameter`.
 
 The signature, checks and docstring of a class are derived from the declarations at each access. Keys of a family that is
 declared later are therefore parameters, too.

@@ -138,7 +138,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the newest features after each raw sample, which the device's ``NAME_signal`` writes at that time.
+        """Return the newest features after each raw sample, as the device's ``NAME_signal`` writes them at that time.
 
         Each call starts anew. Rows before the first step, where a device has no features yet, hold the features of the
         first step.
@@ -225,7 +225,7 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
         assert spec.signal is not None
         least = raw_samples_needed(spec.signal)
         self._where.need(
-            len(X) >= least, f"X has {len(X)} rows, but the first features need {least}; give {least} or more"
+            len(X) >= least, f"X has {len(X)} rows, but the first features need {least}; give X at least {least} rows"
         )
         statuses, values = SignalStage(spec).push(X)
         for row in np.flatnonzero(statuses == SignalStatus.REFUSED_SAMPLE):

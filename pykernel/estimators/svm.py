@@ -34,10 +34,10 @@ MOST = 1024
 COMPARED = 2000
 """Widths and C are compared on at most this many samples."""
 COMPARED_L1 = 1000
-"""The number of samples used instead for linear programming machines, because HiGHS's time grows faster than this number."""
+"""Replaces COMPARED for linear programming machines, because the time of HiGHS grows faster than the number of samples."""
 ROUGH_PRICE = 1.0
 """Tolerance of the prices in the cross-validation of a linear programming machine.  Each fold's training begins with the vectors chosen
-for all samples, and adds vectors with a higher price."""
+for all samples, and adds vectors whose price is above this tolerance."""
 ROUGHLY = 64
 """Widths and C are compared with at most this many vectors."""
 
@@ -70,9 +70,10 @@ PARAMETERS = {
     "basis": Parameter(
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         A number: the largest number of expansion vectors. The basis starts with 64 vectors and doubles until ``tol`` is
-        met. None: at most 1,024. With ``penalty="l1"``, the limit is for vectors with a weight: while there are more, the
-        half with the smaller terms is removed, and the remaining vectors get new weights. Instead of a number, the vectors
-        may be given: positions of training samples, any vectors, or a Basis, with its kernel.""",
+        met. None: at most 1,024. With ``penalty="l1"``, the limit applies to vectors with a nonzero weight: while there
+        are more, the half with the smaller terms is removed, and the remaining vectors get new weights. Instead of a
+        number, the vectors may be given: positions of training samples, an array of any vectors, or a Basis, with its
+        kernel.""",
     ),
     "basis_params": OF_FAMILY["basis_params"],
     "tol": Parameter(
@@ -82,15 +83,15 @@ PARAMETERS = {
         text="""float
         Largest residual of the KKT conditions with all kernel values. The unit is the margin for classes (LIBSVM's
         ``tol``); for numbers it is the label's standard deviation, or epsilon if epsilon is larger. With ``penalty="l1"``:
-        the fraction by which the gain from a weight of any sample's function may exceed its cost.""",
+        the largest fraction by which the gain from one more vector may exceed the cost of its weight.""",
     ),
     "cv": Parameter(
         default=5,
         kind=int,
         must=whole(2),
         text="""int
-        Number of folds, stratified for classes. The folds serve ``cv_error_``, probabilities, and the choice of widths
-        and ``C``, which are compared on at most 2,000 samples (with ``penalty="l1"``, 1,000).""",
+        Number of folds, stratified for classes. The folds are used for ``cv_error_``, for the probabilities, and to
+        choose widths and ``C``, which are compared on at most 2,000 samples (with ``penalty="l1"``, 1,000).""",
     ),
     **{name: OF_FAMILY[name] for name in ("progress", "precision", "random_state")},
 }
@@ -107,7 +108,7 @@ ATTRIBUTES = {
     "C_": """float
         The weight of a sample's loss.""",
     "support_": """ndarray of shape (n_support,)
-        Positions of the support vectors, which are the samples with a weight in ``dual_coef_``.""",
+        Positions of the support vectors, which are the samples with a nonzero weight in ``dual_coef_``.""",
     "dual_coef_": """ndarray of shape (n_samples, n_functions)
         Weights of the samples in the dual, from -C to C times a sample's weight. The functions themselves are sums over
         ``basis_``.""",
@@ -123,8 +124,8 @@ ATTRIBUTES = {
         The compared widths and ``C``, the best first, with the keys width, C, error and press (mean squared difference
         to the targets).""",
     "cv_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
-        Values of the functions at each sample, from models trained without its fold on the same basis (with
-        ``penalty="l1"``, on the same vectors and any that are added); NaN where a sample's weight is 0.""",
+        Values of the functions at each sample, from models trained on the same basis without the sample's fold (with
+        ``penalty="l1"``, each fold may add vectors); NaN where a sample's weight is 0.""",
     "cv_error_": """float
         {error} of ``cv_predictions_``; NaN if Ctrl-C interrupted the folds.""",
     "calibration_": """ndarray of shape (n_functions, 2)
@@ -240,7 +241,7 @@ class _SupportVectorMachine(KernelMachine):
             mine = kernel.with_width(width)
             basis = reduced.chosen_basis(x, mine, given, {}) if fixed else select_basis(x, mine, n, **options)
             for c in each:
-                tell(len(self.candidates_) / cells, f"comparing {cells} widths and C")
+                tell(len(self.candidates_) / cells, f"comparing {cells} pairs of a width and C")
                 parts_of = [dual.part(at) for dual in duals(c * more)]
                 if sparse:
                     left = lp.left_out(parts_of, mine, x, folds, basis=basis, n_max=most)

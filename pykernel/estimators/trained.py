@@ -62,7 +62,7 @@ PARAMETERS = {
         must=one_of("squared", "absolute"),
         text="""{"squared", "absolute"}
         What is minimised. "absolute" is ``sqrt(r^2 + 0.05^2)`` for a residual of r standard deviations of the label: a
-        few wrong labels count less.""",
+        few wrong labels have less influence.""",
     ),
     "standardise": Parameter(
         kind=bool | None,
@@ -146,8 +146,8 @@ ATTRIBUTES = {
     "scale_": """ndarray of shape (n_features,)
         Reciprocal width of each input.""",
     "alpha_": """ndarray of shape (n_vectors, n_functions)
-        Weights of the vectors in each function. Each label has a function. Two classes share one; more classes have one
-        each.""",
+        Weights of the vectors in each function. Each label has a function. Two classes share one function; with more
+        classes, each class has a function.""",
     "bias_": """ndarray of shape (n_functions,)
         The constant added to each function.""",
     "standardised_, widths_, ridge_, n_iter_": """bool, str, float, int
@@ -161,13 +161,13 @@ ATTRIBUTES = {
     "cv_error_": """float
         {error} of ``cv_predictions_``.""",
     "optimism_": """float
-        How much ``cv_error_`` is expected to be too small because the best candidate was chosen; 0 for the absolute
-        loss.""",
+        How far ``cv_error_`` is expected to be below the true error, because the best candidate was chosen; 0 for the
+        absolute loss.""",
     "linear_error_": """float
         {error} of a linear model on the same samples and folds.""",
     "linear_is_enough_": """bool
-        Whether the linear model's loss on these samples is not larger; for classes, its error rate. If so, there is a
-        warning.""",
+        Whether a linear model is as good: its loss on these samples or, for classes, its error rate is not larger. If
+        so, a warning is given.""",
     "calibration_": """ndarray of shape (n_functions, 2)
         (a, b) of each function's ``p = 1 / (1 + exp(a f + b))``, fitted to ``cv_predictions_``.""",
     "interrupted_": """bool
@@ -198,7 +198,7 @@ class _TrainedVectors(Expansion):
         middle: np.ndarray | float = 0.0,
         deviation: np.ndarray | float = 1.0,
     ) -> tuple[vectors.Trained, np.ndarray]:
-        """Train on standardised labels, with ``middle`` and ``deviation``, or on classes.
+        """Train on classes, or on labels that were standardised with ``middle`` and ``deviation``.
 
         folds: targets by which the folds of the cross-validation are stratified.  Returns the result of the training, and a
         linear model's predictions for the compared samples, cross-validated with the same folds, (places, O).
@@ -284,7 +284,7 @@ class _TrainedVectors(Expansion):
         self.cv_error_, self.linear_error_, self.linear_is_enough_ = error, linear, as_good and not self.interrupted_
         if self.linear_is_enough_:
             warn(
-                f"{self._where}: its error on samples left out is {error:.4g}, and a linear model's {linear:.4g}; take the "
+                f"{self._where}: the error on samples left out is {error:.4g}, and a linear model's error is {linear:.4g}; take the "
                 "linear model, or other inputs"
             )
 

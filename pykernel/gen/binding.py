@@ -90,8 +90,8 @@ class CModel:
         """Predict each row, then learn it.  Returns (answers, statuses), like HostModel.prequential.
 
         y: (rows, 0) if there are no labels.
-        predict: whether to predict.  A model that does not learn only answers, and the statuses are the answers'
-        statuses.
+        predict: whether to predict.  A model that does not learn gives only answers, and the statuses are those of the
+        answers.
         """
         program, real = self.spec.program, self.spec.real
         x, y = np.ascontiguousarray(x, real.dtype), np.ascontiguousarray(y, program.label_dtype(real))
@@ -123,7 +123,7 @@ class CModel:
         return statuses
 
     def counts(self, values: np.ndarray) -> np.ndarray:
-        """Return the counts to which NAME_counts converts floats, (rows, numbers of a sample), if the compiler may fuse operations."""
+        """Return the counts to which NAME_counts converts floats, (rows, numbers of a sample), if it is built with fused operations."""
         name, (rows, width), made = self.spec.name, values.shape, np.zeros(values.shape, np.int16)
         each = f"for (int32_t i = 0; i < rows; i++) {{ {name}_counts(values + (i * {width}), x + (i * {width})); }}"
         text = f'#include "{name}_counts.h"\n{COUNTED};\n{COUNTED}\n{{\n{each}\n}}\n'

@@ -77,8 +77,8 @@ def check(
     levels: the compiler flags of each build.  A default level whose flags a compiler does not know is left out.
     progress: called with the fraction of the work that is done, from 0 to 1, and with the next step.  If not given, steps
     that take longer than two seconds are announced on standard error.
-    engine: the only engine.  If not given, the first engine of ``engines_of_a_check`` is the reference, and the other
-    engines are compared with it after all builds, as witnesses.
+    engine: the only engine that simulates the model.  If not given, the first engine of ``engines_of_a_check`` is the
+    reference, and the other engines are compared with it after all builds, as witnesses.
     tell: called with a sentence for each verdict, as soon as it is known.
     devices: see ``Reference``.
     """
@@ -116,7 +116,9 @@ def check(
 
 def _told(row: dict[str, Any], engine: Engine) -> str:
     """Return a sentence with the verdict on a build."""
-    found = f"the bytes of {engine}" if row["equal"] else f"NOT the bytes of {engine}: {row['first_difference']}"
+    found = (
+        f"the same bytes as {engine}" if row["equal"] else f"NOT the same bytes as {engine}: {row['first_difference']}"
+    )
     return f"{row['compiler']} {row['flags']}, {row['samples']:,} samples: {found}"
 
 
@@ -367,7 +369,7 @@ class Reference:
         """
         values = near_halves(self.spec)
         different = self.spec.raw_inputs(values) != device.counts(values)
-        told = f"{self.spec.name}_counts.h: gives other counts than the host for {values[different][:3].tolist()}"
+        told = f"{self.spec.name}_counts.h: the counts differ from the host's for {values[different][:3].tolist()}"
         return {"equal": False, "first_difference": told} if different.any() else {}
 
     def witness(self, engine: Engine, say: Progress, tell: Tell = lambda text: None) -> dict[str, Any]:
@@ -407,8 +409,8 @@ class Reference:
         """
         for second in self.passes:
             for found in self._differences(second, device, same[second]):
-                return f"{found}; in the second pass, with {', '.join(self._more)} between" if second else found
-        return "the self-test or the hash only"
+                return f"{found}; in the second pass, which also calls {', '.join(self._more)}" if second else found
+        return "only the self-test or the hash differs"
 
     def _row(self, t: int) -> str:
         """Return a row's number or, if there are many devices, the row's number within the device and the device's name."""

@@ -151,8 +151,8 @@ def _run(chosen: Compiler, words: Sequence[str], folder: Path | None = None) -> 
 def _zig_cache() -> Path:
     """Return a folder for zig's cache to which no other user can write, because zig links the files in its cache.
 
-    The folder is in the user's cache or, if the cache cannot be used, among the temporary files.  If neither can be used,
-    the folder is new.
+    The folder is in the user's cache or, if the cache cannot be used, among the temporary files.  If neither can be
+    used, a new folder is made.
     """
     import platformdirs
 

@@ -39,12 +39,12 @@ FORMS = {
 """C type to which the examples cast a number -> how they print it."""
 SNAPSHOT_STATUSES = {
     "SNAPSHOT_MISSING": (-101, "there is no snapshot"),
-    "SNAPSHOT_FOREIGN": (-102, "the snapshot is of another model: its numbers lie or mean something else"),
+    "SNAPSHOT_FOREIGN": (-102, "the snapshot is from another model, whose memory has another layout or meaning"),
     "SNAPSHOT_BROKEN": (-103, "the snapshot is damaged, or was not written completely"),
-    "SNAPSHOT_INVALID": (-104, "a number in the model is one that learning cannot give"),
+    "SNAPSHOT_INVALID": (-104, "the model has a number that learning cannot produce"),
     "STORAGE_FAILED": (
         -105,
-        "a callback failed, or other bytes were read than were written, or than before",
+        "a callback failed, or the bytes that were read differ from those written or read before",
     ),
     "SNAPSHOT_FORMAT": (-106, "the snapshot has the format of another version of pykernel"),
 }
@@ -387,7 +387,7 @@ def _returned(program: Program, functions: Functions) -> list[dict[str, Any]]:
 
 def _shared_statuses(program: Program) -> list[dict[str, Any]]:
     every = {
-        "BROKEN_BUILD": (BROKEN_BUILD, "the self-test computed other bits than the PC: check flags and byte order")
+        "BROKEN_BUILD": (BROKEN_BUILD, "the self-test's bits differ from the PC's: check compiler flags and byte order")
     }
     every |= SNAPSHOT_STATUSES if program.persistent else {}
     return [{"name": name, "value": value, "doc": doc} for name, (value, doc) in every.items()]

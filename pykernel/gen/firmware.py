@@ -21,7 +21,7 @@ RUN = 255
 CHUNK = 48
 """Largest number of data bytes in a frame.
 
-A frame has 8 further bytes, so 56 bytes in all.  Every buffered UART holds at least 62 bytes.
+A frame has 8 further bytes, so its total length is 56 bytes.  Every buffered UART holds at least 62 bytes.
 """
 
 FOLDER = "examples/{name}_check"
@@ -111,7 +111,7 @@ def _context(spec: Spec, header: str) -> dict[str, Any]:
     name, program, orders = spec.name, spec.program, orders_of(spec, header)
     if name in ("check", "page"):
         raise UserError(
-            f"the program around a model has names that begin with {name}_, too; give the model another name"
+            f"the check's program around the model already has names that begin with {name}_; give the model another name"
         )
     real = C_TYPES[spec.real.dtype.str[1:]]
     labels = program.label_array(spec.capacities)

@@ -12,7 +12,7 @@ from pykernel.spec.model import Spec
 
 
 def flow_facts(spec: Spec) -> Turns:
-    """Return the limits for a model's C.  A loop is identified by the number of its mark, and a root by the public function's name.
+    """Return the limits for a model's C.  A loop is identified by the number of its mark, and a public function by its name.
 
     The limits of the algorithms' loops are computed with intervals (``language.ranges``).  The limits of loops in
     hand-written C are known constants.

@@ -25,12 +25,12 @@ MACHINE = "gcc_x86_32"
 
 
 PROVERS, DETECT = "why3.conf", ("why3", "config", "detect")
-"""The file with the list of Why3's provers, and the command that writes it.  It is in the proof's folder, so that the user need not
+"""The file with the list of Why3's provers, and the command that writes it.  The file is in the proof's folder, so that the user need not
 configure Why3."""
 STATED = ("user assertion", "postcondition")
 """Frama-C's names for the kinds of properties in annotations."""
 PROVER, PROVED = "z3", ("Valid", "Partially proven")
-"""The prover, and the statuses of proved properties.  "Partially proven" means that a property holds if the assertions before it hold."""
+"""The prover, and the statuses of proved properties.  "Partially proven" means that a property holds if the preceding assertions hold."""
 COARSE, UNROLLED = 1, 128
 """COARSE: Eva's precision in the first analysis.  UNROLLED: up to this many iterations of a loop are analysed separately."""
 GOAL_SECONDS = 20
@@ -214,7 +214,7 @@ def _properties(
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for row in rows:
-        # the directory is absolute or relative to the shell's; for Frama-C's own files, it begins with FRAMAC_SHARE
+        # the directory is absolute, or relative to the shell's directory; for Frama-C's own files, it begins with FRAMAC_SHARE
         name, number, status, kind = row["file"], int(row["line"]), row["status"], row["property kind"]
         foreign = row["directory"].startswith("FRAMAC_SHARE") or not (folder / name).is_file()
         if foreign or kind in ("assigns clause", "from clause"):

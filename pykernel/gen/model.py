@@ -21,7 +21,7 @@ from pykernel.spec.model import Spec
 
 @dataclass(frozen=True)
 class ModelCode:
-    """The C of one model's functions and of their data, not yet in files."""
+    """The C of one model's functions and of their data, before it is put into files."""
 
     entries: list[Entry]
     functions: Functions
@@ -98,7 +98,9 @@ def _slots(layout: Layout, program: Program, printer: Printer) -> list[dict[str,
     slots: list[dict[str, Any]] = []
     for slot in layout.slots:
         scalar = slot.array.scalar
-        extents = [printer.extent(e, "(1L * %s)") for e in slot.array.extents]  # C++ warns of casts in a header
+        extents = [
+            printer.extent(e, "(1L * %s)") for e in slot.array.extents
+        ]  # no cast: C++ warns of casts in a header
         shape = "" if slot.scalar else "".join(f"[{e}]" for e in extents)
         slots.append(
             {

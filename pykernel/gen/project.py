@@ -62,7 +62,8 @@ class Project:
 
 @dataclass(frozen=True, repr=False)
 class Generated:
-    """The result of ``generate``.  figures: bytes of state, work and constants, and more.  default: the default rule, if the spec names none."""
+    """The result of ``generate``.  figures: bytes of state, work and constants, and more.  default: the default rule; None if the spec
+    names a rule."""
 
     folder: Path
     files: list[Path]
@@ -76,7 +77,7 @@ class Generated:
 
     @property
     def page(self) -> Document:
-        """The result for people."""
+        """The result as a document for people to read."""
         return sections.generated(str(self.folder), [str(path) for path in self.files], self.figures, self.default)
 
     def _repr_html_(self) -> str:
@@ -94,7 +95,8 @@ def generate(
 
     If there is an error, no file is written.
     memory: the learned state from which the device starts; if not given, the device starts untrained.
-    force: also overwrite files that were changed by hand; without it, such files are an error.
+    force: also overwrite files that were changed by hand; without ``force``, a file that was changed by hand is an
+    error.
     also: the ``EXTRAS`` to write in addition to the model.  Extras that the folder already has are written again.
     """
     folder = Path(out)

@@ -28,10 +28,10 @@ from pykernel.spec.model import Spec
 
 STATE, SNAPSHOT, WILD, FINITE = "state", "snapshot", "wild", "finite"
 LEVELS = {
-    STATE: "from every state that load accepts and every input",
-    SNAPSHOT: "from every byte of model, buffer and storage",
-    WILD: "from every byte of the model, as after a fault of the RAM",
-    FINITE: "like state, with reals within their limits: the reals stay within them, and answers are finite",
+    STATE: "from every state that load accepts, with every input",
+    SNAPSHOT: "with any bytes in the model, the buffer and the storage",
+    WILD: "with any bytes in the model, as after a RAM fault",
+    FINITE: "as for state, if all reals are within their limits: the reals stay within their limits, and answers are finite",
 }
 STATES, BYTES = 5, 3
 """Eva's precision for calls that low precision does not prove, and for snapshots."""

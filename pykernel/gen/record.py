@@ -75,7 +75,7 @@ def start_of(folder: Path, spec: Spec) -> Memory | None:
         return snapshot.read(spec, read_plain(path, snapshot.most_bytes(spec)), str(path)).memory
     except OSError:
         raise UserError(
-            f"{path}: cannot be read, and the device starts from it; generate the project again with {option('start')}"
+            f"{path}: cannot be read, but the device starts from this state; generate the project again with {option('start')}"
         ) from None
 
 

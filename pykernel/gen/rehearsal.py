@@ -34,10 +34,10 @@ ACTIONS = ("training", "action")
 """Kinds of entries that the self-test calls as actions."""
 KINDS = 16
 FAR, CLOSE, MIDDLE = 4, 2, 12
-"""How many times a distance from a center is halved (docs/decisions.md, "The self-test").  FAR: from an outlying to a usual sample.  CLOSE:
-from a usual sample to one of a narrow cluster.  MIDDLE: from a usual sample to one at the center."""
+"""How many times the distance from a center is halved between two kinds of samples (docs/decisions.md, "The self-test").  FAR: from
+outlying to usual samples.  CLOSE: from usual samples to those of a narrow cluster.  MIDDLE: from usual samples to those at the center."""
 ROWS = 4
-"""Largest number of centers before the last center."""
+"""Largest number of centers, apart from the last center."""
 MOVED = 4
 """Distance between the first and the last center, in units of a usual sample's distance."""
 DAMAGE = 2.0**40
@@ -46,9 +46,9 @@ stays within float32."""
 
 
 class Kind(IntEnum):
-    """The kind of sample n of the sequence; n modulo 16 decides.
+    """The kind of sample n of the sequence, which depends on n modulo 16.
 
-    The samples 8 to 11 form a narrow cluster.  All numbers that are not listed are usual samples.
+    The samples 8 to 11 form a narrow cluster.  Numbers that are not listed stand for usual samples.
     """
 
     GATHERED = 1  # this and the next sample are taken without labels; their labels come later
@@ -108,7 +108,7 @@ class Sequence:
 
     @property
     def turned(self) -> int:
-        """A step after an outlying sample.  At this step all actions except the first are called."""
+        """The step at which all actions except the first are called; it follows an outlying sample."""
         return self.steps // 2 // KINDS * KINDS + Kind.READ
 
 
@@ -160,10 +160,10 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
     events = [(0, begun), (plan.steps // 2, begun), (plan.steps - 1, begun)]
     events.append(
         (plan.turned, actions & (actions - 1))
-    )  # all actions except the first, after which the other actions do nothing
+    )  # all actions except the first: after the first action, the rest would do nothing
     answers = [1 << i for i, entry in enumerate(entries) if entry.answers]
     if answers:
-        # an outlying row is rejected, comes again, and is accepted; other rows become normal until there is no room
+        # an outlying row is rejected, comes again, and is accepted; other rows become normal until there is no room for a regime
         first = -(-plan.back // KINDS) * KINDS
         events += [(first + Kind.OUTLYING, calls) for calls in (of("update"), answers[1])]
         events += [(step, answers[0]) for step in range(first + Kind.READ, plan.steps, KINDS)]
@@ -493,7 +493,7 @@ def _of_samples(spec: Spec, printer: Printer, plan: Sequence) -> dict[str, Any]:
     precision, int16, label, width = spec.real, spec.program.is_int16, _label_kind(spec), plan.centers.shape[1]
     largest = f"{'FLT' if printer.real == 'float' else 'DBL'}_MAX"
     outputs = spec.outputs if label in ("real", "reals") else 0
-    # a label of reals is generated after its sample, as if it were further numbers of the sample
+    # labels that are reals are generated after their sample, like additional numbers of the sample
     behind = outputs if not int16 else 0
     places = np.pad(np.vstack([plan.centers, plan.sizes]), ((0, 0), (0, behind)))
     places[-1, width:] = plan.label_size

@@ -68,7 +68,7 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def leave_out(x: np.ndarray, rng: np.random.Generator) -> None:
-    """Replace inputs by NaN: one in ten, one in twenty for twenty rows, a few whole rows, and one input's first rows."""
+    """Replace inputs by NaN: 10 % of all numbers; in each 20 rows, 5 % of the inputs; a few whole rows; and the first rows of one input."""
     samples, dim = x.shape
     x[rng.random(x.shape) < 0.1] = np.nan
     silent = rng.random((samples // 20 + 1, dim)) < 0.05

@@ -39,7 +39,7 @@ def write_files(folder: Path, files: Mapping[str, str | bytes], force: bool = Fa
         own, vouched = _told_by(lambda: json.loads(files["manifest.json"]))
         if known and own and name != own and not force:  # both models have build files, examples and manifest.json
             raise UserError(
-                f"{folder}: has the model {name}; give {own} another folder, or use --force to make this folder {own}'s"
+                f"{folder}: has the model {name}; give {own} another folder, or use --force to write {own} to this folder"
             )
         for path, text in files.items():
             _refuse_unsafe(folder, path, text, known, force)
@@ -145,8 +145,8 @@ def _refuse_collisions(folder: Path, paths: Iterable[str]) -> None:
         for end in range(1, len(parts)):
             if parts[:end] in taken:
                 raise UserError(
-                    f"{folder}: {path} needs a folder where the project has the file {taken[parts[:end]]}; give it another "
-                    "folder"
+                    f"{folder}: {path} needs a folder where the project has the file {taken[parts[:end]]}; give the project "
+                    "another folder"
                 )
 
 
@@ -154,7 +154,7 @@ def _refuse_unsafe(folder: Path, path: str, text: str | bytes, known: Mapping[st
     target = folder / path
     for part in [target, *target.parents][: len(Path(path).parts)]:
         if part.is_symlink():
-            raise UserError(f"{part}: is a link; remove it, because files are written only inside of {folder}")
+            raise UserError(f"{part}: is a link; remove it, because files are written only inside {folder}")
         if part is not target and part.exists() and not part.is_dir():
             raise UserError(f"{part}: is {kind(part.stat().st_mode)} where a folder is needed; move it away")
     if not target.exists():

@@ -1,6 +1,7 @@
-"""Find out why a model is bad, and what to change.
+"""Find out why a model is bad, and what to change in its spec.
 
-Tests search a simulation for signs of known problems.  Proposed changes are tried on the same rows.
+Each test looks for the signs of one known problem in a simulation.  Proposed changes are tried on the rows of that
+simulation.
 """
 
 from __future__ import annotations
@@ -37,24 +38,29 @@ FAR_INPUTS = 3.0
 UNLIKE = 10.0
 """Largest acceptable ratio between the standard deviations of two inputs."""
 WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
-"""A model is worse than a simple predictor if its error is more than WORSE times the predictor's, and if a t statistic
-over BLOCKS blocks is above CHANCE."""
+"""A model is worse than a simple predictor if its error is more than WORSE times the predictor's error, and if the t
+statistic of the difference over BLOCKS blocks of rows is above CHANCE.
+"""
 KEPT = 64
-"""How many rows are kept: the rows with the most unusual labels."""
+"""Number of rows with the most unusual labels that are kept."""
 OUTLYING, DECIDED = 10.0, 0.5
-"""A label is an outlier if its distance from the running mean is more than OUTLYING times the root mean square distance of
-all other labels. Outliers are reported if they cause at least the fraction DECIDED of the squared error."""
+"""A label is an outlier if its distance from the running mean is more than OUTLYING times the root mean square distance
+of the other labels. Outliers are reported if they cause at least the fraction DECIDED of the total squared error.
+"""
 WORTH = 0.95
 """A change is reported if it reduces the error to this fraction or less."""
 FEW = 200
 """With fewer scored rows, nothing is reported."""
 FEW_LABELS, HALF = 20, 0.5
-"""A class is missed if it has at least FEW_LABELS labels but fewer than HALF times the mean number of labels per class, and if
-fewer than HALF of its labels are classified correctly."""
+"""A class is missed if it has at least FEW_LABELS rows, if it has less than the fraction HALF of the mean number of
+rows per class, and if less than the fraction HALF of its rows are classified correctly.
+"""
 
 
 class Signs:
-    """Statistics of a stream for the tests, in constant memory: sums of products of residuals, and two moments of each column."""
+    """Statistics of a stream for the tests, in constant memory: sums of products of residuals, and the first two
+    moments of each column.
+    """
 
     def __init__(self, spec: Spec, delay: int) -> None:
         # r k, k k, e e', e e, r r, with r = label - mean, k = answer - mean, e = error, e' = latest known error
@@ -88,7 +94,7 @@ class Signs:
         if self.first is None and len(table):
             self.first = table[0].copy()
         if len(table):
-            # subtract the first row, so that no digits are lost
+            # subtract the first row, so that the sums of large numbers lose no digits
             table = table - self.first
             self.rows += len(table)
             self.moments += np.stack([table.sum(axis=0), (table * table).sum(axis=0)])
@@ -111,7 +117,7 @@ class Signs:
 
 
 Trial = Callable[[Spec], "float | None"]
-"""A function that runs another spec over the same rows, and returns its error over their second half."""
+"""A function that runs another spec over the same rows, and returns the error over the second half of the rows."""
 Content = dict[str, Any]
 Change = tuple[str, Content]
 """A change of a spec: its description, and the content of the changed spec."""
@@ -120,8 +126,9 @@ Change = tuple[str, Content]
 def advice(simulation: Any, trial: Trial | None = None) -> list[dict[str, Any]]:
     """Return the problems that were found, as {test, value, why, change}; empty for a good model.
 
-    Without ``trial``, every finding of a test is reported.  With ``trial``, a change is added to the changes reported
-    earlier, and is reported only if it reduces the error of the second half by at least another twentieth.
+    Without ``trial``, every finding of a test is reported.  With ``trial``, each change is tried together with the
+    changes reported before it, and is reported only if it reduces the remaining error over the second half by at least
+    5 %.
     """
     return _Adviser(simulation, trial).found()
 
@@ -161,14 +168,14 @@ class _Adviser:
     def _diverged(self) -> None:
         count = self.simulation.statuses.get(getattr(self.spec.program.status, "RESTARTED", None), 0)
         if count:
-            why = f"the model began anew {count:,} times, because a number would have left its range: learning diverges"
+            why = f"the model restarted {count:,} times, because a number would have left its range: learning diverges"
             self._propose("new beginnings", count, why, [*self._smaller_steps(), *self._recipes()])
 
     def _digits(self) -> None:
         """Measure how much rounding costs, by running the same model in float64.
 
-        This is done only if an input is far from 0, or if a simple predictor is better.  Rules that multiply inputs
-        lose the most digits, and no status reports the loss.
+        The model runs in float64 only if an input is far from 0, or if a simple predictor is better than the model.
+        Rules that multiply inputs lose the most digits, and no status reports the loss.
         """
         if self.trial is None or self.spec.precision != "float32":
             return
@@ -220,7 +227,7 @@ class _Adviser:
             self._propose("inputs of unlike size", max(unlike, away_inputs), why, changes)
 
     def _away(self) -> tuple[float, float]:
-        """Return how far the inputs' means are from 0, and how far the labels' means are: see ``_largest``."""
+        """Return the largest distance of an input's mean from 0, and of a label's mean from 0: see ``_largest``."""
         mean, deviation = self.simulation.signs.columns()
         d = self.spec.dim
         return _largest(mean[:d], deviation[:d]), _largest(mean[d:], deviation[d:])
@@ -231,7 +238,7 @@ class _Adviser:
         found = found[found[:, 0] >= self.half][: self.scored // 100]
         if not (len(found) and 0 < e2 < math.inf and r2 < math.inf):
             return
-        # means of r r over all rows without the first 1, 2, ... rows of ``found``
+        # means of r r over all rows except the first row of ``found``, except its first two rows, and so on
         rest = np.maximum(r2 - np.cumsum(found[:, 1]), 0) / (self.scored - 1 - np.arange(len(found)))
         count = int(np.argmin(np.append(found[:, 1] > OUTLYING**2 * rest, False)))
         outlying = float(found[:count, 2].sum())
@@ -265,7 +272,7 @@ class _Adviser:
     def _memory(self) -> None:
         ee, e2 = self.sums[2:4]
         correlation = float(ee / e2) if e2 > 0 else 0.0
-        # if digits are lost, the errors are correlated because of rounding
+        # if digits are lost, rounding alone may explain the correlation
         rounding = any(each["test"] == "too few digits" for each in self.told)
         if correlation > MOST_CORRELATION and not rounding:
             why = (
@@ -290,7 +297,7 @@ class _Adviser:
             return
         name = max(apart, key=lambda each: apart[each])
         model = "model" if self.now == self.errors["model"] else "model with the changes above"
-        errs = f"the {name} has an error of {self._shown(self.errors[name])}, the {model} of {self._shown(self.now)}"
+        errs = f"the {name} has an error of {self._shown(self.errors[name])}, the {model} an error of {self._shown(self.now)}"
         why = f"{errs}, over the second half"
         last = self._last_label() if name == "last label" else []
         remedies = [*last, *self._recipes(), *self._expert(), *self._linear(name)]
@@ -316,7 +323,7 @@ class _Adviser:
             self._tell("a class is missed", recall, why, change)
 
     def _missing(self) -> None:
-        """Compare two ways: impute missing inputs, or refuse their rows and keep the last answer."""
+        """Compare two treatments of missing inputs: impute them, or refuse their rows and keep the last answer."""
         gaps = self.simulation.missing.sum()
         if self.trial is None or not gaps or not self.spec.has("input", "missing") or choice(self.spec) != "refuse":
             return
@@ -330,7 +337,7 @@ class _Adviser:
                 found[error] = told
         if found and min(found) <= WORTH * standing:
             why = (
-                f"{gaps:,} values of inputs are missing: their rows are refused, and if the answer before them is kept, "
+                f"{gaps:,} values of inputs are missing: their rows are refused, and if the last answer is kept for them, "
                 f"the error is {self._shown(standing)}"
             )
             self._tell(
@@ -368,12 +375,14 @@ class _Adviser:
         return []
 
     def _recipes(self) -> list[Change]:
-        """Return the changes to the default models, which are specs without a rule: one with the budget and one without."""
+        """Return the changes that replace the model with a default model, that is, drop the rule: one keeps the budget,
+        and one drops it.
+        """
         kinds = {"[kernel] and [learning]": self._default(budget=True)}
         if "reduction" in self.content:
             kinds["[kernel], [learning] and [reduction]"] = self._default()
         return [
-            (f"leave {left} out: the default learns from raw data", kept)
+            (f"leave {left} out: the default model learns from raw data", kept)
             for left, kept in kinds.items()
             if kept is not None and not self._is_own(kept)
         ]
@@ -413,11 +422,12 @@ class _Adviser:
         return [(f"a linear model alone, [learning] {written}{stages}", content)]
 
     def _is_own(self, content: Content) -> bool:
-        """Return whether the content gives the same spec as the present content."""
+        """Return whether the content gives the same spec as ``self.content``."""
         return make_spec(content).model_dump() == make_spec(self.content, custom=self.spec.custom).model_dump()
 
     def _default(self, budget: bool = False) -> Content | None:
-        """Return the spec's content without a rule and the rule's keys; None if the default model does not accept the other keys.
+        """Return the spec's content without the rule and its keys; None if the default model does not accept the
+        remaining keys.
 
         budget: keep the budget, so that the default model stores vectors.
         """
@@ -437,7 +447,7 @@ class _Adviser:
 
     def _propose(self, test: str, value: float, why: str, changes: list[Change], always: bool = False) -> None:
         """Report a finding, with the change that reduces the error most."""
-        if self.now == 0:  # the error is 0, as for constant labels, and no change can reduce it
+        if self.now == 0:  # if the error is 0, as for constant labels, no change can reduce it
             return
         if self.trial is None:
             if changes or always:
@@ -447,7 +457,7 @@ class _Adviser:
         for change in changes:
             try:
                 error = self.trial(make_spec(change[1], custom=self.spec.custom))
-            except UserError:  # these keys cannot be combined
+            except UserError:  # the changed keys cannot be combined
                 continue
             if error is not None and (best is None or error < best[0]):
                 best = (error, change)

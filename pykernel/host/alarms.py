@@ -10,7 +10,7 @@ from pykernel.host.samples import input_names
 from pykernel.spec.model import Spec
 
 ALARMS = 1000
-"""Maximum number of alarms whose first and last rows are kept."""
+"""Maximum number of alarms that are listed with their first and last rows."""
 UNTOLD = "unknown"
 """The kind of an alarm that has too few rows to be classified."""
 
@@ -27,15 +27,15 @@ class Alarms:
         self.statuses = [int(status) for status in spec.program.alarms]
         self.inputs = input_names(spec)
         self.kinds = {int(status): status.name.lower() for status in spec.program.status}
-        self.samples = self.count = 0  # number of samples in alarm; number of alarms
+        self.samples = self.count = 0  # number of samples in alarm, and number of alarms
         self.listed: list[dict[str, Any]] = []  # the first ALARMS alarms
         self._taken, self._last = 0, -1  # number of accepted samples; index of the last accepted sample in alarm
-        self._row, self._gone = -1, False  # the last row in alarm; whether this alarm is about refused rows
+        self._row, self._gone = -1, False  # the last row in alarm, and whether its alarm is about refused rows
 
     def take(self, rows: np.ndarray, statuses: np.ndarray, states: np.ndarray, blame: np.ndarray) -> np.ndarray:
         """Take the next samples: their rows, statuses, states and blame, as in ``Steps``.
 
-        Returns for each sample the number of its alarm, counted from 1, (samples,); 0 if it is not in alarm.
+        Returns the number of each sample's alarm, counted from 1, or 0 if the sample is not in alarm, (samples,).
         """
         alarmed, order = np.isin(statuses, self.statuses), self._taken + np.cumsum(statuses >= 0)
         which = np.zeros(len(rows), int)
@@ -62,7 +62,8 @@ class Alarms:
             latest |= {"level": level, "threshold": threshold}
 
     def _tell(self, blame: np.ndarray) -> None:
-        """Record the latest diagnosis of the alarm: the most blamed input, its share, the kind, and the second input or None.
+        """Record the latest diagnosis of the alarm: the most blamed input, its share of the blame, the kind of the
+        alarm, and the second input or None.
 
         When the model restarts counting the alarm's rows, it gives the kind "unknown", which does not replace a known kind.
         """

@@ -43,15 +43,15 @@ def default_spec() -> Spec:
 
 
 def lagged(y: np.ndarray, rows: int) -> np.ndarray:
-    """Forecast each label by the label ``rows`` rows earlier; by 0 where there is no earlier label."""
+    """Forecast each label by the label that came ``rows`` rows earlier, or by 0 if there is none."""
     return np.concatenate([np.zeros(rows), y[:-rows]])
 
 
 def running_mean(y: np.ndarray) -> np.ndarray:
-    """Forecast each label by the mean of all earlier labels; by 0 where there are none."""
+    """Forecast each label by the mean of all earlier labels, or by 0 if there are none."""
     return np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, len(y))])
 
 
 def mean_error(forecasts: np.ndarray, y: np.ndarray) -> float:
-    """Return the mean absolute error over the second half, in which every predictor has seen enough rows."""
+    """Return the mean absolute error over the second half of the rows, when every predictor has seen enough rows."""
     return float(np.abs(forecasts - y)[len(y) // 2 :].mean())

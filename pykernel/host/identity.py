@@ -114,7 +114,8 @@ def _parameters(program: Program, config: Any, read: set[str]) -> dict[str, str]
     found = {}
     for name, kind in program.parameters.items():
         value = getattr(config, name)
-        if is_choice(kind) and value:  # a new choice that is off must not make older states invalid
+        # choices that are off are left out, so that adding a choice does not make older states invalid
+        if is_choice(kind) and value:
             found[name] = kind(value).name if issubclass(kind, IntEnum) else "true"
         elif not is_choice(kind) and name in read:
             found[name] = _exact(value)

@@ -33,13 +33,14 @@ ASKED, DRAWN = 20_000, 400
 ROUNDS = 10
 """Number of training passes over all answers, each in another order.  The state with the smallest residual is taken."""
 SURE = 1e-3
-"""Fraction of the variance of all inputs that is added to the variance of each device's inputs.
+"""The variance of each device's inputs is increased by this fraction of the variance of all devices' inputs.
 
 Without it, the weight of a device with a single vector would be infinite.
 """
 STRANGE = 3.0
-"""A device disagrees if the other devices predict its answers with an error above this many times the median device's error and above a
-tenth of the answers' standard deviation."""
+"""A device disagrees with the other devices if their prediction of its answers has an error above STRANGE times the
+median of these errors over the devices, and above a tenth of the answers' standard deviation.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,9 @@ class Merged:
     """A merged state for ``spec``.
 
     way: "sums", "mean" or "answers".  differences: for each device, the root mean square difference between the other devices' joint
-    answers and this device's answers, at the inputs from its region.  left: the root mean square difference between the merged model's
-    answers and the joint answers of all devices.  Both are relative to the answers' standard deviation, and None for sums and means.
+    answers and this device's answers, at inputs from the region where this device has learned.  left: the root mean
+    square difference between the merged model's answers and the joint answers of all devices.  Both are divided by the
+    answers' standard deviation, and are None for sums and means.
     """
 
     spec: Spec
@@ -77,11 +79,12 @@ class Merged:
 def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, watch: Watch = QUIET) -> Merged:
     """Merge the states of several devices into one state.
 
-    states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, which may differ in the budget and
-    in parameters that do not change the meaning of a state; by default ``spec``.
+    states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, by default ``spec``.  It
+    may differ from ``spec`` in the budget and in parameters that do not change the meaning of a state.
 
-    Cost: O(K F^3) for the sums of K devices with F features.  Otherwise, there are some hundred inputs per device; each takes a
-    prediction by every device and ROUNDS updates.  Raises UserError if the states cannot be merged.
+    Cost: O(K F^3) for the sums of K devices with F features.  A merge by answers asks at most ASKED inputs in total,
+    and each input costs one prediction by every device and ROUNDS updates.  Raises UserError if the states cannot be
+    merged.
     """
     into = spec if into is None else into
     require_meaning(spec, into, "the merged state")
@@ -107,7 +110,7 @@ def _way(spec: Spec) -> str:
         (
             program.label_kind == "none",
             f"{spec.name}: learns without labels, and merge takes only models that learn from labels; start each device from the "
-            "state of the device that has seen most",
+            "state of the device that has seen the most samples",
         ),
         (spec.real.is_int16, f"{spec.name}: has precision int16; merge supports only float32 and float64"),
     )
@@ -140,7 +143,9 @@ def _device(spec: Spec, name: str, data: bytes) -> HostModel:
 
 
 def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[HostModel, dict[str, float], float]:
-    """Train a new model on the devices' answers.  Returns the model, and ``differences`` and ``left`` of ``Merged``."""
+    """Train a new model on the devices' answers.  Returns the model, and the values of ``differences`` and ``left`` for
+    ``Merged``.
+    """
     rng = np.random.default_rng(0)
     asked = [questions(model, max(ASKED // len(devices), 2), rng) for model in devices.values()]
     if empty := [name for name, own in zip(devices, asked, strict=True) if not len(own)]:
@@ -158,8 +163,8 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
             others = together(np.delete(told, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
             differences[name] = _rms(others - told[k, own]) / deviation
         g = together(told, nearness)
-        # without noise, the model would trust its next real label completely; a model with a budget gets none, because few vectors
-        # cannot average it out
+        # the labels get the noise of the devices' answers, because without noise the model would trust its next real
+        # label completely.  A model with a budget gets no noise, because its few vectors cannot average the noise out
         noise = np.sqrt(together(np.square(told - g), nearness).mean(axis=0)) * (spec.program.budget is None)
         model, best, left = HostModel(spec), HostModel(spec), np.inf
         for number in range(ROUNDS):
@@ -186,9 +191,9 @@ def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
 
 
 def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return how near the inputs ``x``, (rows, D), are to the inputs that a device has learned, ``own``, (own rows, D).
+    """Return how near the inputs ``x``, (rows, D), are to ``own``, the inputs that a device has learned, (own rows, D).
 
-    This is the log density of a Gaussian, averaged over the D inputs, so that it does not grow with their number.
+    This is the log density of a Gaussian, divided by D, so that it does not grow with the number of inputs.
     """
     variance = own.var(axis=0) + SURE * x.var(axis=0)
     variance[variance == 0] = 1.0  # a constant input does not distinguish devices
@@ -217,7 +222,7 @@ def questions(model: HostModel, most: int, rng: np.random.Generator) -> np.ndarr
 
 
 def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
-    """Convert inputs as the rule sees them (standardised or scaled) to raw inputs, both (rows, D)."""
+    """Convert inputs in the form that the rule learns (standardised or scaled) to raw inputs, both (rows, D)."""
     if spec.standardises:
         scale = np.array(memory.field("scale"), np.float64)
         return np.asarray(z / np.where(scale > 0, scale, 1.0) + np.array(memory.field("mean"), np.float64))
@@ -227,7 +232,8 @@ def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
 def answers(model: HostModel, x: np.ndarray) -> np.ndarray:
     """Return the model's predictions, (rows, OUTPUTS); for classes, clipped to [-1, 1]."""
     found = np.asarray(model.predict(x), np.float64).reshape(len(x), -1)
-    # a class's function should be at least 1, or at most -1; how far it exceeds these limits is chance
+    # a class's function is trained to reach at least 1 or at most -1, and the excess beyond these limits carries no
+    # information
     return np.clip(found, -1, 1) if model.spec.program.label_kind == "class" else found
 
 
@@ -286,7 +292,9 @@ def _inverse(matrix: np.ndarray, where: str) -> np.ndarray:
 
 
 def moved_features(kind: FeatureKind, by: np.ndarray, features: int) -> np.ndarray:
-    """Return M with phi(x - a) = M phi(x - b), for b - a = by; phi has the inputs, then their products, then 1."""
+    """Return the matrix M for which phi(x - a) = M phi(x - b), where b - a = ``by``.  phi consists of the inputs, their
+    products, and 1.
+    """
     moved, dim = np.eye(features), len(by)
     moved[:dim, -1] = by
     if kind == FeatureKind.PRODUCTS:

@@ -21,7 +21,9 @@ from pykernel.spec.model import Spec, make_spec, shown_value
 
 @dataclass(frozen=True)
 class Migrated:
-    """A state for the new spec.  changed: the keys that differ.  removed: how many vectors were removed."""
+    """A state for the new spec.  changed: the keys in which the two specs differ.  removed: how many vectors were
+    removed.
+    """
 
     data: bytes  # the snapshot
     changed: tuple[str, ...]
@@ -32,9 +34,9 @@ class Migrated:
 def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engine: Engine | None = None) -> Migrated:
     """Turn a snapshot of ``old`` into a snapshot of ``new`` with the same state.
 
-    The specs may differ in parameters that control further learning, and in the budget.  With a larger budget, the new
-    places are zero, and answers keep their bits.  For a smaller budget, the old model's reduction removes vectors one
-    by one; O(N^2 + N D) for each vector.
+    The specs may differ in parameters that control further learning, and in the budget.  With a larger budget, the
+    added places are zero, and the answers are the same bit for bit.  With a smaller budget, the old model's reduction
+    removes vectors one by one, in O(N^2 + N D) for each vector.
     where: the beginning of the message about a refused snapshot.  Raises UserError.
     """
     found = snapshot.read(old, data, where, engine)
@@ -53,7 +55,7 @@ def migrate(old: Spec, data: bytes, new: Spec, where: str = "the snapshot", engi
             target[both] = source[both]
     if not snapshot.is_valid(new, model.memory, engine):
         raise UserError(
-            f"{where}: holds a number that is beyond a limit of {new.name}; give it the limits of {old.name}"
+            f"{where}: holds a number that is beyond a limit of {new.name}; give {new.name} the limits of {old.name}"
             f"{_told(_changes(old, new))}"
         )
     vectors = int(model.memory.field("n")[0]) if budget is not None else None
@@ -69,9 +71,8 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
         return memory, 0
     if budget.remove is None:
         raise UserError(
-            f"{where}: holds {count} vectors, and there is room for {room}; rule {old.learning.rule} removes a vector only to make room "
-            "for a sample: "
-            f"{_frozen(old, where, room)}"
+            f"{where}: holds {count} vectors, but the new spec has room for only {room}; rule {old.learning.rule} removes a "
+            f"vector only to make room for a sample: {_frozen(old, where, room)}"
         )
     smaller = old.memory()
     smaller.copy_from(memory)
@@ -86,7 +87,7 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
 
 
 def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
-    """Return the facts about the meaning of a state's numbers, without the capacity."""
+    """Return the facts about the meaning of a state's numbers, except for this capacity."""
     facts = {name: fact for name, fact in identity(spec).meaning.items() if name != f"capacity {capacity}"}
     fields = {name: fact for name, fact in facts.items() if name.startswith("field ")}
     return {name: fact for name, fact in facts.items() if name not in fields} | {name: "" for name in fields}
@@ -112,7 +113,7 @@ def require_meaning(old: Spec, new: Spec, where: str) -> None:
         try:
             tried: Mapping[str, str] | None = _meaning(make_spec(changed, custom=old.custom), capacity)
         except UserError:
-            tried = None  # this key cannot be combined with the other keys
+            tried = None  # the new value cannot be combined with the old values of the other keys
         if tried != mine:
             blamed.append(f"{key} is {shown_value(after)}, and was {shown_value(before)}")
     if not blamed:

@@ -40,7 +40,7 @@ class HostModel:
     ``pykernel.engine``). All engines compute the same bits. ``drop`` lists the fields that the generated C does not
     have, so that ``memory.bytes`` equals the C struct.
 
-    Several threads may share one model: only one call runs at a time.
+    Several threads may share one model, because only one call runs at a time.
 
     An int16 model takes and returns numbers in the units of the data. With ``raw``, it takes and returns the same
     integers as the C.
@@ -89,7 +89,9 @@ class HostModel:
             y = np.array(y, self.spec.program.label_dtype(self.spec.real)) if self.raw else self.spec.raw_labels(y)
             y = np.array(y, order="C", ndmin=1 + len(kind.shape))
         if y.shape != (samples, *kind.shape):
-            raise ValueError(f"the labels have shape {y.shape}; for these inputs it must be {(samples, *kind.shape)}")
+            raise ValueError(
+                f"the labels have shape {y.shape}; for these inputs the shape must be {(samples, *kind.shape)}"
+            )
         return y
 
     # ---- questions
@@ -183,7 +185,7 @@ class HostModel:
         return statuses
 
     def expect(self, x: Any) -> np.ndarray:
-        """Store the model's present answers to the rows, to compare them with the labels, which come later.
+        """Store the model's present answers to the rows, so that they can be compared with the labels when these come.
 
         Returns the statuses, (samples,) int32.  Raises UserError if no part of the model compares answers with labels.
         """
@@ -192,12 +194,13 @@ class HostModel:
     def prequential(
         self, x: Any, y: Any = None, first: int = 0, delay: int = 0, question: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """For each row from ``first`` on, ask a question, then learn the row that came ``delay`` rows earlier.  Returns answers and statuses.
+        """For each row from ``first`` on, ask a question, and then learn the row that came ``delay`` rows earlier.
+        Returns the answers and the statuses.
 
         With a delay, NAME_expect is called for each row, if the model has it.
 
-        question: a question other than the program's main question (usually "predict"), such as "classify".
-        A model that does not learn only answers, and the statuses are those of the answers.
+        question: the question to ask, such as "classify"; by default the program's main question, usually "predict".  A
+        model that does not learn only answers, and the statuses are those of the answers.
         """
         answers, _, statuses = self._prequential(x, y, first, delay, question or self.spec.program.asks, False)
         return answers, statuses
@@ -256,7 +259,7 @@ class HostModel:
     def gather(self, x: Any, reading: str) -> tuple[np.ndarray, np.ndarray]:
         """Take each raw row without a label, then call NAME_<reading> for the newest features.  Returns answers and statuses.
 
-        This is for a model with a signal stage, if labels come later from the firmware.
+        This is for a model with a signal stage whose labels come later from the firmware.
         """
         x, name = self._inputs(x), next(entry.name for entry in self.spec.program.entries if entry.kind == "gather")
         return self._taken(name, x, np.zeros((len(x), 0), self.spec.real.dtype), reading)
@@ -300,7 +303,8 @@ class HostModel:
     def read(self, name: str) -> tuple[np.ndarray, int]:
         """Call the reading NAME_<name>, which takes only the model.  Returns the values that it writes, (values,), and its status.
 
-        If it refuses, the values are NaN (-1 for an index).  Raises UserError if the model does not have this reading.
+        If the model refuses the call, the values are NaN (-1 for an index).  Raises UserError if the model does not
+        have this reading.
         """
         program = self.spec.program
         if name not in program.readings or not self.exists(name):
@@ -314,7 +318,9 @@ class HostModel:
 
 
 def _lacks(entry: str) -> str:
-    """Return the end of an error message that says that the model lacks this entry, and which key would add it."""
+    """Return the end of an error message, which says that the model lacks this entry, and which key would add the
+    entry.
+    """
     known = {
         "classify": 'learns numbers, not classes; [label] classes = ["…", "…"] makes it a classifier',
         "variance": "keeps no variance; rule krls-t does",

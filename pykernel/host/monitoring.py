@@ -20,16 +20,18 @@ BEGINNING = 20_000
 BLOCKS, LEAST_BLOCK = 20, 10
 """Number of blocks of initial rows, and minimum number of rows in a block."""
 MOSTLY, OFTEN = 0.5, 5
-"""A block is unlike the later rows if more than the fraction MOSTLY of it is in alarm.  Faults are scattered over the initial rows if the
-median block's alarm rate is more than OFTEN times the false-alarm rate of the spec."""
+"""A block is unlike the later rows if more than the fraction MOSTLY of its rows are in alarm.  Faults are scattered
+over the initial rows if the median of the blocks' alarm rates is more than OFTEN times the spec's false-alarm rate.
+"""
 
 
 def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
-    """Find which of the initial rows, in which a monitor is not armed yet, are unlike the later rows.
+    """Find which of the initial rows, for which a monitor is not armed yet, are unlike the later rows.
 
-    A second monitor learns the later rows, is frozen, and then answers for the initial rows, the first third of x, (rows, D).  Returns
-    ``rows``, the number of initial rows; ``unlike``, the first and last rows of stretches that are mostly in alarm; and ``scattered``,
-    the median block's fraction of rows in alarm, 0 if it is not unusual.
+    A second monitor learns the last two thirds of x, (rows, D), is then frozen, and judges the first third, the initial
+    rows.  Returns ``rows``, the number of initial rows; ``unlike``, the first and last rows of stretches that are
+    mostly in alarm; and ``scattered``, the median of the blocks' fractions of rows in alarm, or 0 if this median is not
+    unusual.
     """
     begin, model = len(x) // 3, HostModel(spec)
     model.update(x[begin:])
@@ -64,8 +66,8 @@ class Monitoring(Run):
         self.course = Course(answer_names(spec))
         self._answers = np.zeros((0, len(self.course.names)))
         self.warm = spec.novelty.warmup if self.alarms is not None else 0
-        """Number of samples at the beginning that cannot be in alarm."""
-        # number of samples after the warm-up that were not refused; how many of these were in alarm
+        """Number of samples at the beginning for which the model cannot raise an alarm."""
+        # number of samples after the warm-up that were not refused, and how many of these were in alarm
         self.judged = self.in_alarm = 0
         self._first = list[np.ndarray]()
         self._keeps = 3 * min(self.warm + spec.novelty.commissioning, BEGINNING) if self.warm else 0
@@ -77,7 +79,7 @@ class Monitoring(Run):
             self._first.append(x[: self._keeps - self.rows])
 
     def went_on(self) -> None:
-        """Also record how much of the warm-up is over, because the model had learned before this run."""
+        """Record that the model had already learned before this run, and how much of the warm-up is left."""
         super().went_on()
         if self.alarms is not None:
             self.warm, self._keeps = max(0, self.warm - int(self.model.memory.field("watched")[0])), 0
@@ -94,7 +96,8 @@ class Monitoring(Run):
     def _blamed(self, x: np.ndarray, statuses: np.ndarray) -> np.ndarray:
         """Return the causes of the rows in alarm: see ``Steps.blame``.  A second model learns the rows again, up to each row in alarm.
 
-        At the row in which an alarm becomes normal, the model no longer gives a kind; the row gets the previous row's kind.
+        At the row at which the state in alarm becomes normal, the model no longer gives a kind, so this row gets the
+        kind of the previous row.
         """
         found, done = np.full((len(x), 4), np.nan), 0
         for i in np.flatnonzero(np.isin(statuses, self.spec.program.alarms)).tolist():
@@ -126,12 +129,12 @@ class Monitoring(Run):
         """Describe the whole run in plain values.  trial: unused; changes are tried only for models with labels.
 
         question: the question that was asked for each row.  all, second_half: see ``Course.summary``.
-        statuses: the results of updates or, for a model that does not learn, of answers.
+        statuses: how many updates had each status or, for a model that does not learn, how many answers.
         alarms: see ``Alarms``, for a model that raises alarms.  ``judged``: number of samples after the warm-up; ``in_alarm``:
         the fraction of these in alarm.  ``beginning``: see ``unlike_beginning``.  ``regimes``: the fraction of time in each known
-        regime; ``became_normal``: the rows after the warm-up at which a regime was added.  For a monitor that is armed later:
-        ``until_armed``, the number of rows until then, and ``relearn_after``, the number of rows in alarm after which a new state
-        becomes normal.
+        regime; ``became_normal``: the rows after the warm-up at which a regime was added.  For a monitor that is armed
+        only after some rows: ``until_armed``, the number of rows that are left until then, and ``relearn_after``, the
+        number of rows in alarm after which a new state becomes normal.
         """
         parts, told = {"all": self.course.summary(), "second_half": self.course.summary(self.rows // 2)}, self._told()
         if self.alarms is None:

@@ -25,8 +25,8 @@ def with_origin(
 ) -> Spec:
     """Return the spec with notes on how its inputs are computed and on which rows of a recording its vectors were trained.
 
-    read: the description of the recording as it was read.  x: the inputs, (rows, DIM), if they are known.  promise: the expected error
-    on future rows, and half the width of its interval.
+    read: the description of the recording as it was read.  x: the inputs, (rows, DIM), if they are known.  promise: the
+    expected error on future rows, and half the width of the interval around this error.
     """
     content = spec.model_dump(exclude_unset=True)
     if lines := [f"{name} = {visible(how)}"[:FORMULA_LIMIT].strip() for name, how in read.get("made", {}).items()]:

@@ -9,8 +9,10 @@ from pykernel.rows.columns import SENTINELS
 from pykernel.spec.model import Spec
 
 NEAR, SELDOM = 0.05, 0.002
-"""A row is outside the training range if an input exceeds its range in the training rows by more than the fraction NEAR of this range.
-This is reported if more than the fraction SELDOM of the rows are outside."""
+"""A row is outside the training range if one of its inputs is outside the range of this input in the training rows by
+more than the fraction NEAR of the width of that range. The report mentions such rows if they are more than the fraction
+SELDOM of all rows.
+"""
 
 
 class Outside:
@@ -44,7 +46,7 @@ class Outside:
             self.farthest[j] = found[np.abs(found - middle[j]).argmax()]
 
     def told(self) -> str | None:
-        """Return a sentence about the rows outside the range; None if they are few."""
+        """Return a sentence about the rows outside the range; None if there are only a few."""
         if self.outside <= SELDOM * self.rows:
             return None
         j = int((self.columns * (self.farthest != (self.low + self.high) / 2)).argmax())
@@ -53,5 +55,5 @@ class Outside:
         then = answers.get(self.refused, f"{self.refused:,} of them get no answer")
         return (
             f"{self.outside:,} of {self.rows:,} rows lie outside the range of the training data, and {then}: {name} reaches "
-            f"{self.farthest[j]:.6g} here, but was {self.low[j]:g} to {self.high[j]:g} in training; train the model with rows like these"
+            f"{self.farthest[j]:.6g} here, but was from {self.low[j]:g} to {self.high[j]:g} in training; train the model with rows like these"
         )

@@ -48,13 +48,13 @@ class Pipeline:
             self.simulation = Simulation(inner, late, refresh_every, train_every, spec.forecasts, until)
 
     def _fields(self, whole: Memory) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield each field of the model and of the signal stage, with its place in the device's memory."""
+        """Yield each field of the model and of the signal stage, and the field's place in the device's memory."""
         for part in (self.simulation.model.memory, *([] if self.stage is None else [self.stage.memory])):
             for slot in part.layout.slots:
                 yield part.field(slot.name), whole.field(slot.name)
 
     def memory(self) -> Memory:
-        """Return the device's memory after the rows that were run."""
+        """Return the device's memory after the rows that were run so far."""
         whole = self.spec.memory()
         for part, place in self._fields(whole):
             place[...] = part

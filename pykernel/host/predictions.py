@@ -17,7 +17,8 @@ from pykernel.spec.model import Spec
 def prediction_header(spec: Spec, raw: bool = False) -> str:
     """Return the header line of a CSV file of predictions or, for a model without labels, of answers to its main question.
 
-    raw: whether rows are steps of a signal stage.  If so, the file has a column for each step's last raw row.
+    raw: whether the rows are steps of a signal stage.  If they are, the file has one more column, with the index of
+    each step's last raw row.
     """
     first = ["row", *(["raw_row"] if raw else [])]
     if spec.program.label_kind == "none":
@@ -29,7 +30,7 @@ def prediction_header(spec: Spec, raw: bool = False) -> str:
 
 
 def prediction_lines(spec: Spec, steps: Steps, raw: Callable[[int], int | None] | None = None) -> str:
-    """Return the steps as lines of CSV, with the columns of ``prediction_header``.  A cell is empty if there is no value.
+    """Return the steps as lines of CSV, with the columns of ``prediction_header``.  Cells without a value are empty.
 
     raw: a function that returns the index of the last raw row of a step.
     """

@@ -51,7 +51,9 @@ class Recorded:
 
     @property
     def trained(self) -> int | None:
-        """The number of training rows at the beginning of the recording; None if it begins with other rows or was not read yet."""
+        """The number of training rows at the beginning of the recording; None if the recording begins with other rows
+        or was not read yet.
+        """
         return self.known.most if self.known is not None and self.known.digest == training_of(self.spec).data else None
 
     def steps(self, watch: Watch) -> int:
@@ -101,7 +103,9 @@ class Digest:
 
 
 def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return arrays of inputs and labels, in the form of a Batch.  A data frame's columns are found by name.  Raises UserError."""
+    """Return arrays of inputs and labels, in the form that a Batch has.  A data frame's columns are found by name.
+    Raises UserError.
+    """
     try:
         inputs = np.ascontiguousarray(np.asarray(by_name(x, spec.sample_columns), np.float64))
     except (TypeError, ValueError):
@@ -122,12 +126,12 @@ def _arrays(spec: Spec, x: ArrayLike, y: ArrayLike | None) -> tuple[np.ndarray, 
     labels = np.ascontiguousarray(labels, np.int32 if kind == "class" else np.float64)
     shape = (len(inputs), spec.outputs) if kind == "reals" else (len(inputs),)
     if labels.shape != shape:
-        raise UserError(f"y has the shape {labels.shape}; for these rows it must be {shape}")
+        raise UserError(f"y has the shape {labels.shape}; for these rows the shape must be {shape}")
     return inputs, labels
 
 
 def _positions(spec: Spec, labels: np.ndarray) -> np.ndarray:
-    """Return class indices for labels that are indices or names."""
+    """Return the class indices of labels that are given as indices or names."""
     if labels.dtype.kind in "iu":
         return labels
     known = {name: at for at, name in enumerate(spec.label.classes or ())}

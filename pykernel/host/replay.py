@@ -27,7 +27,8 @@ ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
 
 
 def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
-    """Return column -> (question, index of the value), for the columns of a log that hold the device's answers.
+    """Return, for each column of a log that holds answers of the device, the question and the index of the value in its
+    answer.
 
     If an answer has several values, its columns are numbered.  A question cannot be logged if the spec has a column of
     the same name.
@@ -81,7 +82,9 @@ def log_rows(
 
 @dataclass(frozen=True)
 class Rows:
-    """Consecutive rows of a log.  has: name of a column -> (rows,), false where the cell is empty."""
+    """Consecutive rows of a log.  has: name of a column -> (rows,), true where the cell is not empty; "sample" and
+    "label" count as columns, and without labels, "label" says whether the sample was learned.
+    """
 
     first: int  # number of the first row, from 0
     lines: Sequence[int]
@@ -91,9 +94,7 @@ class Rows:
     status: np.ndarray
     answers: dict[str, np.ndarray]  # column -> the device's answers
     call: list[tuple[str, ...]]
-    has: dict[
-        str, np.ndarray
-    ]  # keys: "sample"; "label" (without labels: whether the sample was learned); and the columns
+    has: dict[str, np.ndarray]
     exact: bool  # whether any number has all the digits that the precision needs
     position: int  # bytes of the log read so far
 
@@ -102,8 +103,9 @@ class Rows:
 class Difference:
     """The first difference between host and device.
 
-    row, line: where the difference is found; rows are counted from 0.  after: the last row with an equal hash, or -1; in
-    any later row the states may differ.  kind: the column that differs, such as "status" or "state_hash".
+    row, line: where the difference is found; rows are counted from 0.  after: the last row before the difference whose
+    hash is equal on both sides, or -1; the states may differ from the next row on.  kind: the column that differs, such
+    as "status" or "state_hash".
     """
 
     kind: str
@@ -130,8 +132,8 @@ def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterat
     Columns: the inputs, with the spec's names or x0, x1, …; the label, with the spec's name or ``label`` (label0,
     label1, … if there are several labels).  Optional columns: state_hash, status, call, and those of
     ``answer_columns``.
-    For a model without labels, the column ``learned`` replaces the label: 1 for a row that was learned, 0 for a row
-    for which the device only answered.  Without this column, every row was learned.
+    For a model without labels, the column ``learned`` replaces the label: 1 for a row that was learned, 0 for a row for
+    which the device only answered.  If this column is missing, every row was learned.
     """
     columns = LogColumns(spec, name)
     first = 0
@@ -142,7 +144,9 @@ def read_log(file: BinaryIO, name: str, spec: Spec, rows: int = BATCH) -> Iterat
 
 @dataclass(frozen=True)
 class _Cells:
-    """The kind of a column's cells: the type of the values, how a text is converted, and a description of valid cells."""
+    """The kind of a column's cells: the type of the values, the function that converts a cell's text, and a description
+    of valid cells.
+    """
 
     dtype: Any
     convert: Callable[[str], Any]
@@ -181,11 +185,11 @@ class LogColumns:
                 f"{self.name}: has the column {STATE_HASH}, but {self.spec.name} learns nothing: its hash covers "
                 "only intermediate results; record its answers instead"
             )
-        # a log without label columns holds only predictions; if one label column is there, all are required
+        # a log without label columns holds only predictions; a log with one label column must have all of them
         labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
         others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.may_ask else []))
         self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
-        return dict.fromkeys(self.chosen, "text")  # read as text, because the number of digits is counted
+        return dict.fromkeys(self.chosen, "text")  # read as text, because the digits are counted
 
     def _kinds(self) -> dict[str, _Cells]:
         """Return the kind of cells of each possible column, including columns that the log lacks."""
@@ -228,7 +232,7 @@ class LogColumns:
         calls = [call or () for call in read[CALL][0]]
         self._refuse_gaps(part.lines, given, labelled, has, calls)
         real, dtype = self.spec.real.dtype, self.spec.program.label_dtype(self.spec.real)
-        # a number too large for the precision becomes infinite, and is refused as on the device
+        # a number that is too large for the precision becomes infinite, and is refused as on the device
         with np.errstate(over="ignore"):
             x = np.array([read[column][0] for column in self.inputs]).T.astype(real, order="C")
             y = np.array([read[column][0] for column in self.labels]).T.astype(dtype, order="C").reshape(count, *shape)
@@ -244,7 +248,7 @@ class LogColumns:
     def _read(
         self, column: str, kind: _Cells, texts: Sequence[str], lines: Sequence[int]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values of a column, and which of its cells are not empty."""
+        """Return the values of a column, and whether each of its cells has a text."""
         values, has = np.zeros(len(texts), kind.dtype), np.array(list(map(bool, texts)))
         for i in np.flatnonzero(has).tolist():
             text = texts[i]
@@ -324,9 +328,9 @@ def may_ask_alone(spec: Spec) -> bool:
 
 
 def callable_entries(spec: Spec) -> dict[str, int]:
-    """Return the functions that change the model and may be named in a log -> how many integer arguments they take.
+    """Return name -> number of integer arguments, for the functions that change the model and may be named in a log.
 
-    The model and, for some functions, the row's sample are further arguments.
+    In addition, the functions take the model and, in some cases, the row's sample.
     """
     calls = {"reset": 0} if spec.program.persistent else {}
     for entry in spec.program.entries_for(spec.config):
@@ -400,7 +404,7 @@ class Replay:
         return self.difference
 
     def _segment(self, rows: Rows, part: slice) -> None:
-        """Repeat some rows; only the last of these rows may have a call or a hash."""
+        """Repeat some rows, of which only the last may have a call or a hash."""
         last = part.stop - 1
         answers, statuses = self._feed(rows, part)
         if rows.call[last]:
@@ -426,14 +430,15 @@ class Replay:
     def _feed(self, rows: Rows, part: slice) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Ask the questions whose answers are in the log, and learn.  Returns question -> answers (rows, values), and the statuses.
 
-        With a signal stage, each row is taken, with or without its label, before the questions are asked.  A row with
-        only a label holds the label of the newest features.  For a model that does not learn, the statuses are those
-        of the main question.
+        With a signal stage, the model takes each row, with or without its label, before the questions are asked.  A row
+        that has only a label gives the label of the newest features.  For a model that does not learn, the statuses are
+        those of the main question.
         """
         program, model, x, y = self.spec.program, self.model, rows.x[part], rows.label[part]
         sample, label, statuses = rows.has["sample"][part], rows.has["label"][part], np.zeros(len(x), np.int32)
         if not program.reads:
-            visited = [call[:1] in self._visits for call in rows.call[part]]  # a row with a visit is not learned
+            # a row whose call is a visit is not learned
+            visited = [call[:1] in self._visits for call in rows.call[part]]
             label = label & sample & ~np.array(visited)
         self.updates += int((sample if program.reads else label).sum())
         asked = self._asked(rows, part)
@@ -466,7 +471,7 @@ class Replay:
         return [main, *(question for question in asked if question != main)]
 
     def _take(self, x: np.ndarray, y: np.ndarray, label: bool, question: str | None) -> tuple[np.ndarray, np.ndarray]:
-        """Learn samples if they have labels, and ask the question.  Returns answers and statuses."""
+        """Learn the samples if they have labels, and ask the question.  Returns answers and statuses."""
         program, nothing = self.spec.program, np.zeros(len(x), np.int32)
         if label and program.learns:
             if question is None:
@@ -532,12 +537,14 @@ class Replay:
             told.append(f"if the device began with a learned state, give this state with {option('start')}")
         if not self.exact:
             digits = 9 if self.spec.precision == "float32" else 17
-            told.append(f"no number of the log has {digits} digits: were they written with %.{digits}g or %a?")
+            told.append(f"no number of the log has {digits} digits: were the numbers written with %.{digits}g or %a?")
         return "; ".join(told) or None
 
 
 def differing_fields(spec: Spec, device: Memory, host: Memory) -> list[dict[str, Any]]:
-    """Return, for each field of the model whose bytes differ, how many values differ, and the first differing value on both sides."""
+    """Return, for each field of the model whose bytes differ, how many values differ, and the first differing value on
+    the device and on the host.
+    """
     end = spec.program.state_bytes(host.layout)
     scalars = {slot.name: slot.scalar for slot in host.layout.slots if slot.offset < end}
     found = []

@@ -19,14 +19,15 @@ from pykernel.spec.model import Spec
 from pykernel.telling import stands_in
 
 DELAY_LIMIT = 10**6
-"""Maximum delay of a label, in rows.  Rows are kept until their labels arrive."""
+"""Maximum delay of a label, in rows.  The delay is limited because rows are kept until their labels arrive."""
 ADVISE_AFTER = 100
-"""If this many labelled samples are refused one after the other, the report gives advice."""
+"""If more than this many consecutive labelled samples are refused, the report gives advice."""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Results of a few steps of the device's loop: predict row t, or ask a model without labels its question; then learn row t - delay.
+    """Results of a few steps of the device's loop.  In step t, the model predicts row t (or answers its question, if it
+    learns without labels), and then learns row t - delay.
 
     labels, predictions: as in a Batch; NaN (-1 for a class) where the input was refused.
     statuses: the results of learning; ``learnt`` says which rows have a result.  For a model that does not learn:
@@ -71,7 +72,7 @@ class Run:
         self.trains = self.model.exists("train")
         if train_every and not self.trains:
             raise UserError(
-                f"rule {spec.learning.rule} has no train on the device, as krr, ls-svm and kfd have; leave "
+                f"rule {spec.learning.rule} has no train function on the device (krr, ls-svm and kfd have one); leave "
                 "train-every out"
             )
         if delay and (not (program.learns or forecasts) or program.label_kind == "none"):
@@ -92,14 +93,14 @@ class Run:
         self.trainings = {status: 0 for status in program.status}
         self._labels_since = 0  # number of labels learned since the last training
         self.visited = 0  # samples that were visited after a training
-        self.coarse: str | None = None  # a warning if the precision cannot hold numbers of the first rows
+        self.coarse: str | None = None  # a warning if the precision is too coarse for numbers in the first rows
         self.streak = self.longest_streak = 0  # consecutive labelled samples that were refused
         self._why = ""
         self._waiting_x = np.zeros((0, spec.dim), spec.number)
         self._waiting_y = np.zeros((0, *self._shape), self._dtype)
 
     def _score(self, asked: np.ndarray, released: np.ndarray, x: np.ndarray, y: np.ndarray, truth: np.ndarray) -> None:
-        """Score the answers to the next rows.  released: the label that became known after each of the next rows.
+        """Score the answers to the next rows.  released: the label that becomes known after each of these rows.
 
         x, y: first the rows that still wait for their labels, then the next rows.  truth: the labels of the next rows as they were
         given, before conversion to the model's precision.
@@ -137,7 +138,7 @@ class Run:
             return f"{column} is {x[j]:g} and [input] max_abs is {spec.limit_told(j)}; raise that limit or scale the column"
         lower = ["lower [learning] eta"] if spec.has("learning", "eta") else []
         labelled = spec.program.label_kind != "none"
-        remedies = [*lower, *(["raise [label] max_abs if the labels are larger than it"] if labelled else [])]
+        remedies = [*lower, *(["raise [label] max_abs if labels exceed this limit"] if labelled else [])]
         return "; ".join(["learning diverges", *([", or ".join(remedies)] if remedies else [])])
 
     def run(self, x: np.ndarray, y: np.ndarray) -> Iterator[Steps]:
@@ -157,7 +158,9 @@ class Run:
             start = end
 
     def _until_training(self, y: np.ndarray) -> int:
-        """Return how many rows to run until the next training: up to the row with the last label that the training needs, or all rows."""
+        """Return how many rows to run before the next training: up to the row with the last label that the training
+        needs, or all rows if this label is not among them.
+        """
         known = np.flatnonzero(~self._missing(self._released(y)))
         last = self.train_every - self._labels_since - 1
         return int(known[last]) + 1 if last < len(known) else len(y)
@@ -176,10 +179,11 @@ class Run:
         return status
 
     def finish(self, again: Iterable[Batch] = ()) -> None:
-        """After the last row, train on the samples since the last training, then visit the samples once more.
+        """After the last row, train the model on the samples since the last training, and then pass all learned samples
+        to the visits.
 
-        again: the same rows, for a model that has visits; only rows that were learnt are visited.  If this run does not
-        train the model, nothing is done.
+        again: the same rows once more, for a model that has visits; only rows that were learnt are visited.  If this
+        run never trains the model, nothing is done.
         """
         if not self.train_every:
             return
@@ -221,7 +225,7 @@ class Run:
             labels = self.spec.label_columns if y.dtype.kind == "f" else ()
             given = np.column_stack([x, y]) if labels else x
             self.coarse = coarse_told(given, [*input_names(self.spec), *labels], self.spec.number)
-        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is refused
+        with np.errstate(over="ignore"):  # a number that is too large for float32 becomes infinite, and is refused
             x, y = x.astype(self.spec.number), y.astype(self._dtype)
         waiting, rows = len(self._waiting_x), len(x)
         all_x, all_y = np.concatenate([self._waiting_x, x]), np.concatenate([self._waiting_y, y])
@@ -235,7 +239,7 @@ class Run:
             self._labels_since += int(learnt.sum())
             self._watch(statuses[learnt], all_x[: rows - none][learnt[none:]], released[learnt])
         else:
-            learnt = np.ones(rows, bool)  # every prediction has a status
+            learnt = np.ones(rows, bool)  # the model does not learn, so the statuses are those of the predictions
             self.outside.add(x)
         for status, count in zip(*np.unique(statuses[learnt], return_counts=True), strict=True):
             self.statuses[self.spec.program.status(status)] += int(count)
@@ -283,7 +287,7 @@ class Run:
         labelled = "" if self.spec.program.label_kind == "none" else "labelled "
         return (
             f"the model refused the last {self.streak:,} {labelled}samples: {self._why}; "
-            f"on the device, {self.spec.name}_reset() starts afresh"
+            f"on the device, {self.spec.name}_reset() resets the model"
         )
 
     def _missing_told(self) -> dict[str, Any] | None:

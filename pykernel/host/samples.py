@@ -23,7 +23,7 @@ from pykernel.spec.model import Spec, make_spec
 from pykernel.telling import Watch
 
 DATED = re.compile(r"\s*\d{4}-\d\d-\d\d")
-"""Matches the beginning of a cell with a date, which a time may follow."""
+"""Matches a date at the beginning of a cell, with or without a time after it."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ def read_samples(
 ) -> Iterator[Batch]:
     """Yield batches of at most ``rows`` samples from a table with a header, which ``read_parts`` reads.
 
-    Columns are found by name.  Other columns and blank lines are skipped.  A missing number is NaN
-    (``pykernel.rows.columns``).  labels: one column, several, or none.  classes: the possible texts of the label; each
+    Columns are found by name.  Other columns and blank lines are skipped.  A missing number becomes NaN (see
+    ``pykernel.rows.columns``).  labels: one column, several, or none.  classes: the possible texts of the label; each
     becomes a class index.
-    name: the file's name in error messages.  seen: counts what is found in the cells.  Raises UserError, with one
-    sentence that names the wrong line.
+    name: the file's name in error messages.  seen: counts what is found in the cells.  Raises UserError, whose message
+    names the wrong line.
     """
     wanted = [labels] if isinstance(labels, str) else list(labels)
     columns, dim = [*inputs, *wanted], len(inputs)
@@ -99,7 +99,9 @@ def samples_of(
 
 
 def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batch]:
-    """Yield the batches.  If the file lacks a column that ``pykernel table`` made for the training, the error names this command."""
+    """Yield the batches.  If the file lacks a column that ``pykernel table`` made for the training, the error names the
+    command that makes the column.
+    """
     try:
         yield from batches
     except NoColumn as error:
@@ -107,7 +109,7 @@ def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batc
         if error.column not in made:
             raise
         raise UserError(
-            f"{name}: has no column {error.column!r}, which pykernel table made for the training; make this table by "
+            f"{name}: has no column {error.column!r}, which pykernel table made for the training; make this table with "
             f"pykernel table {name} {option('like')} FIRST.csv, where FIRST.csv is the table of the training"
         ) from None
 
@@ -198,7 +200,7 @@ def as_table(values: np.ndarray) -> np.ndarray:
 
 
 def latest(before: float, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the latest known value before each row, and after the last row."""
+    """Return the latest value that is known before each row and, as the last element, after all rows."""
     values = np.concatenate([[before], values])
     return values[np.maximum.accumulate(np.concatenate([[0], np.where(known, np.arange(1, len(values)), 0)]))]
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 MOMENTS = 2**14
-"""Maximum number of windows into which a stream is divided; each has its sums."""
+"""Maximum number of windows into which a stream is divided.  The numbers of each window are summed separately."""
 ALIKE = 1.02
-"""Two errors are considered equal if they differ by at most this factor."""
+"""Two errors are considered equal if the larger one is at most ALIKE times the smaller one."""
 
 
 def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str, Any] | None:
-    """Compare the model with the best simple predictor, in plain values; None without a simple predictor or an error.
+    """Compare the model with the best simple predictor, in plain values.  The result is None if there is no simple
+    predictor, or no finite error.
 
     winner: "model", the predictor's name, or None if the errors are considered equal.  simple, error: the best simple
     predictor and its error.
@@ -37,12 +38,12 @@ def verdict(model: float | None, simple: Mapping[str, float | None]) -> dict[str
 
 
 class Windows:
-    """Numbers of a stream's rows, in up to ``most`` windows of equal length.
+    """The numbers of a stream's rows, combined in up to ``most`` windows of equal length.
 
-    At first a window is one row; the length is doubled whenever there are too many windows.  Over a window's rows, the
-    first ``summed`` columns are summed; the next ``largest`` columns keep their largest number, and all other columns
-    keep their last number.  Each window is summed separately, because differences of running totals would lose all
-    digits after one huge row.
+    At first a window is one row; the length is doubled whenever there are too many windows.  In each window, the first
+    ``summed`` columns are summed over the rows, the next ``largest`` columns keep their largest number, and all other
+    columns keep their last number.  Each window is summed separately, because differences of running totals would lose
+    all digits after one huge row.
     """
 
     def __init__(self, summed: int, largest: int = 0, others: int = 0, most: int = MOMENTS) -> None:
@@ -62,7 +63,7 @@ class Windows:
             self.table = self._reduced(self.table, np.arange(0, len(self.table), 2))
 
     def _reduced(self, table: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """Combine the rows from each start to the next start into one row."""
+        """Combine the rows from each start up to the next start into one row."""
         if not len(starts):
             return table[:0]
         summed, largest, last = np.split(table, self.ends, axis=1)
@@ -72,7 +73,8 @@ class Windows:
     def since(self, first: int) -> tuple[int, np.ndarray]:
         """Combine the window that contains row ``first`` and all later windows.
 
-        Returns that window's first row, and the combined numbers, (columns,); zeros if there are no rows.
+        Returns the first window's first row, and the combined numbers, (columns,), which are zeros if there are no
+        rows.
         """
         start = min(first // self.spacing, len(self.table))
         found = self._reduced(self.table[start:], np.arange(min(1, len(self.table) - start)))
@@ -81,7 +83,7 @@ class Windows:
     def windows(self, most: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Combine the full windows from row ``first`` on into up to ``most`` windows of about equal length.
 
-        Returns their first rows and lengths, (windows, 2), and their numbers, (windows, columns).
+        Returns the first rows and lengths of the new windows, (windows, 2), and their numbers, (windows, columns).
         """
         full = self.rows // self.spacing
         marks = np.unique(np.linspace(min(-(-first // self.spacing), full), full, most + 1).astype(int))
@@ -155,7 +157,8 @@ class Errors:
 class Coverage:
     """Counts the labels within the model's intervals, and sums the intervals' widths.
 
-    An untrained model's interval covers all possible labels.  Counting begins with the first row whose interval does not.
+    An untrained model's interval covers all possible labels.  Counting begins with the first row that has another
+    interval.
     """
 
     SHOWN = 200  # number of latest rows that are kept for a figure
@@ -186,8 +189,8 @@ class Coverage:
     def summary(self, first: int = 0) -> dict[str, Any]:
         """Return the coverage from row ``first`` on.
 
-        scored: the number of labels.  inside: the fraction of these labels within the intervals.  width: the intervals' mean width; with
-        several labels, one number for each.
+        scored: the number of labels.  inside: the fraction of these labels within the intervals.  width: the intervals'
+        mean width; with several labels, one mean per label.
         """
         _, part = self.kept.since(first)
         counts, within, width = part.reshape(3, self.labels)
@@ -235,7 +238,8 @@ class Course:
         }
 
     def curves(self, windows: int = 400, first: int = 0) -> dict[str, np.ndarray]:
-        """Return curves over up to ``windows`` windows that begin at row ``first`` or later; over all windows if none does.
+        """Return curves over up to ``windows`` windows that begin at row ``first`` or later, or over all windows if all
+        begin earlier.
 
         The curves are ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm`` (whether a window has an alarm), and the mean
         and the maximum of each value, (windows, values); NaN where there was no answer.
@@ -268,8 +272,8 @@ class Envelope:
         self.kept.add(np.column_stack([there, -there]))
 
     def lines(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return the windows' rows, and the largest and the smallest values, (windows, numbers); None instead of the smallest if a window is
-        one row.
+        """Return the windows' rows, and the largest and the smallest values, (windows, numbers).  If a window is one
+        row, the smallest values are None.
         """
         k, spacing = len(self.names), self.kept.spacing
         high, low = self.kept.table[:, :k], -self.kept.table[:, k:]

@@ -15,7 +15,7 @@ from pykernel.host.simulation import Simulation
 from pykernel.spec.model import Spec
 
 DRAWN = 20_000
-"""Approximate total number of values in the figure of forecasts."""
+"""Approximate number of values in the figure of forecasts, over all labels."""
 LABELS = 6
 """Maximum number of labels whose forecasts are drawn."""
 

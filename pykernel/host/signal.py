@@ -113,9 +113,12 @@ class RawRows:
         self.spec, self.signal = spec, spec.signal
         self.rows = self.missing = self.infinite = self.beyond = 0
         self._limits = np.array(np.broadcast_to(np.array(self.signal.max_abs, float), len(self.signal.channels)))
-        self._share = self._limits.min() / self._limits  # a factor for each channel that makes all limits equal
+        # for each channel, the factor that makes its limit equal to the smallest limit
+        self._share = self._limits.min() / self._limits
         self._places, self._steps, self._next = list[tuple[int, int]](), 0, 0
-        """Steps that do not follow the previous step at the usual distance, and the raw rows that they end with."""
+        """The steps that do not follow the previous step at the usual distance, with the raw row that each of them ends
+        with.
+        """
         # descriptions of the first number beyond its limit, and of the first infinite number
         self._far = self._odd = ""
         self._largest = np.zeros(len(self._limits))  # for each channel: the largest number in a refused row
@@ -127,7 +130,7 @@ class RawRows:
             yield batch
 
     def place(self, rows: np.ndarray | None) -> None:
-        """Note which raw rows the next steps end with."""
+        """Record the raw rows with which the next steps end."""
         if rows is None or not len(rows):
             return
         later = (np.flatnonzero(np.diff(rows) != self.signal.step) + 1).tolist()
@@ -185,7 +188,7 @@ class RawRows:
     def causes(self, missing: bool = True) -> list[str]:
         """Return sentences about the causes of gaps and their remedies, the most frequent cause first.
 
-        missing: whether missing cells are reported as well.
+        missing: whether the sentences also report missing cells.
         """
         j = int((self._largest * self._share).argmax())
         largest = f" (the largest is {self.signal.channels[j]} with {self._largest[j]:g})" if self.beyond > 1 else ""
@@ -200,7 +203,8 @@ class RawRows:
         ]
 
     def warnings(self, steps: int) -> list[str]:
-        """Return sentences about rows that the device would refuse or, if more than half of the steps are lost, about all causes of gaps.
+        """Return sentences about the rows that the device would refuse.  If more than half of the steps are lost, the
+        sentences are about all causes of gaps.
 
         steps: how many steps remain.
         """
@@ -211,7 +215,9 @@ class RawRows:
     def need_steps(self, name: str, steps: int) -> None:
         """Raise UserError, with the cause, if there are no steps."""
         if not steps:
-            longer = f"a step needs {self.needed:,} raw rows, and there are {self.rows:,}; give a longer recording"
+            longer = (
+                f"a step needs {self.needed:,} raw rows, and the recording has {self.rows:,}; give a longer recording"
+            )
             raise UserError(f"{name}: no step of [signal] is complete: {self.causes()[0] if self.possible else longer}")
 
     def report(self) -> dict[str, int]:
@@ -221,10 +227,10 @@ class RawRows:
 
 
 def delay_of(spec: Spec, delay: int) -> int:
-    """Return the number of samples after which a model learns a label.
+    """Return the number of samples after which a model learns a sample's label.
 
-    For labels from the firmware it is ``delay``.  For a forecast it follows from [signal] ahead, because the true value is
-    known later.
+    For labels from the firmware, this is ``delay``.  For a forecast, it follows from [signal] ahead, which says when
+    the true value is known.
     Raises UserError if ``delay`` is given for a forecast.
     """
     if spec.signal is None or not spec.forecasts:
@@ -262,7 +268,7 @@ def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = N
         done: list[tuple[np.ndarray, np.ndarray]] = []
         both = zip(stage.recorded(batch.x), beside.recorded(batch.x, "measures"), strict=True)
         for i, (features, measured) in enumerate(both):
-            if i:  # after a gap, the waiting forecasts get no true value
+            if i:  # the forecasts that wait at a gap get no true value
                 done.append((x, np.full(len(x), np.nan)))
                 x, truth = x[:0], truth[:0]
             x = np.concatenate([x, features.features])

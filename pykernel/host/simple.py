@@ -20,7 +20,7 @@ from pykernel.spec.missing import choice
 from pykernel.spec.model import Spec, make_spec
 
 LINEAR_MOST = 256
-"""Maximum number of inputs for predictors whose cost per sample grows with the square of the number of inputs."""
+"""Maximum number of inputs for the predictors whose cost per sample grows with the square of the number of inputs."""
 
 
 class LastAndMean:
@@ -63,9 +63,9 @@ class LastAndMajority:
 def linear_specs(spec: Spec) -> dict[str, Spec]:
     """Return specs of linear recursive least squares on the same columns, by name; empty if there are too many inputs.
 
-    One spec has standardised inputs with clipped outliers.  The other spec has raw inputs, float64 and forgetting; it is
-    better if inputs drift, because a standardiser changes the inputs to which the weights belong.  Memory: D + 1
-    weights for each output, and (D + 1)^2 numbers.
+    One spec has standardised inputs with clipped outliers.  The other spec has raw inputs, float64 and forgetting; it
+    is better if inputs drift, because a drifting standardiser changes the meaning of the learned weights.  Memory: D +
+    1 weights for each output, and (D + 1)^2 numbers.
     """
     if spec.dim > LINEAR_MOST:
         return {}
@@ -82,13 +82,14 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     }
     raw = base | {
         "precision": "float64",
-        "input": base["input"] | ({"missing": "hold"} if stands_in else {}),  # raw inputs have no running mean
+        # "hold", because without a standardiser there is no running mean
+        "input": base["input"] | ({"missing": "hold"} if stands_in else {}),
         "label": classes if label.classes else numbers,
         "learning": {"rule": "rls", "forgetting": 0.999, "prior_variance": 1e6},
     }
     found = {}
     for name, content in (("linear model", scaled), ("linear model, raw inputs", raw)):
-        with contextlib.suppress(UserError):  # a linear model may not allow the spec's limits
+        with contextlib.suppress(UserError):  # the spec's limits may not be valid for a linear model
             found[name] = make_spec(content)
     return found
 
@@ -96,7 +97,8 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
 class Simple:
     """The simple predictors with which a model is compared, with the same delay.
 
-    until: for a model that gets no labels, the predictors learn only the labels of the first ``until`` rows, and "last label" is left out.
+    until: only for a model that gets no labels.  The predictors then learn only the labels of the first ``until`` rows,
+    and "last label" is left out.
     """
 
     def __init__(self, spec: Spec, delay: int, until: int | None = None) -> None:
@@ -130,7 +132,9 @@ class Simple:
 
 
 def simple_bytes(spec: Spec) -> dict[str, int]:
-    """Return the name of each simple predictor -> the bytes that it would need on the device; empty if there are no predictors."""
+    """Return name -> bytes that the predictor would need on the device, for each simple predictor; empty if there are
+    no predictors.
+    """
     size = 4 if spec.real.is_int16 else spec.real.dtype.itemsize
     if not spec.program.learns or (spec.label_kind == "none" and not spec.program.alarms):
         return {}
@@ -164,7 +168,7 @@ class Distances:
 
     @staticmethod
     def numbers(dim: int) -> dict[str, int]:
-        """Return each distance -> how many numbers it keeps: means with variances, or means with covariances."""
+        """Return distance -> how many numbers it keeps: means and variances, or means and covariances."""
         found = {"max |z|": 2 * dim, "Mahalanobis distance": dim + dim * (dim + 1) // 2}
         return found if dim <= LINEAR_MOST else {"max |z|": found["max |z|"]}
 
@@ -187,7 +191,7 @@ class Distances:
         return found
 
     def _judge(self, x: np.ndarray) -> np.ndarray:
-        # if an input was constant, any other value is extremely far from the mean
+        # if an input was constant so far, any other value is extremely far from the mean
         deviation = np.sqrt(np.diag(self.covariance)) + 1e-9 * np.abs(self.mean) + 1e-30
         z = (x - self.mean) / deviation
         found = [np.abs(z).max(axis=1)]
@@ -224,7 +228,7 @@ class Rivals:
 
     @staticmethod
     def numbers(dim: int) -> dict[str, int]:
-        """Return each baseline -> how many numbers it keeps.
+        """Return baseline -> how many numbers it keeps.
 
         The VAR(1) keeps weights, the inverse of the moments, means and covariances of the residuals, means and variances of the inputs,
         and the last row.

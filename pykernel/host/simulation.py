@@ -22,12 +22,13 @@ LEAST_CHANCE = 2.0**-24
 class Simulation(Run):
     """A model that is run over a stream as on the device, and its errors.
 
-    Row t is predicted, or classified; then row t - delay is learnt.  So no label is used before it is known.
-    A row that lacks one of its labels is only predicted.  If the model never gets labels, the simple predictors learn the labels
-    of the first ``until`` rows, or all labels if ``until`` is None, and the report says so.  Errors are counted only after the first
-    known label.  Before that label, all predictors answer 0, and a single huge label could dominate the error of the whole stream.  The model
-    is refreshed every ``refresh_every`` rows (0: never).  A model that is trained from stored samples is trained after every
-    ``train_every`` labels (0: never).  A model that does not learn only predicts.
+    Row t is predicted, or classified, and then row t - delay is learnt, so that no label is used before it is known.  A
+    row that lacks one of its labels is only predicted.  If the model never gets labels, the simple predictors learn the
+    labels of the first ``until`` rows, or all labels if ``until`` is None, and the report says so.  Errors are counted
+    only after the first known label.  Before that label, all predictors answer 0, and a single huge label could
+    dominate the error of the whole stream.  The model is refreshed every ``refresh_every`` rows (0: never).  A model
+    that is trained from stored samples is trained after every ``train_every`` labels (0: never).  A model that does not
+    learn only predicts.
 
     Raises UserError for a model without labels, because it has no errors: see Monitoring.
     """
@@ -46,7 +47,7 @@ class Simulation(Run):
         super().__init__(spec, delay, refresh_every, train_every, forecasts)
         self.gets_labels, self.until = spec.program.learns or forecasts, until
         self.simple = Simple(spec, delay, until)
-        # for each label: whether a value is known yet
+        # for each label: whether a value is already known
         self._begun = np.zeros(self._shape[0] if self._shape else 1, bool)
         names = ("model", *self.simple.names)
         self.errors = Errors(names)
@@ -113,7 +114,7 @@ class Simulation(Run):
         self.signs.take(x[waiting:], truth, errors[:, 0], simple[:, self.simple.names.index("running mean")])
 
     def _standing(self, answers: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Return the answers, (rows, labels); the latest answer replaces a missing answer."""
+        """Return the answers, (rows, labels), in which the latest answer replaces a missing answer."""
         each = zip(self._stood[0], as_table(answers).T, as_table(there).T, strict=True)
         stood = np.column_stack([latest(last, own, known)[1:] for last, own, known in each])
         self._stood = stood[-1:]
@@ -188,13 +189,14 @@ class Simulation(Run):
     def report(self, trial: Trial | None = None) -> dict[str, Any]:
         """Describe the whole run in plain values.
 
-        all, second_half: see ``summary``.  With several labels these are means over the labels, and ``by_label`` has the errors of
-        each label.
+        all, second_half: see ``summary``.  With several labels, these errors are means over the labels, and
+        ``by_label`` has the errors of each label.
         confusion: how many rows of each true class (a row of the table) were classified as each class (a column).
-        statuses: the results of updates or, for a model that does not learn, of predictions.
+        statuses: how many updates had each status or, for a model that does not learn, how many predictions.
         advice: see ``advice``; trial: the function that tries a change.
-        log_loss: with probabilities, the mean of -log p of the true class, for the model and for the classes' frequencies so far.
-        interval: with intervals, their level, and ``Coverage.summary`` of all rows and of the second half.
+        log_loss: for a model with probabilities, the mean of -log p of the true class, for the model and for the
+        classes' frequencies so far.
+        interval: for a model with intervals, their level, and ``Coverage.summary`` of all rows and of the second half.
         simple: the errors of simple predictors over the second half.  verdict: see ``verdict``, for the second half; None if too few rows were scored.
         simple_learned: how many rows at the beginning had labels that the simple predictors learned; None for all rows.
         trainings, leave_one_out: for a model that is trained.  alarms: see ``Alarms``, for a model that raises alarms.

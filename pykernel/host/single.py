@@ -16,9 +16,9 @@ class Single:
     """Arrays for one sample of a floating-point model, and calls of the model's functions on these arrays.
 
     ``x``, (DIM,), and ``y``, one number or one class index, have the types that the C takes.  ``fill`` takes DIM
-    numbers, and ``label`` takes one number; both raise struct.error for a value that is not a number, or for a wrong
-    count of numbers. ``learn`` returns the status.  The object is bound to the model's present memory: if the model gets
-    another memory, make a new object.
+    numbers, and ``label`` takes one number; both raise struct.error for a value that is not a number, or for the wrong
+    number of values. ``learn`` returns the status.  The object is bound to the model's present memory: if the model
+    gets another memory, make a new object.
     """
 
     def __init__(self, model: HostModel) -> None:

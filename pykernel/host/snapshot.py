@@ -33,7 +33,7 @@ HEADER = struct.Struct("<4sIIII")
 TRAILER = struct.Struct("<I")
 NAMES_HEADER = struct.pack("<4sI", b"PKNM", 1)  # magic, version
 NAMES_LIMIT = 2**20
-"""Upper bound for the bytes of a spec's names."""
+"""Maximum number of bytes that a spec's names can take in a file."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Snapshot:
     state_hash: int  # the value that NAME_hash returns
     memory: Memory = field(repr=False)
     fields: dict[str, np.ndarray] = field(repr=False)  # the model's fields; scalars have the shape (1,)
-    names: Names = field(default_factory=dict)  # empty if the snapshot has no names, like a device's
+    names: Names = field(default_factory=dict)  # empty if the snapshot has no names, as if a device wrote it
 
     def ranges(self) -> list[dict[str, Any]]:
         """Return for each field its shape, how many values are not zero, and the smallest and largest value."""
@@ -75,7 +75,7 @@ def save(model: HostModel, sequence: int = 0) -> bytes:
     drop, state_kind = _identity(spec)
     if not is_valid(spec, model.memory, model.engine):
         raise UserError(
-            f"{spec.name}: its memory holds a number that learning cannot give, so it was not saved; reset it"
+            f"{spec.name}: its memory holds a number that learning cannot give, so the state was not saved; reset the model"
         )
     memory = spec.memory(drop)
     memory.copy_from(model.memory)
@@ -103,7 +103,9 @@ def _names(spec: Spec, data: bytes, where: str) -> Names:
 
 
 def as_file(model: HostModel, sequence: int = 0) -> bytes:
-    """Return the snapshot of ``save``, followed by the spec's names, if it has any.  A device does not read the names."""
+    """Return the snapshot of ``save``, followed by the spec's names, if the spec has any.  A device does not read the
+    names.
+    """
     names = model.spec.names
     behind = _sealed(NAMES_HEADER + json.dumps(names, ensure_ascii=False).encode())
     return save(model, sequence) + (behind if any(map(any, names.values())) else b"")
@@ -138,8 +140,8 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
         raise UserError(f"{where}: has the format {version}; this version of pykernel reads only the format {VERSION}")
     if found_kind != state_kind:
         raise UserError(
-            f"{where}: is a state of the kind {found_kind:08x}; {spec.name} takes {state_kind:08x}: give the spec that the "
-            "firmware was generated from; pykernel state migrate converts its states for another spec"
+            f"{where}: is a state of the kind {found_kind:08x}; {spec.name} takes {state_kind:08x}: give the spec from which "
+            "the firmware was generated; pykernel state migrate converts a state of that spec for another spec"
         )
     data, behind = data[: snapshot_bytes(spec)], data[snapshot_bytes(spec) :]
     if count != end or len(data) < snapshot_bytes(spec) or behind[:4] not in (b"", NAMES_HEADER[:4]):
@@ -148,7 +150,7 @@ def read(spec: Spec, data: bytes, where: str = "the snapshot", engine: Engine | 
             f"has {snapshot_bytes(spec)} for a state of {end}"
         )
     if _sealed(data[: -TRAILER.size]) != data:
-        raise UserError(f"{where}: is damaged or was not written completely (its CRC-32 is wrong); take the other slot")
+        raise UserError(f"{where}: is damaged or was not written completely (its CRC-32 is wrong); use the other slot")
     state = data[HEADER.size : -TRAILER.size]
     if not is_valid(spec, _filled(memory, state), engine):
         raise UserError(
@@ -186,7 +188,9 @@ def differing(pairs: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Iterator[tu
 
 
 def difference(a: Snapshot, b: Snapshot) -> list[dict[str, Any]]:
-    """Return, for each field whose bytes differ: its name, how many values differ, and the first difference's position and both values."""
+    """Return, for each field whose bytes differ: its name, how many values differ, the position of the first
+    difference, and the two values there.
+    """
     return [
         {
             "field": name,
@@ -215,7 +219,7 @@ def device_memory(spec: Spec, data: bytes, where: str) -> Memory:
     if data[: len(MAGIC)] == MAGIC:
         return read(spec, data, where).memory
     raise UserError(
-        f"{where}: has {len(data)} bytes; it must be a snapshot, as {spec.name}_save writes it, or the {end} bytes of "
+        f"{where}: has {len(data)} bytes; expected a snapshot, as {spec.name}_save writes it, or the {end} bytes of "
         f"{spec.name.upper()}_STATE_BYTES"
     )
 
@@ -227,7 +231,7 @@ def _filled(memory: Memory, state: bytes) -> Memory:
 
 
 def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
-    """Return whether learning could have produced a state, by the check that NAME_load does for a snapshot."""
+    """Return whether learning could have produced a state, by the check with which NAME_load tests a snapshot."""
     program = spec.program
     assert program.valid is not None  # _identity() raises for models without a check
     end = program.state_bytes(memory.layout)
@@ -235,12 +239,13 @@ def is_valid(spec: Spec, memory: Memory, engine: Engine | None = None) -> bool:
         memory.field(slot.name).any() for slot in memory.layout.slots if not slot.struct and slot.offset < end
     ):  # padding
         return False
-    kept, config = {slot.name for slot in memory.layout.slots}, spec.config  # spec.config is computed at each access
+    # spec.config is read once, because it is computed at each access
+    kept, config = {slot.name for slot in memory.layout.slots}, spec.config
     ranges = {name: ends for owner in program.persistent for name, ends in owner.ranges.items() if name in kept}
     for name, ends in ranges.items():
         low, high = ends_of(ends, memory.capacities, config, spec.real)
         values = memory.field(name)
-        # written with >= and <=, so that NaN fails
+        # written with >= and <=, so that NaN fails the check
         if not ((values >= low) & (values <= high)).all():
             return False
     if any(memory.field(count)[0] == 0 and memory.field(name).any() for name, count in program.waiting(kept).items()):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
-    """Return the state of a model that has learned a recording, as ``simulate`` does without delay.
+    """Return the state of a model that has learned a recording in the way of ``simulate`` without delay.
 
     Raises UserError if the recording cannot be read or if no row was learned.
     """
@@ -48,11 +48,11 @@ def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
 def started(spec: Spec, start: Recording, watch: Watch) -> Memory:
     """Return the memory from ``start``, a saved state or a recording.  Raises UserError."""
     path = Path(start) if isinstance(start, str | Path) else None
-    # a pipe is always read as a recording, because a look for a state would consume its first bytes
+    # a pipe is always read as a recording, because a test for a saved state would consume its first bytes
     if path is None or not path.is_file() or bytes_of(path, len(snapshot.MAGIC)) != snapshot.MAGIC:
         return learned(spec, start, watch)
     found = snapshot.read(spec, bytes_of(path, snapshot.most_bytes(spec)), str(path))
-    unnamed = "" if found.names else ", which does not give the order of its columns and classes"
+    unnamed = "" if found.names else " (without the names of columns and classes, so that their order is not checked)"
     watch.tell(f"start    the state {found.state_hash:08x} of {path}{unnamed}")
     return found.memory
 

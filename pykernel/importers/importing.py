@@ -54,8 +54,8 @@ def from_sklearn(
     model, a network with one hidden layer (``MLPRegressor``, ``MLPClassifier``), a kernel machine of pykernel, a pipeline
     of scalers, selections, projections or kernel features that ends with such a model, or a meta-estimator around such a
     model. docs/guide/importing.md lists steps, kernels and parameters. Nothing is trained again. ``NAME_predict`` writes
-    the result of ``decision_function``, of ``predict`` for regressors, or for ``MLPClassifier`` the values before its
-    probabilities. ``NAME_classify`` writes the position of the class that ``predict`` returns. If ``SignalFeatures`` is
+    the result of ``decision_function``; for regressors, the result of ``predict``; and for ``MLPClassifier``, the values
+    from which its probabilities are computed. ``NAME_classify`` writes the position of the class that ``predict`` returns. If ``SignalFeatures`` is
     the first step, the spec has a ``[signal]``: ``NAME_push`` takes raw samples, and ``NAME_predict_newest`` and
     ``NAME_classify_newest`` write the answers.
 
@@ -69,13 +69,13 @@ def from_sklearn(
         linear kernels.
     max_abs : float, or for int16 a sequence of floats, optional
         Largest magnitude of an input; the device refuses samples beyond it. By default a million times the largest
-        number in the model's vectors, or less if that could overflow. int16: largest |x - center|, one for all inputs
-        or one for each input; by default the range of the vectors, extended by half of the range on either side.  For raw
-        samples, ``max_abs`` is a parameter of ``SignalFeatures``.
+        number in the model's vectors, or less if that could overflow. int16: largest |x - center|, one number for all
+        inputs or one for each input; by default the range of the vectors, extended by half of the range on either side.
+        For raw samples, ``max_abs`` is a parameter of ``SignalFeatures``.
     inputs : sequence of str, optional
         Names of the inputs, or of the raw samples' channels. By default, the names that the estimator saw in a data frame.
     classes : sequence of str, optional
-        Names of the classes, in the order of ``classes_``. By default, these classes converted to text.
+        Names of the classes, in the order of ``classes_``. By default, the entries of ``classes_`` converted to text.
     distance : {"auto", "differences", "products"}
         How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions and rounds more. "auto" uses
         "products" if its error is at most that of the other operations.
@@ -236,7 +236,7 @@ def read_device(
     where = Place.of_file(path)
     where.need(
         Path(path).suffix.lower() == ".toml",
-        "is not a spec, but a state belongs to a spec; give the .toml file that the firmware came from",
+        "is not a spec, but a state belongs to a spec; give the .toml file from which the firmware was generated",
     )
     fixed = f"add {option('vectors')} for a model that does not learn"
     where.need(vectors is not None, f"goes on learning, so its state is not a spec; {fixed}")
@@ -265,7 +265,9 @@ def told_of_file(path: str | Path) -> Iterator[None]:
     except MemoryError:
         raise where.error("needs more memory than this machine has; it is damaged") from None
     except Exception as error:  # a library may raise any error for a damaged file
-        raise where.error(f"is damaged: {shown_value(str(error) or type(error).__name__)}; save it again") from None
+        raise where.error(
+            f"is damaged: {shown_value(str(error) or type(error).__name__)}; save the model again"
+        ) from None
 
 
 def _bytes(path: str | Path) -> bytes:
@@ -358,10 +360,10 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     such a feature, so the step is not compared.
     undecided: rows whose class depends on rounding, because a function is zero, or the two largest functions are equal, within the
     rounding error.  Their classes and votes do not affect ``ok``.
-    difference: the largest difference between the source's decision values at the given rows and the device's values at the rows in
-    its precision.  rounding: the largest parts of the difference that come from inputs, from the model's numbers, and from the
-    device's sums.  allowed: the largest difference in one row that rounding can cause.
-    classes_differ: number of rows with another class, including undecided ones.  ok: whether the spec agrees with the source.
+    difference: the largest difference between the source's decision values at the given rows and the device's values at the rows
+    rounded to its precision.  rounding: the largest parts of the difference that come from inputs, from the model's numbers, and
+    from the device's sums.  allowed: the largest difference in one row that rounding can cause.
+    classes_differ: number of rows, including undecided rows, to which the spec and the source give different classes.  ok: whether the spec agrees with the source.
     """
     from pykernel.host.model import HostModel
 
@@ -391,7 +393,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
     fits = functions.shape == (len(exact), len(machine.bias))
     Place(machine.source).need(
         fits,
-        f"predicts values of shape {functions.shape[1:]}, but its numbers give {len(machine.bias)} functions; save it again",
+        f"predicts values of shape {functions.shape[1:]}, but its numbers give {len(machine.bias)} functions; save the model again",
     )
     allowed = device_bound(spec, exact, rounded) + source_bound(machine, exact) + weights_bound(spec, machine, exact)
     of_inputs = np.abs(wanted - functions)
@@ -406,8 +408,8 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
         whole, of_sum, differences = np.abs(found - wanted), np.abs(found - stored), np.abs(found - functions)
         within = bool((differences <= allowed).all())
     else:
-        # the confidence part of a vote changes by less than a third of the change in the sum of the functions; the vote is
-        # rounded, too
+        # the confidence part of a vote changes by less than a third of the change in the sum of the functions; the vote
+        # itself is rounded as well
         count = len(machine.classes or ())
         whole, of_sum = np.abs(found - votes(wanted, count)), np.abs(found - votes(stored, count))
         allowed = np.repeat(allowed.sum(axis=1, keepdims=True), found.shape[1], axis=1)
@@ -432,7 +434,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
 
 Asked = list[tuple[np.ndarray, Any]]
-"""The arrays that are given to a source, one after the other, each with the rows of the source's answers that are compared."""
+"""The arrays that are given to a source one after the other.  With each array: the rows of the source's answers to compare."""
 
 
 def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, Asked, Asked, int]:
@@ -456,8 +458,8 @@ def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, A
 
 
 def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np.ndarray, Asked, int]:
-    """Return the features of each step, as ``_rows_of`` does for rows.  A refused row ends a recording and begins a new
-    one.
+    """Return the features of each step, as ``_rows_of`` does for rows.  A refused row splits a recording into
+    two.
 
     source: a spec with the same features, except for a coarser unit, or a narrower range in int16.
     """
@@ -468,7 +470,7 @@ def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np
     edges = zip([0, *(refused + 1)], [*refused, len(x)], strict=True)
     pieces = [(x[start:end], SignalStage(spec).steps(x[start:end])) for start, end in edges]
     found, least = sum(len(steps.rows) for _, steps in pieces), raw_samples_needed(spec.signal)
-    where.need(found, f"needs {least} raw samples in a row for its first features; give more rows")
+    where.need(found, f"needs {least} consecutive raw samples for its first features; give more raw samples")
     if source is not None and spec.real.is_int16:
         pieces = [(piece, _within(spec, source, piece, steps)) for piece, steps in pieces]
     asked: Asked = [(piece.astype(np.float64), steps.rows) for piece, steps in pieces if len(steps.rows)]
@@ -478,7 +480,7 @@ def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np
 
 
 def _within(spec: Spec, source: Spec, raw: np.ndarray, steps: Steps) -> Steps:
-    """Return the steps whose features equal the source's features up to half a unit.  Other steps are beyond the range."""
+    """Return the steps whose features equal the source's features up to half a unit.  All other steps have a feature beyond its range."""
     apart = np.abs(steps.features - SignalStage(source).steps(raw).features)
     inside = (apart <= 0.5 * spec.feature_units[1]).all(axis=1)
     return Steps(steps.rows[inside], steps.features[inside])
@@ -492,7 +494,7 @@ def _asked(machine: Machine, question: Callable[[], np.ndarray]) -> np.ndarray:
         raise
     except Exception as error:
         reason = shown_value(str(error) or type(error).__name__)
-        raise Place(machine.source).error(f"cannot predict: {reason}; save it again") from None
+        raise Place(machine.source).error(f"cannot predict: {reason}; save the model again") from None
 
 
 def source_functions(source: Any, x: np.ndarray) -> np.ndarray:

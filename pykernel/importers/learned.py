@@ -34,7 +34,7 @@ RIDGE = 1e-6
 
 
 LEFT_OUT = ("variance", "probability", "novelty", "interval")
-"""Answers that are lost, because the smaller machine gives only the prediction."""
+"""Answers of the source that are lost, because the smaller machine gives only predictions."""
 
 
 def learns(estimator: Any) -> bool:
@@ -72,7 +72,7 @@ def read_state(spec: Spec, state: str | Path) -> tuple[Machine, Answers]:
         raise UserError(f"{spec.name} learns nothing on the device, so it has no state; leave {where} out")
     memory = device_memory(spec, bytes_of(Path(state), most_bytes(spec)), where)
     # a state without header and CRC has not been checked yet
-    where.need(is_valid(spec, memory), "holds a number that learning cannot give; do not use it")
+    where.need(is_valid(spec, memory), "holds a number that learning cannot give; do not use this state")
     machine, answers = machine_of(spec, memory, Place(spec.name))
     others = [f"{spec.name}: its {name} is left out" for name in LEFT_OUT if HostModel(spec.inner).has(name)]
     return replace(machine, notes=tuple(others)), answers

@@ -41,7 +41,7 @@ for this.
 """
 STRANGE = (
     "computes a result that is neither its decision values nor scikit-learn's votes, probabilities or class; save the model "
-    "without it"
+    "without this result"
 )
 
 
@@ -93,8 +93,8 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     others = "" if found else shown_value(", ".join(sorted({node.kind for node in graph.nodes})))
     FILE.need(
         len(found) == 1,
-        f"holds {many} that can be read; it must hold one {', '.join(MACHINES)} or network with one hidden layer"
-        + (f", and has {others}" if graph.nodes and others else ""),
+        f"holds {many} that can be read; the file must hold one {', '.join(MACHINES)} or network with one hidden layer"
+        + (f", but it has only {others}" if graph.nodes and others else ""),
     )
     (node,) = found
     chain = _before(graph, node)
@@ -103,7 +103,7 @@ def read_onnx(data: bytes) -> tuple[Machine, Source]:
     for other in graph.nodes:
         FILE.need(
             id(other) in part,
-            f"holds a {shown_value(other.kind)} that is not part of the model; save the model without it",
+            f"holds a {shown_value(other.kind)} that is not part of the model; save only the model",
         )
     makers = {
         "SVMClassifier": _classifier,
@@ -208,14 +208,14 @@ def _linear(node: Node) -> Machine:
     numbers = has.get("coefficients", ())
     where.need(
         len(numbers) and len(numbers) % rows == 0 and len(numbers) // rows <= DIM_LIMIT,
-        f"{len(numbers):,} coefficients are not {rows} rows of one for each input, up to {DIM_LIMIT:,}; save the model again",
+        f"{len(numbers):,} coefficients are not {rows} rows of equal length, with at most {DIM_LIMIT:,} numbers; save the model again",
     )
     coef = array_of(numbers, (len(numbers),), where, "coefficients").reshape(rows, -1)
     bias = array_of(has.get("intercepts", ()), (rows,), where, "intercepts")
     if labels is not None and rows == 2:
         where.need(
             transform == "SOFTMAX" or ((coef[0] == -coef[1]).all() and bias[0] == -bias[1]),
-            "the coefficients of its two classes differ by more than their sign; save it with SOFTMAX",
+            "the coefficients of its two classes differ by more than their sign; save the model with SOFTMAX",
         )
         both = transform == "SOFTMAX"
         coef, bias = (coef[1:] - coef[:1], bias[1:] - bias[:1]) if both else (coef[1:], bias[1:])
@@ -259,10 +259,10 @@ def _layer(graph: Graph, layer: Node, takers: dict[str, Node]) -> tuple[tuple[np
     has, parts, (weights, *biases) = layer.has, [layer], (_table(graph, name) for name in layer.inputs[1:])
     FILE.need(
         weights.ndim == 2 and weights.dtype.kind == "f",
-        f"its {layer.kind} must take the values before it, and a table of floats, (inputs, outputs)",
+        f"its {layer.kind} must take the values of the previous node, and a table of floats, (inputs, outputs)",
     )
     for name, usual in (("transA", 0), ("alpha", 1), ("beta", 1)):
-        FILE.need(has.get(name, usual) == usual, f"its Gemm has {name} {has.get(name)}; it must be {usual}")
+        FILE.need(has.get(name, usual) == usual, f"its Gemm has {name} {has.get(name)}; {name} must be {usual}")
     weights = weights.T if has.get("transB", 0) else weights
     added = takers.get(layer.outputs[0])
     if not biases and added is not None and added.kind == "Add":
@@ -271,7 +271,7 @@ def _layer(graph: Graph, layer: Node, takers: dict[str, Node]) -> tuple[tuple[np
     count, bias = weights.shape[1], biases[0] if biases else np.zeros(weights.shape[1])
     FILE.need(
         bias.dtype.kind == "f" and bias.shape in ((count,), (1, count)),
-        f"its {layer.kind} makes {count:,} values, and numbers of shape {shown_value(bias.shape)} are added; there must be one for each",
+        f"its {layer.kind} makes {count:,} values, and numbers of shape {shown_value(bias.shape)} are added; there must be one number for each value",
     )
     return (weights, bias.ravel()), parts[-1].outputs[0], parts
 
@@ -282,7 +282,7 @@ def _table(graph: Graph, name: str) -> np.ndarray:
 
 
 def _network_decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:
-    """Return the network as a classifier if the graph computes probabilities or the class, else the machine."""
+    """Return the network as a classifier if the graph computes probabilities or the class, else the network unchanged."""
     functions = len(machine.bias)
     f = np.vstack([_probes(functions, 100), 9 * np.eye(functions)]).astype(node.has["layers"][-1][0].dtype)
     sigmoids = 0.5 + 0.5 * np.tanh(0.5 * f)
@@ -293,7 +293,7 @@ def _network_decided(graph: Graph, node: Node, after: After, machine: Machine) -
     for found in after.computed(graph, node, f).values():
         FILE.need(
             functions == 1 or not _same(found, sigmoids),
-            f"ends in {functions} sigmoids, each for its own label; a Softmax chooses one class of several",
+            f"ends in {functions} sigmoids, one for each label; for several classes, only a Softmax is supported",
         )
         if found.dtype.kind != "f" and found.size == len(at):
             values = found.ravel()
@@ -303,7 +303,7 @@ def _network_decided(graph: Graph, node: Node, after: After, machine: Machine) -
         elif _same(found, p) or (functions == 1 and _same(found, p[:, 1:])):
             sure = True
         else:
-            # skl2onnx writes several targets into one column
+            # skl2onnx writes the values of several targets into one column
             FILE.need(_same(found, f) or _same(found, f.reshape(-1, 1)), STRANGE)
     if classes is None and sure:
         classes = tuple(range(max(2, functions)))
@@ -352,7 +352,7 @@ def _scaling(graph: Graph, chain: Sequence[Node], dim: int) -> tuple[list[Callab
             shape, same = _table(graph, node.inputs[-1]), [[-1, dim], [0, dim], [0, -1]]
             kept = shape.dtype == np.int64 and shape.tolist() in same[: 1 if node.has.get("allowzero", 0) else 3]
             kept = node.has.get("axis", 1) == 1 if node.kind == "Flatten" else kept
-            FILE.need(kept, f"its {node.kind} changes the shape of the input; it must be samples and {dim} numbers")
+            FILE.need(kept, f"its {node.kind} changes the shape of the input; the shape must be (samples, {dim})")
         if node.kind in ("Cast", "Flatten", "Identity", "Reshape"):
             continue
         if node.kind == "Scaler":
@@ -370,7 +370,7 @@ def _scaling(graph: Graph, chain: Sequence[Node], dim: int) -> tuple[list[Callab
 
 
 Step = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray, np.ndarray]
-"""An operation z -> slope z + offset, as a function that computes it like the file, its slope and its offset."""
+"""An operation z -> slope z + offset: a function that computes it as the file does, the slope, and the offset."""
 
 
 def _scaler(node: Node) -> Step:
@@ -388,7 +388,7 @@ def _arithmetic(graph: Graph, node: Node, kind: int) -> Step:
     table, operation = graph.tables[node.inputs[1 if first else 0]], ARITHMETIC[node.kind]
     FILE.need(
         table.ndim <= 2 and table.size == (table.shape or (1,))[-1],
-        f"its {node.kind} takes a table of shape {shown_value(table.shape)}; it must be a number for each input",
+        f"its {node.kind} takes a table of shape {shown_value(table.shape)}; the table must have one number for each input",
     )
     FILE.need(
         kind in FLOATS and table.dtype == NUMBERS[kind],
@@ -446,7 +446,7 @@ def _after(graph: Graph, node: Node) -> After:
     for name in graph.outputs:
         FILE.need(
             name in labels or name in values,
-            f"also gives {shown_value(name)}, which is not a result of the machine; save the model without it",
+            f"also gives {shown_value(name)}, which is not a result of the machine; save the model without this result",
         )
     return After(nodes, labels, values)
 
@@ -496,7 +496,7 @@ def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) ->
     sure = transform != "NONE" and functions == 1
     for found in after.computed(graph, node, rows).values():
         if _same(found, rows) or (functions == 1 and _same(found, rows[:, 1:])):
-            continue  # for two classes, the result has the values with both signs, or only the second
+            continue  # for two classes, the result has two columns, the negative values and the values, or only the values
         FILE.need(transform == "LOGISTIC" and _same(found, rows / rows.sum(axis=1, keepdims=True)), STRANGE)
         sure = True
     if sure:

@@ -19,7 +19,7 @@ except ImportError as error:
     raise MissingExtra("reading .onnx files", "import") from error
 
 ONNX_LIMIT, NODES = 4 * 2**20, 2**14
-"""Maximum size of a file in bytes, and maximum number of nodes.  A parsed file takes up to 100 times the memory of its
+"""Maximum size of a file in bytes, and maximum number of nodes.  Parsing takes up to 100 times as much memory as the file has
 bytes, and the votes of 64 classes take 9,500 nodes.
 """
 JOINED = OUTPUTS_LIMIT
@@ -157,7 +157,7 @@ def _graph(model: Any) -> Graph:
         _read_table(tables, tensor.name, tensor)
     # old files list their tables as inputs as well
     inputs = [value for value in graph.input if value.name not in known]
-    FILE.need(len(inputs) == 1, f"has {len(inputs)} inputs; it must have one, a row of numbers for each sample")
+    FILE.need(len(inputs) == 1, f"has {len(inputs)} inputs; it must have one input, a row of numbers for each sample")
     define(inputs[0].name)
     kind = inputs[0].type.tensor_type
     FILE.need(kind.elem_type in NUMBERS, "its input is not a table of numbers; save the model with an input of floats")
@@ -181,7 +181,7 @@ def _graph(model: Any) -> Graph:
         "names a result that no node computes, or names it twice; save the model again",
     )
     dims = kind.shape.dim
-    FILE.need(len(dims) in (0, 2), f"its input has {len(dims)} dimensions; it must have two, samples and their numbers")
+    FILE.need(len(dims) in (0, 2), f"its input has {len(dims)} dimensions; it must have two, (samples, inputs)")
     width = dims[1].dim_value if len(dims) == 2 and dims[1].HasField("dim_value") else 0
     return Graph(nodes, tables, inputs[0].name, kind.elem_type, width or None, outputs)
 
@@ -190,7 +190,7 @@ def _node(proto: Any) -> Node:
     kind, domain = proto.op_type, "" if proto.domain == "ai.onnx" else proto.domain
     FILE.need(
         max(len(proto.input), len(proto.output)) <= JOINED,
-        f"its {shown_value(kind)} takes or makes more than {JOINED} tables; save the model without it",
+        f"its {shown_value(kind)} takes or makes more than {JOINED} tables; save the model without this node",
     )
     inputs, outputs = tuple(proto.input), tuple(name for name in proto.output if name)
     if kind not in OPERATIONS or domain != OPERATIONS[kind][0]:
@@ -231,7 +231,9 @@ def _read_table(tables: dict[str, np.ndarray], name: str, tensor: Any) -> None:
     if tensor is None or tensor.data_type not in (*NUMBERS, TEXT):
         return
     elsewhere = tensor.data_location == TensorProto.EXTERNAL or tensor.external_data
-    FILE.need(not elsewhere, f"keeps {shown_value(name)} in another file; save it with its data inside")
+    FILE.need(
+        not elsewhere, f"keeps table {shown_value(name)} in another file; save the model with all data in one file"
+    )
     damaged = FILE.error(f"table {shown_value(name)} is damaged; save the model again")
     if min(tensor.dims, default=0) < 0 or math.prod(tensor.dims) > ONNX_LIMIT:
         raise damaged

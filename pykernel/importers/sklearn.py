@@ -100,7 +100,7 @@ def _read(estimator: Any, where: Place) -> Machine:
     try:
         machine = getattr(model, MACHINE)() if reader is None else reader(model, where)
     except AttributeError as error:
-        raise where.error(f"{error}; fit it again with the installed scikit-learn") from None
+        raise where.error(f"{error}; fit the model again with the installed scikit-learn") from None
     first = not chain and signal is None
     where.need(
         machine.signal is None or first, "takes raw samples, so no step can stand before it; leave those steps out"
@@ -111,7 +111,10 @@ def _read(estimator: Any, where: Place) -> Machine:
 
 
 def _signal(steps: list[tuple[str, Any]], where: Place) -> tuple[Spec | None, list[tuple[str, Any]]]:
-    """Return the first step's signal spec, or None if this step does not compute features of raw samples, and the other steps."""
+    """Return the signal spec of the first step, and the remaining steps.
+
+    If the first step does not compute features of raw samples, the spec is None, and all steps remain.
+    """
     if not steps or not hasattr(type(steps[0][1]), SIGNAL):
         return None, steps
     (name, step), *others = steps
@@ -148,7 +151,7 @@ NEAR = {
     "PoissonRegressor": EXPONENTIAL,
     "GammaRegressor": EXPONENTIAL,
     "GaussianProcessClassifier": "import an SVC instead; CalibratedClassifierCV(ensemble=False) adds probabilities",
-    "MultiOutputClassifier": "give its estimators_ one by one",
+    "MultiOutputClassifier": "import its estimators_ one by one",
     "OneVsOneClassifier": "import an SVC, which also compares pairs of classes, or a OneVsRestClassifier instead",
 }
 """Model that cannot be imported -> what can be imported instead."""
@@ -173,7 +176,7 @@ def _svc(model: Any, where: Place) -> Machine:
     sizes = np.asarray(model._n_support)
     where.need(
         sizes.shape == (count,) and sizes.sum() == n and (sizes >= 0).all(),
-        f"n_support_ does not add up to its {n} support vectors; fit it again",
+        f"n_support_ does not add up to its {n} support vectors; fit the model again",
     )
     votes = model.decision_function_shape == "ovr"
     where.need(
@@ -243,7 +246,7 @@ def _gaussian_process(model: Any, where: Place) -> Machine:
     constant = sum(size for size, shape in terms if shape is None)
     widths = [(size, shape[1]) for size, shape in terms if shape is not None]
     functions = sorted({shape[0] for _, shape in terms if shape is not None})
-    where.need(widths, "kernel_ has no RBF, so its mean is a constant; there is nothing to compute")
+    where.need(widths, "kernel_ has only constant terms, so the mean is a constant; there is nothing to compute")
     where.need(
         len(functions) == 1, f"kernel_ is a sum of {' and '.join(functions)} kernels; only one kind is supported"
     )
@@ -412,7 +415,8 @@ def _linear(model: Any, where: Place) -> Machine:
     bias = -np.asarray(model.offset_) if name == "SGDOneClassSVM" else model.intercept_
     bias = array_of(bias, np.shape(bias), where, "intercept_").ravel()
     where.need(
-        bias.size in (1, functions), f"intercept_ has {bias.size} numbers for {functions} functions; fit it again"
+        bias.size in (1, functions),
+        f"intercept_ has {bias.size} numbers for {functions} functions; fit the model again",
     )
     machine = Machine(
         where, "linear", vectors=coef, weights=np.eye(functions), bias=np.broadcast_to(bias, (functions,)), largest=1.0
@@ -440,7 +444,7 @@ def _perceptron(model: Any, where: Place) -> Machine:
         kind, classes = model._label_binarizer.y_type_, tuple(np.asarray(model.classes_).tolist())
         where.need(
             kind in ("binary", "multiclass"),
-            f"its labels are {shown_value(kind)}; a model chooses one class of several",
+            f"its labels are {shown_value(kind)}; a model must choose one of several classes",
         )
         require_classes(len(classes), where)
         last = "logistic" if len(classes) == 2 else "softmax"
@@ -449,12 +453,14 @@ def _perceptron(model: Any, where: Place) -> Machine:
         f"out_activation_ is {shown_value(model.out_activation_)}, which is not supported; it must be {last}, as with the default loss",
     )
     layers = list(zip(model.coefs_, model.intercepts_, strict=False))
-    where.need(len(layers) == model.n_layers_ - 1, f"its {model.n_layers_} layers are not all there; fit it again")
+    where.need(
+        len(layers) == model.n_layers_ - 1, f"some of its {model.n_layers_} layers are missing; fit the model again"
+    )
     machine = network(where, model.activation, layers)
     functions = len(machine.bias)
     where.need(
         classes is None or functions == (1 if len(classes) == 2 else len(classes)),
-        f"has {functions} functions for {len(classes or ())} classes; fit it again",
+        f"has {functions} functions for {len(classes or ())} classes; fit the model again",
     )
     return machine if classes is None else told_apart(machine, classes, where)
 
@@ -501,7 +507,7 @@ def _calibrated(model: Any, where: Place) -> Machine:
     """Read a calibrated classifier, with functions -(a f + b) and probabilities 1 / (1 + exp(-value))."""
     found = model.calibrated_classifiers_
     where.need(
-        len(found) == 1, f"averages {len(found)} classifiers, which is not supported; fit it with ensemble=False"
+        len(found) == 1, f"averages {len(found)} classifiers, which is not supported; fit the model with ensemble=False"
     )
     (one,) = found
     inner = type(steps_of(one.estimator)[-1][1]).__name__
@@ -520,7 +526,7 @@ def _calibrated(model: Any, where: Place) -> Machine:
     )
     where.need(
         machine.classes == tuple(np.asarray(model.classes_).tolist()) and len(calibrators) == len(machine.bias),
-        "its classifier has other classes; fit it again",
+        "its classifier has other classes than the calibration; fit the model again",
     )
     a, b = (
         array_of([getattr(calibrator, name) for calibrator in calibrators], (len(calibrators),), where, name)
@@ -545,7 +551,7 @@ def _rescaled(machine: Machine, factor: np.ndarray, offset: np.ndarray) -> Machi
 def _transformed_target(model: Any, where: Place) -> Machine:
     """Read a regressor whose targets were scaled."""
     machine = _read(model.regressor_, where)
-    where.need(machine.classes is None, "its regressor is a classifier; it must predict numbers")
+    where.need(machine.classes is None, "its regressor is a classifier; use a regressor, which predicts numbers")
     count = len(machine.bias)
     target = Affine.identity(count)
     for name, step in steps_of(model.transformer_):
@@ -566,16 +572,17 @@ def _one_vs_rest(model: Any, where: Place) -> Machine:
     machines = [_read(part, where) for part in model.estimators_]
     kind, classes = model.label_binarizer_.y_type_, tuple(np.asarray(model.classes_).tolist())
     where.need(
-        kind in ("binary", "multiclass"), f"its labels are {shown_value(kind)}; a model chooses one class of several"
+        kind in ("binary", "multiclass"),
+        f"its labels are {shown_value(kind)}; a model must choose one of several classes",
     )
     require_classes(len(classes), where)
     where.need(
         all(machine.classes is not None and len(machine.bias) == 1 for machine in machines),
-        "its estimators do not tell two classes apart; fit it again",
+        "its estimators do not tell two classes apart; fit the model again",
     )
     where.need(
         len(machines) == (1 if len(classes) == 2 else len(classes)),
-        f"has {len(machines)} estimators for {len(classes)} classes; fit it again",
+        f"has {len(machines)} estimators for {len(classes)} classes; fit the model again",
     )
     sure = [machine.calibration for machine in machines if machine.calibration is not None]
     calibration = np.concatenate(sure) if len(sure) == len(machines) else None
@@ -592,7 +599,7 @@ def joined(machines: Sequence[Machine], where: Place) -> Machine:
         machines = [_in_units_of(collapsed(machine), first) for machine in machines]
     where.need(
         all(machine.support_class is None for machine in machines),
-        "holds functions of pairs of classes; give its estimators_ one by one",
+        "holds functions of pairs of classes; import its estimators_ one by one",
     )
 
     def shape(machine: Machine) -> tuple[Any, ...]:
@@ -601,8 +608,8 @@ def joined(machines: Sequence[Machine], where: Place) -> Machine:
 
     where.need(
         all(shape(machine) == shape(machines[0]) for machine in machines[1:]),
-        "its estimators have different kernels, inputs or scalings; fit them with one gamma and one scaler, or give its "
-        "estimators_ one by one",
+        "its estimators have different kernels, inputs or scalings; fit them with one gamma and one scaler, or import "
+        "its estimators_ one by one",
     )
     gross = [np.abs(machine.weights) if machine.gross is None else machine.gross for machine in machines]
     known = [machine.largest for machine in machines if machine.largest is not None]

@@ -36,7 +36,8 @@ EXACT = 1e-10
 orthogonal directions.
 """
 SIGNAL = "__pykernel_signal__"
-"""Method of a first step that computes features of raw samples.  It returns a spec with the same [signal]."""
+"""Name of a method that only a first step has which computes features of raw samples.  The method returns a spec with the step's
+[signal]."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Affine:
 
     def selected(self, kept: np.ndarray, where: Place) -> Affine:
         """Return the map followed by z -> z[kept]."""
-        where.need(len(kept), "keeps no input; fit it so that at least one input is kept")
+        where.need(len(kept), "keeps no input; fit the step so that at least one input is kept")
         if self.matrix is None:
             return replace(self, taken=self.taken[kept], center=self.center[kept], scale=self.scale[kept])
         offset = np.broadcast_to(self.offset, (self.width,))
@@ -180,7 +181,7 @@ def require_fitted(part: Any, where: Place) -> None:
 def _scaler(affine: Affine, step: Any, where: Place) -> Affine:
     """Append z -> (z - center) * scale."""
     clips, dim = getattr(step, "clip", False), affine.width
-    where.need(not clips, "clip=True is not an affine map; fit with clip=False")
+    where.need(not clips, "clip=True is not an affine map; fit the scaler with clip=False")
     kind, center, spread = type(step).__name__, None, None
     if kind == "MinMaxScaler":
         scale = array_of(step.scale_, (dim,), where, "scale_")
@@ -217,7 +218,7 @@ def _imputer(affine: Affine, step: Any, where: Place) -> Affine:
     missing = step.missing_values
     where.need(
         isinstance(missing, float) and math.isnan(missing),
-        f"missing_values is {shown_value(missing)}; only NaN is supported, for the device refuses a sample that has one",
+        f"missing_values is {shown_value(missing)}; only NaN is supported, because the device refuses a sample with a NaN",
     )
     where.need(
         not step.add_indicator, "add_indicator=True adds inputs that mark missing values; fit with add_indicator=False"
@@ -251,7 +252,7 @@ def _columns(affine: Affine, step: Any, where: Place) -> Affine:
             own = after(own, each, inside)
         factor = number_of((step.transformer_weights or {}).get(name, 1.0), inside, "transformer_weights")
         found.append(own.scaled(np.zeros(own.width), np.full(own.width, factor)))
-    where.need(found, "keeps no input; fit it so that at least one input is kept")
+    where.need(found, "keeps no input; fit the step so that at least one input is kept")
     taken, center, scale = (
         np.concatenate([getattr(part, key) for part in found]) for key in ("taken", "center", "scale")
     )
@@ -264,7 +265,7 @@ def _columns(affine: Affine, step: Any, where: Place) -> Affine:
 
 
 def steps_of(estimator: Any) -> list[tuple[str, Any]]:
-    """Return the steps of nested pipelines, one after the other.  The model is the last.
+    """Return the steps of nested pipelines, one after the other.  The model is the last step.
 
     A search is replaced with its best estimator.
     """
@@ -317,7 +318,7 @@ def behind(machine: Machine, affine: Affine, where: Place) -> Machine:
     if machine.seen is not None:
         seen = None if affine.matrix is not None else machine.seen / affine.scale + affine.center
         machine = replace(machine, seen=seen)
-    if machine.largest is not None:  # the result is nominal, because the vectors do not show how large inputs are
+    if machine.largest is not None:  # a nominal size, because the vectors do not show how large inputs are
         nominal = float((machine.largest / np.abs(affine.scale) + np.abs(affine.center)).max())
         machine = replace(machine, largest=nominal)
     if machine.center is not None or machine.scale is not None:
@@ -361,8 +362,8 @@ def taking_all(machine: Machine, where: Place) -> Machine:
     vectors[:, taken] = machine.vectors
     where.need(
         len(taken) == machine.taking or machine.function not in UNIT,
-        f"uses {len(taken)} of {machine.taking} features, and a {machine.function} kernel cannot ignore the others; remove them "
-        "in the first step",
+        f"uses {len(taken)} of {machine.taking} features, and a {machine.function} kernel cannot ignore the remaining features; "
+        "remove these in the first step",
     )
     ends = [None if (array == usual).all() else array for array, usual in ((center, 0), (scale, 1))]
     return replace(machine, taken=None, vectors=vectors, center=ends[0], scale=ends[1], seen=None)
@@ -465,7 +466,7 @@ def kernel_of(where: Place, function: str, numbers: Mapping[str, Any]) -> dict[s
     keys = KEYS_OF.get(function, ("gamma", "coef0", "degree"))
     found = {key: number_of(numbers[key], where, key) for key in keys}
     gamma, degree = found.get("gamma", 1.0), found.get("degree", 1.0)
-    where.need(gamma > 0, f"gamma is {gamma:g}, so the kernel would ignore its inputs; it must be above 0")
+    where.need(gamma > 0, f"gamma is {gamma:g}, so the kernel would ignore its inputs; gamma must be above 0")
     where.need(degree in range(1, 10), f"degree is {degree:g}; it must be a whole number from 1 to 9")
     whole = {"degree": int(degree)} if "degree" in found else {}
     return {"function": function, **found, **whole}

@@ -3,12 +3,12 @@
 They are derived from the form of the code alone:
 
 - after a comparison of a number or its absolute value, an ``assert`` says that the number is not NaN and is within the
-limits, because Eva does not know that; WP proves the assertion;
+limits, because Eva cannot conclude this itself; WP proves the assertion;
 - a function of integers, such as the position of a row in a triangle, is analysed for each value of its arguments;
 - a loop that starts at a field's value is analysed for each value of the field;
 - a square is analysed separately for both signs of the number, because Eva does not know that squares are not negative;
-- before |x| is compared with a limit, x is analysed separately above the limit, between ± the limit, below minus the limit,
-and as NaN, because Eva does not know what |x| says about x;
+- before |x| is compared with a limit, four cases are analysed separately: x above the limit, x within ± the limit, x
+below minus the limit, and NaN, because Eva does not know what |x| says about x;
 - an ``assert`` says that an index into an array argument is within the array, because for Eva, all fields of the model are one
 piece of memory.
 """
@@ -46,14 +46,16 @@ from pykernel.language.ir import (
 PASSED = "passed"
 """Name of the assertions after comparisons."""
 CALL = re.compile(r"(?<![\\\w])[a-z_]\w*\(")
-"""A call of a C function.  In annotations, names of logic begin with a backslash, and macros with a capital."""
+"""Matches a call of a C function.  In annotations, names of logic functions begin with a backslash, and names of macros
+with a capital letter.
+"""
 INSIDE = "inside"
 """Name of the assertions about indices."""
 Printed = Callable[[Expr], str]
 
 
 def lengths(functions: Functions, roots: frozenset[str], extent: Callable[[object], int]) -> dict[str, dict[str, int]]:
-    """Return, for each array parameter of each function, the greatest length that is passed.
+    """Return, for each array parameter of each function, the length of the longest array that is passed.
 
     extent: a function that returns the value of a size.  roots: functions that are called from outside, whose arrays
     have the declared sizes.
@@ -151,7 +153,9 @@ def _parts(node: Expr, op: str) -> list[Expr]:
 
 
 def _passed(condition: Expr, printed: Printed, real: str) -> list[str]:
-    """Return what a true comparison of x implies: x is not NaN and, if |x| was compared, x is between ± the limit."""
+    """Return what a true comparison of x implies: x is not NaN and, if |x| was compared, x lies between minus the limit
+    and the limit.
+    """
     numbers, limits = list[str](), list[str]()
     for part in _parts(condition, "and"):
         if isinstance(part, Binary) and part.op in ("<", "<=", ">", ">="):
@@ -175,7 +179,7 @@ def _of_size(side: Expr) -> Expr | None:
 
 
 def _evaluated(node: Statement) -> tuple[Expr, ...]:
-    """Return the expressions that a statement evaluates once, before the statements in it."""
+    """Return the expressions that a statement evaluates once, before its inner statements."""
     match node:
         case Assign(target=target, value=value):
             return (value, target)
@@ -229,7 +233,9 @@ def _sides(node: Statement, printed: Printed) -> list[str]:
 
 
 def _places(value: Expr) -> list[Expr]:
-    """Return the arguments that are not constant in calls of functions from integers to an integer."""
+    """Return the arguments that are not literals, in calls of functions that take only integers and return an
+    integer.
+    """
     return [
         argument
         for call in walk(value)

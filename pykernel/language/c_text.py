@@ -20,7 +20,8 @@ def number(value: Any, precision: Precision) -> str:
         raise ValueError(f"C has no literal for {value}")
     if precision is not FLOAT32:
         return repr(value.item())
-    # all NumPy versions give the same digits, but str() differs in exponents, and checked-in examples have this text
+    # all versions of NumPy give the same digits, but they write exponents in different ways, and the checked-in
+    # examples contain this text
     if value == 0 or 1e-4 <= abs(float(value)) < 1e6:
         return np.format_float_positional(value, trim="0") + "f"
     return np.format_float_scientific(value, trim="-", exp_digits=2) + "f"
@@ -105,7 +106,7 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
         indent = indent if in_comment else indent + " "
         at = line.rfind(" ", len(indent) + 2, LONGEST + 1)
         return [line[:at].rstrip(), *_folded(f"{indent}* {line[at + 1 :]}", True, False)] if at > 0 else [line]
-    # break after a comma or before an operator, or else at any blank, or else after a bracket, or else between two
+    # break after a comma or before an operator; if there is none, at any blank, then after a bracket, then between two
     # extents
     for pattern in (r"(?<=[,;]) | (?=&& |\|\| |\? |: )", " ", r"(?<=\()", r"(?<=\])(?=\[)"):
         places = [m.start() for m in re.finditer(pattern, line[: LONGEST - 1])]
@@ -114,12 +115,12 @@ def _folded(line: str, in_comment: bool, directive: bool, continued: bool = Fals
             at, splice = places[-1], " \\" if directive else ""
             deeper = indent if continued or len(indent) >= LONGEST // 2 else f"{indent}        "
             return [line[:at] + splice, *_folded(f"{deeper}{line[at:].lstrip()}", False, directive, True)]
-    # the line cannot be broken; it may fit with less indentation
+    # the line cannot be broken, but may fit with less indentation
     return [line[min(len(line) - LONGEST, len(indent)) :]]
 
 
 def rows_of(items: list[str], width: int = 100) -> str:
-    """Return items with commas, in lines of about this width that are indented by one step."""
+    """Return the items, separated by commas, in lines of about this width that are indented by one step."""
     lines, line = [], ""
     for item in items:
         if line and len(line) + len(item) + 2 > width:

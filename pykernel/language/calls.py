@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LONGEST = 120  # no line of C is longer, unless it cannot be broken
+LONGEST = 120  # no line of C is longer, unless the line cannot be broken
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Argument:
     """A parameter of a call.
 
     size: "" for a number or a callback, "*" for a pointer to a single number, else the length of an array, as C text.
-    written: whether the call writes to the argument.  values: the number of values; 0 if it is not known.
+    written: whether the call writes to the argument.  values: the number of values; 0 if this number is not known.
     """
 
     name: str
@@ -40,7 +40,9 @@ class Signature:
 
 
 def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
-    """Return the calls that all models have.  persists: whether the model learns, so that its state can be saved."""
+    """Return the calls that all models have.  persists: whether the model learns, so that it also has the calls that
+    save a state.
+    """
     kept, changed = (Argument("s", f"{name}_t", "*", written) for written in (False, True))
     bytes_of = (Argument("buffer", "uint8_t", f"{name.upper()}_SNAPSHOT_BYTES", written) for written in (True, False))
     write, read = Argument("write", f"{name}_write_fn"), Argument("read", f"{name}_read_fn")
@@ -58,7 +60,7 @@ def shared_calls(name: str, persists: bool) -> dict[str, Signature]:
 def in_cpp(short: str, call: Signature, macro: str) -> str:
     """Return the call as a C++ method on the model's memory_.
 
-    The method takes references to arrays, and to single numbers that it writes.
+    Arrays, and single numbers that the method writes, are passed by reference.
     """
     model, *others = call.arguments
     taken, passed = list[str](), ["&memory_"]

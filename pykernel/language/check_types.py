@@ -84,7 +84,7 @@ class _Typer(Expressions):
         return Function(kernel, kernel.doc, passed, pointer, self.returns, statements)
 
     def parameter(self, argument: ast.arg) -> Any:
-        """Return the kind of a parameter, or the struct, configuration or model that the parameter represents."""
+        """Return the kind of a parameter, or the struct, configuration or model for which the parameter stands."""
         name, known = argument.arg, self.kernel.params
         self.refuse_if(name not in known, argument, f"parameter {name} has no type; annotate it, e.g. {name}: Real")
         kind = known[name]
@@ -92,7 +92,10 @@ class _Typer(Expressions):
             seen = [part for other in self.scopes[0].values() for part in parts_of(other)]
             for part in parts:
                 self.refuse_if(
-                    part in seen, argument, f"a second {part.__name__}: in C there is one of each; leave it out"
+                    part in seen,
+                    argument,
+                    f"a second {part.__name__}: in C there is only one of each struct and config; leave this parameter "
+                    "out",
                 )
         else:
             kind = in_expressions(kind)
@@ -106,20 +109,25 @@ class _Typer(Expressions):
             self.refuse_if(
                 array and len(kind.extents) > 1,
                 argument,
-                f"parameter {name} has two dimensions, which C99 cannot pass as const; pass the struct that holds it",
+                f"parameter {name} has two dimensions, which C99 cannot pass as const; pass the struct that holds the array",
             )
         self.name_allowed(argument, name)
         self.scopes[0][name] = kind
         return kind
 
     def alternatives(self) -> tuple[Statement, ...]:
-        """Return the body of a kernel that only chooses which other kernel to call: one call under each condition."""
+        """Return the body of a kernel that only chooses which other kernel to call.  The body has one call under each
+        condition.
+        """
         line, kernel = self.node.lineno, self.kernel
         body, kinds = self.node.body, kernel.params.values()
         told = "only chooses which kernel is called; its body must be a docstring and nothing else"
         self.refuse_if(len(body) > 1 or not ast.get_docstring(self.node), self.node, f"{kernel.name} {told}")
         known = kernel.choice in {name for kind in kinds for part in parts_of(kind) for name in part.fields}
-        told = f"{kernel.name} chooses by {kernel.choice}, which its parameters do not have; take a model that has it"
+        told = (
+            f"{kernel.name} chooses by {kernel.choice}, which no config among its parameters has; add a parameter with the "
+            f"model that has {kernel.choice}"
+        )
         self.refuse_if(not known, self.node, told)
         args = tuple(
             Local(line, in_expressions(kind), name) for name, kind in kernel.params.items() if not parts_of(kind)
@@ -174,7 +182,7 @@ class _Typer(Expressions):
         self.refuse_if(
             isinstance(kind, Array),
             node,
-            "a view cannot be named (in C it would be a pointer); use it where it is needed",
+            "a view cannot be named (in C, the name would be a pointer); write the view where its elements are used",
         )
         if kind is None:
             self.refuse(node, f"{ast.unparse(node.value)} has no value")
@@ -268,7 +276,7 @@ class _Typer(Expressions):
         )
         self.kinds_seen[name] = Index
         self.counters.add(name)
-        # in a loop that counts down, every value is above stop
+        # in a loop that counts down, every value of the variable is above stop
         known_sign = self.is_nonnegative(start) if step > 0 else isinstance(stop, Literal) and stop.value >= -1
         self.scopes.append({name: Index})
         self.running[name] = known_sign

@@ -1,4 +1,6 @@
-"""Find the memory that a function writes, directly or through its callees, and refuse code that these writes make ambiguous."""
+"""Find the memory that a function writes, directly or through its callees, and refuse code in which the order of writes
+matters.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Effects:
 
 
 def root(array: Expr) -> Field | Local | Parameter | None:
-    """Return the field, the function's parameter or the configuration's table to which an array expression belongs."""
+    """Return the field, the function's parameter or the configuration's table of which an array expression is a
+    part.
+    """
     while isinstance(array, (Row, Element)):
         array = array.array
     return array if isinstance(array, (Field, Local, Parameter)) else None
@@ -65,7 +69,8 @@ def effects(functions: Functions) -> dict[str, Effects]:
 def _effects(function: Function, called: Iterable[tuple[str, Effects, tuple[bool, ...]]]) -> Effects:
     """Return the effects of a function.
 
-    called: for each callee, its name, its effects and, for each of its parameters, whether the callee writes to it.
+    called: for each callee, its name, its effects and, for each of its parameters, whether the callee writes to the
+    parameter.
     """
     own = function.made("own effects", functools.partial(_own, function))
     fields, reads, targets = set(own.fields), set(own.reads), []
@@ -84,8 +89,8 @@ def _effects(function: Function, called: Iterable[tuple[str, Effects, tuple[bool
 def _own(function: Function) -> Effects:
     """Return the effects of a function's own statements, without those of its callees.
 
-    A field is read wherever it occurs, except as the target of an assignment.  An augmented assignment is not a read,
-    because it reads the element only to write it again.
+    A field is read wherever it occurs, except as the target of an assignment.  An augmented assignment does not count
+    as a read, because it reads the element only to write a new value to it.
     """
     occurs: Counter[str] = Counter()
     assigned: Counter[str] = Counter()
@@ -125,7 +130,7 @@ def _check(function: Function, functions: Functions, known: dict[str, Effects]) 
 
 
 def _check_order(function: Function, node: Statement, known: dict[str, Effects]) -> None:
-    alone: Expr | None = None  # a call that is the whole value of the statement, and so may write
+    alone: Expr | None = None  # a call that is the whole value of the statement; only such a call may write
     if isinstance(node, Do):
         alone = node.call
     elif isinstance(node, Return) or (isinstance(node, Assign) and isinstance(node.target, Local) and not node.op):
@@ -142,8 +147,8 @@ def _check_order(function: Function, node: Statement, known: dict[str, Effects])
                     raise DialectError(
                         function.file,
                         call.line,
-                        f"{call.callee.name} writes, and C may evaluate the rest of the expression before or after it; "
-                        f"assign its result in a statement of its own",
+                        f"{call.callee.name} writes, and C may evaluate the rest of the expression before or after the call; "
+                        f"assign the result of {call.callee.name} in a separate statement",
                     )
 
 
@@ -196,7 +201,9 @@ def _fields_named(names: Iterable[str], call: Call) -> Iterable[Field]:
 
 
 def _same_memory(a: Local | Field, b: Local | Field | Parameter) -> bool:
-    """Return whether two arrays may be the same memory: a caller may pass a field, or pass the same array twice."""
+    """Return whether two arrays may be the same memory.  Different parameters may be the same memory, because a caller
+    may pass a field, or pass the same array twice.
+    """
     if type(a) is type(b) and a.name == b.name:
         return True
     arrays = isinstance(a.kind, Array) and isinstance(b.kind, Array) and a.kind.scalar is b.kind.scalar

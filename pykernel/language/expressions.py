@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 def in_expressions(kind: Any) -> Any:
-    """Return the type that a parameter or a result has in the function.
+    """Return the type that a parameter or a result has inside the function.
 
     Int becomes Index.  A narrow type such as Int8, which exists only in memory, is returned unchanged, and the caller
     refuses it.
@@ -82,7 +82,7 @@ class Expressions:
         self.kernel = kernel
         self.node, self.comments = read(kernel)
         self.space = {**kernel.function.__globals__, **kernel.names}
-        python = self.space["__builtins__"]  # this is the module in a script, and the module's dictionary elsewhere
+        python = self.space["__builtins__"]  # __builtins__ is a module in a script, and a dictionary elsewhere
         self.builtins = python if isinstance(python, dict) else vars(python)
         self.scopes: list[dict[str, Any]] = [
             {}
@@ -95,7 +95,7 @@ class Expressions:
         raise DialectError(self.kernel.file, getattr(at, "lineno", self.node.lineno), message)
 
     def want(self, kind: type[T], value: object, at: ast.AST, message: str) -> T:
-        """Return the value, or refuse it if it is not of this kind."""
+        """Return the value if it is of this kind; otherwise, refuse the code."""
         if not isinstance(value, kind):
             self.refuse(at, message)
         return value
@@ -260,7 +260,7 @@ class Expressions:
         self.refuse_if(operand.kind not in (Real, Index), node, f"- takes Real or Index, but this is {operand.kind}")
         if isinstance(operand, Literal) and (operand.kind is Index or operand.value != 0):
             return Literal(node.lineno, operand.kind, -operand.value)
-        # -0.0 remains an operation, because as a literal it would be equal to 0.0
+        # -0.0 remains an operation, because a literal -0.0 would be equal to the literal 0.0
         return Unary(node.lineno, operand.kind, "-", operand)
 
     def of_BinOp(self, node: ast.BinOp) -> Expr:
@@ -284,7 +284,7 @@ class Expressions:
                 not positive or not self.is_nonnegative(left),
                 node,
                 f"{op} rounds differently for negative numbers; the left side must be provably not negative "
-                "(loop variables, lengths, literals, sums and products of them, remainders), the right a positive literal or len(…)",
+                "(loop variables, lengths, literals, sums and products of them, remainders), and the right side a positive literal or len(…)",
             )
         if op == "/" and self.kernel is not ratio and not _is_normal(left, right):
             return Call(node.lineno, Real, ratio, (left, right))
@@ -299,7 +299,9 @@ class Expressions:
         return Binary(node.lineno, Word, op, left, right)
 
     def same_numbers(self, node: ast.AST, left: Expr, right: Expr) -> tuple[Expr, Expr]:
-        """Return both sides with a common type, or refuse them if they have none.  A literal next to a Word becomes a Word."""
+        """Return both sides with a common type, or refuse the code if there is no such type.  A literal next to a Word
+        becomes a Word.
+        """
         for side in (left, right):
             strange = side.kind not in (Real, Index, Word)
             self.refuse_if(strange, node, f"arithmetic and order need numbers, but this is {side.kind}")
@@ -307,7 +309,7 @@ class Expressions:
         self.refuse_if(
             left.kind is not right.kind,
             node,
-            f"{left.kind} with {right.kind}: Numba and C promote differently; convert with "
+            f"{left.kind} with {right.kind}: Numba and C promote them differently; convert one side with "
             + ("word() or index()" if Word in (left.kind, right.kind) else "real() or truncate()"),
         )
         return left, right
@@ -329,7 +331,9 @@ class Expressions:
 
     @functools.cached_property
     def remainders(self) -> set[str]:
-        """Locals that are never negative, because every value assigned to them is a remainder or a literal that is not negative."""
+        """Locals that are never negative, because they are assigned only remainders and literals that are not
+        negative.
+        """
         assigned: dict[str, list[ast.AST]] = {}
         for node in ast.walk(self.node):
             if isinstance(node, (ast.For, ast.AugAssign)) and isinstance(node.target, ast.Name):
@@ -384,13 +388,14 @@ class Expressions:
             if wanted := parts_of(kind):
                 own = parts_of(self.find(argument.id)) if isinstance(argument, ast.Name) else ()
                 missing = " and ".join(part.__name__ for part in wanted if part not in own)
-                self.refuse_if(missing, argument, f"{param} of {name} takes this function's own {missing}")
+                self.refuse_if(missing, argument, f"{param} of {name} must be this function's own {missing}")
                 continue
             value, kind = self.value(argument), in_expressions(kind)
             self.refuse_if(
                 not self.fits(value, kind),
                 argument,
-                f"{param} of {name} is {kind}, but this is {value.kind}; convert it with real(), truncate(), word() or index()",
+                f"{param} of {name} is {kind}, but the argument is {value.kind}; convert the argument with real(), "
+                "truncate(), word() or index()",
             )
             args.append(value)
         return Call(node.lineno, in_expressions(callee.returns), callee, tuple(args))
@@ -438,15 +443,15 @@ class Expressions:
         if isinstance(array, Named):
             return Length(node.lineno, Index, 0, array)
         if not isinstance(extent, (Extent, int)):
-            self.refuse(node, "the length of a vector of any length is not known; pass it as an argument")
+            self.refuse(node, "the length of a vector of any length is not known; pass the length as an argument")
         return Length(node.lineno, Index, extent)
 
 
 def _is_normal(dividend: Expr, divisor: Expr) -> bool:
     """Return whether a quotient is certainly neither subnormal nor -0.
 
-    The dividend must not be small, and the divisor must not be large.  If the dividend may be zero, the divisor must not be
-    negative.
+    This is certain if the dividend is not small and the divisor is not large.  If the dividend may be zero, the divisor
+    must also not be negative.
     """
     if isinstance(dividend, Literal) and abs(dividend.value) >= 1:
         return _is_moderate(divisor)
@@ -455,7 +460,9 @@ def _is_normal(dividend: Expr, divisor: Expr) -> bool:
 
 
 def _is_moderate(value: Expr) -> bool:
-    """Return whether a number is far below the largest real: an index, a literal within int32, a root, or a sum of these."""
+    """Return whether a number is certainly far below the largest real, because it is an index, a literal within int32,
+    a root, or a sum of such numbers.
+    """
     match value:
         case Literal(value=number):
             return bool(abs(number) <= INDEX_MAX)

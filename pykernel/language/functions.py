@@ -11,7 +11,7 @@ from pykernel.language.ir import Functions
 from pykernel.language.specialise import Specialised, specialise
 
 _typed = functools.cache(check_types)
-"""Return the typed representation of one kernel.  The result is cached, because many programs share a kernel."""
+"""Return the typed representation of one kernel.  Results are cached, because many programs share their kernels."""
 
 
 @functools.cache
@@ -36,8 +36,8 @@ def specialised_functions(
     precision: Precision,
     fields: tuple[str, ...] = (),
 ) -> Specialised:
-    """Return the functions that the roots need, for choices given as (name, value).  fields: the fields that may be
-    dropped.
+    """Return the functions that the roots need, for choices that are given as (name, value).  fields: the fields that
+    may be dropped.
 
     Models with the same choices share their functions, even if sizes and numbers differ.
     """

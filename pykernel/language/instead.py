@@ -8,31 +8,31 @@ from pykernel.dialect.reserved import C_KEYWORDS
 
 INSTEAD = {
     ast.Pow: "** differs between libraries; multiply",
-    ast.LShift: "<< shifts a Word by an Index; shifting an Index differs for negative numbers and wide results: multiply, or use pow2()",
-    ast.RShift: ">> shifts a Word by an Index; to shift an Index use floor_shift()",
+    ast.LShift: "<< shifts a Word by an Index; shifts of an Index differ between Python and C for negative numbers and overflows: multiply, or use pow2()",
+    ast.RShift: ">> shifts a Word by an Index; to shift an Index, use floor_shift()",
     ast.BitAnd: "& is for two Words; use `and` for conditions, % for powers of two",
     ast.BitOr: "bit operations are not in the dialect; use `or` for conditions",
     ast.BitXor: "bit operations are not in the dialect; use `and`, `or` and `not` for conditions",
-    ast.MatMult: "@ allocates; write the loops",
+    ast.MatMult: "@ allocates memory; write the loops",
     ast.While: "while may run forever; use for … in range(…) with break",
     ast.With: "with has no meaning in C; leave it out",
     ast.Try: "exceptions do not exist on the device; return a status",
     ast.Raise: "exceptions do not exist on the device; return a status",
     ast.Assert: "assertions do not exist on the device; return a status",
-    ast.Delete: "C cannot delete names; leave it out",
-    ast.FunctionDef: "functions are not nested; move it out and mark it @kernel",
-    ast.AsyncFunctionDef: "functions are not nested; move it out and mark it @kernel",
+    ast.Delete: "C cannot delete names; leave del out",
+    ast.FunctionDef: "functions cannot be nested; move this one out and mark it @kernel",
+    ast.AsyncFunctionDef: "functions cannot be nested; move this one out and mark it @kernel",
     ast.ClassDef: "classes belong at the top of the file",
-    ast.Lambda: "functions are not nested; write a @kernel",
-    ast.ListComp: "comprehensions allocate; write the loop",
-    ast.SetComp: "comprehensions allocate; write the loop",
-    ast.DictComp: "comprehensions allocate; write the loop",
-    ast.GeneratorExp: "generators allocate; write the loop",
-    ast.List: "lists allocate; use a field of a struct or a Constant table",
+    ast.Lambda: "functions cannot be nested; write a @kernel",
+    ast.ListComp: "comprehensions allocate memory; write the loop",
+    ast.SetComp: "comprehensions allocate memory; write the loop",
+    ast.DictComp: "comprehensions allocate memory; write the loop",
+    ast.GeneratorExp: "generators allocate memory; write the loop",
+    ast.List: "lists allocate memory; use a field of a struct or a Constant table",
     ast.Tuple: "tuples have no C type; use separate names",
-    ast.Dict: "dictionaries allocate; use fields of a struct",
-    ast.Set: "sets allocate; use fields of a struct",
-    ast.JoinedStr: "strings do not exist on the device; leave it out",
+    ast.Dict: "dictionaries allocate memory; use fields of a struct",
+    ast.Set: "sets allocate memory; use fields of a struct",
+    ast.JoinedStr: "strings do not exist on the device; leave the string out",
     ast.Import: "imports belong at the top of the file",
     ast.ImportFrom: "imports belong at the top of the file",
     ast.Global: "the device has no globals; use a field of a struct",
@@ -57,7 +57,7 @@ IN_PLACE = {
     "pow": "*",
 }
 """Python's functions -> what to use instead."""
-# macros and functions that a user's headers may define, and names that compilers predefine in their GNU dialects
+# macros and functions that a user's headers may define, and macros that compilers predefine in GNU mode
 RESERVED = C_KEYWORDS | set(
     """offsetof typeof fabs fabsf exp memset memcpy stdin stdout stderr linux unix i386 mips sparc sun""".split()
 )

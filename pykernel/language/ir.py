@@ -1,4 +1,6 @@
-"""The typed representation between Python source and C: classes of nodes, and functions to walk and to rewrite them."""
+"""The typed representation between Python source and C: classes of nodes, and functions that walk and rewrite trees of
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Expr(Node):
-    line: int = field(compare=False)  # nodes can be equal on different lines
+    line: int = field(compare=False)  # the line takes no part in comparisons of nodes
     kind: Any
 
 
@@ -100,7 +102,7 @@ class Row(Expr):
 @dataclass(frozen=True)
 class Length(Expr):
     extent: Extent | int
-    table: Named | None = None  # for a table whose length depends on the precision
+    table: Named | None = None  # only for a table whose length depends on the precision
 
 
 @dataclass(frozen=True)
@@ -132,9 +134,9 @@ class ToReal(Expr):
 
 @dataclass(frozen=True)
 class Call(Expr):
-    """A call, with the arguments that are numbers or arrays.
+    """A call with its arguments that are numbers or arrays.
 
-    Structs and configurations are identified by their types.
+    Arguments that are structs or configurations are left out, because their types identify them.
     """
 
     callee: Kernel
@@ -197,15 +199,15 @@ class Return(Statement):
 
 @dataclass(frozen=True)
 class Function:
-    """A function.  A function never changes, so results that were computed from it are kept with it.
+    """A function.  A function never changes, so the results of passes over it are kept with the function.
 
-    Passes visit the same functions many times, and models share functions.
+    This saves time, because passes visit the same function many times, and models share functions.
     """
 
     kernel: Kernel
     doc: str
     params: tuple[tuple[str, Kind], ...]  # parameters that are numbers or arrays
-    pointer: str  # name of the parameter that is the function's first struct, in the source
+    pointer: str  # name that the function's first struct parameter has in the source
     returns: Kind
     body: tuple[Statement, ...]
 
@@ -240,9 +242,9 @@ class Function:
         return {}
 
     def made(self, key: Any, make: Callable[[], T]) -> T:
-        """Return the result of ``make``, which is called only once for each key.
+        """Return the result of ``make``, which is called only the first time for each key.
 
-        key: the result's name, and everything except the function on which the result depends.
+        key: the name of the result, and everything on which the result depends apart from the function.
         """
         if key not in self._made:
             self._made[key] = make()
@@ -256,8 +258,8 @@ Functions = dict[str, Function]
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields whose annotations are nodes.  Looking into all fields would take most of a walk's
-    time.
+    """Return the names of the fields whose annotations are nodes.  Only these are walked, because a look into all
+    fields would take most of the time.
     """
     nodes = {name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Node)}
     return tuple(f.name for f in fields(kind) if nodes & set(re.findall(r"\w+", str(f.type))))
@@ -300,7 +302,7 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
     """Rebuild a tree from the leaves up.
 
     change: maps a node to its replacement; a statement may be replaced by a tuple of statements.
-    A subtree without changes stays the same object.
+    A subtree in which nothing changes stays the same object.
     """
     if isinstance(node, tuple):
         result: list[Any] = []
@@ -317,7 +319,7 @@ def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
     inside = node.__dict__
     for name in _names(type(node)):  # type: ignore[arg-type]
         value = inside[name]
-        if value:  # an empty field has no nodes
+        if value:  # a field that is empty contains no nodes
             new = rewrite(value, change)
             if new is not value:
                 updates[name] = new

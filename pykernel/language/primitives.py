@@ -11,11 +11,11 @@ from pykernel.dialect import Precision
 C_TYPES = {"i2": "int16_t", "i4": "int32_t", "f4": "float", "f8": "double"}
 """NumPy's kind and size of a type -> its C type."""
 LEARNED_LOOPS = 12_000
-"""Number of the mark for the first loop that copies the model's initial state."""
+"""Number of the mark of the first loop that copies the model's initial state."""
 
 
 def written_loops(dim: int, hashed_bytes: int, ram_bytes: int, precision: Precision) -> dict[int, int]:
-    """Return the number of a loop's mark -> the loop's largest number of iterations, for the loops in the files of runtime_c."""
+    """Return mark -> largest number of iterations, for the loops in the files of runtime_c."""
     bits = precision.bits  # bits of the fraction
     return {
         9001: hashed_bytes,
@@ -37,7 +37,7 @@ def runtime_text(name: str) -> str:
 def primitive(name: str, prefix: str, values: Mapping[str, str] | None = None, annotated: bool = False) -> str:
     """Return the text of a file of runtime_c, with the model's prefix in its names.
 
-    values: further text -> its replacement.  annotated: whether to keep the lines that only proofs need.
+    values: other texts -> their replacements.  annotated: whether to keep the lines that only proofs need.
     """
     text = runtime_text(name)
     if not annotated:
@@ -53,6 +53,8 @@ def unmarked(text: str) -> str:
 
 
 def primitive_file(name: str, precision: Precision) -> str:
-    """Return the name of the file with the C of an intrinsic.  Intrinsics for integers have one file for all precisions."""
+    """Return the name of the file that contains an intrinsic in C.  An intrinsic for integers has one file for all
+    precisions.
+    """
     whole = importlib.resources.files("pykernel.runtime_c").joinpath(f"{name}.h").is_file()
     return f"{name}.h" if whole else f"{name}_{precision}.h"

@@ -134,22 +134,22 @@ class Printer:
     scalars: frozenset[str]  # fields that are scalars in C
     public: dict[str, str]
     primitives: set[str] = field(default_factory=set)  # runtime_c files that the code needs
-    dsp: bool = False  # whether a function has a second implementation, for CPUs with DSP instructions
+    dsp: bool = False  # whether any function has a second implementation, for CPUs with DSP instructions
     unrolls: bool = False  # whether the code asks the compiler to unroll a loop
-    inlines: bool = False  # whether some functions are inlined only if the code may be long
-    marks: bool = False  # whether loops and their iterations are marked
+    inlines: bool = False  # whether some functions are to be inlined only if code size does not matter
+    marks: bool = False  # whether loops and their iterations get marks, by which they are counted
     annotated: bool = False  # whether comments hold the annotations that a proof needs, see ``acsl``
     loops: dict[int, int] = field(default_factory=dict)  # ``id`` of a loop's node -> the number of its marks
     known: dict[str, Effects] = field(default_factory=dict)
-    lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # lengths of arrays, if annotated
+    lengths: dict[str, dict[str, int]] = field(default_factory=dict)  # lengths of arrays, only if annotated
     in_ram: set[Any] = field(default_factory=lambda: {""})  # tables and function parameters in RAM, see ``places``
     functions: Functions = field(default_factory=dict)
     pointer: str = "s"
     choices: Mapping[str, Any] = field(
         default_factory=dict
     )  # the configuration's choices, which decide which sentences of docstrings are printed
-    statuses: tuple[type[IntEnum], ...] = ()  # their members have macros; other members are printed as numbers
-    widths: Widths = field(default_factory=lambda: Widths({}, None))  # decides which operations on constants are cast
+    statuses: tuple[type[IntEnum], ...] = ()  # only members of these enumerations are printed as macros
+    widths: Widths = field(default_factory=lambda: Widths({}, None))  # decides which operations on constants get a cast
 
     @property
     def macro(self) -> str:
@@ -169,7 +169,7 @@ class Printer:
         return extent.value(self.widths.capacities) if isinstance(extent, Extent) else int(extent)
 
     def extent(self, extent: Any, wide: str = "(int32_t)%s") -> str:
-        """Return an extent as C text.  wide: the format of a symbol in a size that may not fit into an ``int``."""
+        """Return an extent as C text.  wide: the format of a capacity in a size that may not fit into an ``int``."""
         if not isinstance(extent, Extent):
             return str(extent)
         shape = wide if self.widths.extent_needs_width(extent) else "%s"
@@ -233,8 +233,8 @@ class Printer:
         """Return whether a function is called from three or more places, only returns a value, and has a condition but no
         loop.
 
-        Such a function should not be inlined if the code must be short.  In int16 the result is always false, because
-        small functions replace operators there.
+        Such a function should not be inlined if the code must be short.  For int16, the result is always false, because
+        int16 code calls small functions in place of operators.
         """
         whole = self.precision.is_int16
         asks = not whole and self.callers[f.name] >= 3 and f.returns is not None and not self.known[f.name].writes
@@ -253,8 +253,8 @@ class Printer:
         return "s" if "s" not in taken else f.pointer
 
     def doc(self, f: Function) -> str:
-        """Return a docstring without the sentences that are true only for other choices, or that describe parameters
-        that were removed.
+        """Return a docstring without the sentences that are true only for other choices, and without those that
+        describe removed parameters.
         """
         gone = f.kernel.params.keys() - {f.pointer, *(name for name, _ in f.params)}
         about = re.compile(rf"\s*(?:{'|'.join(gone)}): |.*``(?:{'|'.join(gone)})``", re.DOTALL) if gone else None
@@ -495,7 +495,7 @@ class Printer:
 
     def binary(self, node: Binary) -> str:
         level = PRECEDENCE[node.op]
-        # with brackets, readers need not know C's precedence; a chain of operators of equal precedence needs none
+        # brackets spare readers C's rules of precedence; a chain of operators of equal precedence needs no brackets
         chained = isinstance(node.left, Binary) and self.level(node.left) == level and level not in COMPARING
         left = self.operand(node.left, level if chained else UNARY)
         if self.widths.needs_width(node):  # an int may have 16 bits
@@ -517,7 +517,7 @@ class Printer:
 
     def runtime(self) -> list[str]:
         """The text of the files of runtime_c that the printed code needs."""
-        # macros for requests to the compiler, such as unrolling
+        # macros that ask the compiler for something, such as unrolling
         asked = ["dsp"] * self.dsp + ["unroll"] * self.unrolls + ["inline"] * self.inlines + ["marks"] * self.marks
         called = [primitive_file(name, self.precision) for name in sorted(self.primitives)]
         files = [*(f"{name}.h" for name in asked), *called, "crc32.h"]
@@ -526,7 +526,7 @@ class Printer:
     # ------------------------------------------------------------------------------------------------- names
 
     def check_names(self, functions: Functions) -> None:
-        """Refuse two things that would have the same name in C."""
+        """Refuse the code if two things in it would have the same name in C."""
         kernels = (value for value in vars(dialect).values() if isinstance(value, Kernel))
         meanings: dict[str, Any] = {f"{self.prefix}_{kernel.name}": kernel for kernel in kernels}
         meanings |= {f"{self.macro}_{member.name}": member for kind in self.statuses for member in kind}

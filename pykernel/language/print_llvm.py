@@ -61,10 +61,10 @@ from pykernel.language.ir import (
 TableWord = tuple[str, str]
 
 REALS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
-# these have no nsw flag, because a sum beyond int32 wraps.  The checker allows // and % only if the left side is not
-# negative and the right side is positive
+# these instructions have no nsw flag, because a sum beyond int32 wraps.  Signed // and % are correct, because the
+# checker allows them only if the left side is not negative and the right side is positive
 WHOLES = {"+": "add", "-": "sub", "*": "mul", "//": "sdiv", "%": "srem", "<<": "shl", ">>": "lshr", "&": "and"}
-# these comparisons treat NaN as unequal to everything, and as neither less nor greater than anything
+# in these comparisons, NaN is unequal to every number, and neither less nor greater
 COMPARE_REALS = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 COMPARE_INTEGERS = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
 COMPARE_WORDS = {"==": "eq", "!=": "ne", "<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
@@ -72,7 +72,8 @@ COMPARE_WORDS = {"==": "eq", "!=": "ne", "<": "ult", "<=": "ule", ">": "ugt", ">
 INTRINSICS: dict[str, tuple[str, ...]] = {
     "sqrt": ("call {real} @llvm.sqrt.f{bits}({real} {0})",),
     "absolute": ("call {real} @llvm.fabs.f{bits}({real} {0})",),
-    # if the number does not fit, the processor determines the result, as in C; freeze makes all uses see the same result
+    # if the number does not fit, the result depends on the processor, as in C; freeze makes all uses see the same
+    # result
     "truncate": ("fptosi {real} {0} to i32", "freeze i32 {1}"),
     "word": (),
     "index": (),
@@ -88,7 +89,9 @@ INTRINSICS: dict[str, tuple[str, ...]] = {
         "trunc i64 {5} to i32",
     ),
 }
-"""The instructions of each intrinsic.  {0} is the argument, {1} the second argument or the first result, and so on."""
+"""The instructions of each intrinsic.  {0}, {1} and so on are first the arguments, and then the results of the
+instructions.
+"""
 POW2 = {
     32: ("add i32 {0}, {bias}", "shl i32 {1}, {fraction}", "bitcast i32 {2} to float"),
     64: ("add i32 {0}, {bias}", "sext i32 {1} to i64", "shl i64 {2}, {fraction}", "bitcast i64 {3} to double"),
@@ -230,7 +233,7 @@ class _Printer:
         self.functions, self.precision = functions, precision
         self.real, self.bits = ("double", 64) if precision is FLOAT64 else ("float", 32)
         self.words: dict[TableWord, int] = {}
-        self.tables: dict[int, tuple[str, Constant]] = {}  # by ``id``: two files may use one name for different tables
+        self.tables: dict[int, tuple[str, Constant]] = {}  # by ``id``, because two tables may have the same name
 
     def module(self, roots: Iterable[Kernel]) -> Module:
         made = [_Body(self, f).text() for f in self.functions.values()]
@@ -304,7 +307,7 @@ class _Body:
         places = dict(scalars)
         for node in walk(f.body):
             if isinstance(node, Assign) and isinstance(node.target, Local):
-                places[node.target.name] = node.target.kind  # a name has one type in the whole function
+                places[node.target.name] = node.target.kind  # a name has only one type in a function
             elif isinstance(node, For):
                 places[node.variable] = Index
         for name, kind in places.items():
@@ -312,7 +315,8 @@ class _Body:
         for name, kind in scalars.items():
             self.out(f"store {self.type(kind)} %a.{name}, ptr %l.{name}")
         self.block(f.body)
-        self.end("ret void" if f.returns is None else "unreachable")  # every path has returned a value
+        # a function with a result never gets here, because every path has returned a value
+        self.end("ret void" if f.returns is None else "unreachable")
         head = f"define internal {self.type(f.returns)} @in.{f.name}({', '.join(params)}) nounwind {{"
         return "\n".join([head, "entry:", *self.lines, "}"])
 

@@ -1,8 +1,8 @@
 """Print functions with folded choices as Python for Numba, the reference with which the generated C is compared.
 
-The same text serves all values of numbers, and all sizes that can be read from the shape of an array in memory.  Other
-sizes are printed as literals.  Each function first takes the structs and configurations that it needs, and then its
-numbers and arrays.
+The text does not depend on the values of numbers, or on sizes that can be read from the shape of an array in memory.
+Other sizes are printed as literals.  Each function first takes the structs and configurations that it needs, and then
+its numbers and arrays.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class _Printer:
                         if isinstance(extent, Extent):
                             self.sizes.setdefault(extent, (part, name, axis))
         self.constants: dict[str, Any] = {"Real": precision.real, "int64": np.int64}
-        self.names: dict[int, str] = {}  # by ``id``: two files may use one name for different constants
+        self.names: dict[int, str] = {}  # by ``id``, because two constants may have the same name
         self.intrinsics: dict[str, Kernel] = {}
         self.needs: dict[str, tuple[Part, ...]] = {}
         for name, f in functions.items():  # callees first

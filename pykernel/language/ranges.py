@@ -1,11 +1,11 @@
-"""Prove that no integer leaves its type, by interval analysis of one model's functions with the model's tables and
-sizes.
+"""Prove that no integer leaves the range of its type, by interval analysis of one model's functions with the model's
+tables and sizes.
 
 A field's declared range (``between``) is an invariant: the range is assumed where the field is read, and proved where
 the field is written.  All iterations (turns) of a loop are analysed together: the arrays that hold the intervals get
 one more axis, with one element for each iteration.  So each iteration uses its own row of a table, and the bound of a
-sum is the sum of its terms' bounds.  If a loop has too many iterations, a sum's bound is the number of iterations times
-the largest term.
+sum is the sum of the bounds of its terms.  If a loop has too many iterations for this, the bound of a sum is the number
+of iterations times the largest term.
 
 From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  It analyses a function
 separately for each value of an argument that bounds the function's loops, because a loop may have many iterations only
@@ -57,17 +57,21 @@ from pykernel.language.ir import (
 from pykernel.language.widths import Widths
 
 LANES = 2**21
-"""Maximum number of iterations (the product over all nested loops) that are analysed with one element for each."""
+"""Maximum number of iterations, multiplied over all nested loops, that get one element each in the analysis."""
 UNKNOWN = 2**30
-"""A number of iterations that is this large or larger is treated as unknown."""
+"""Numbers of iterations from this number on are treated as unknown."""
 ROUNDS = 4
-"""Passes over a loop's body to find the range of a variable that one iteration hands to the next.  If the range still
-grows after these passes, it becomes the range of the variable's type."""
+"""Number of passes over a loop's body in which the range of a variable that one iteration hands to the next may grow.
+If the range still grows after these passes, it becomes the range of the variable's type.
+"""
 PIECES = 2**11
-"""Maximum number of parts into which the ranges of a call's arguments are divided, to be analysed separately."""
+"""Maximum number of parts into which the ranges of a call's arguments are divided.  The parts are analysed
+separately.
+"""
 CASES = 2**7
-"""Maximum number of cases that are kept for the loops inside a loop.  If there are more cases, their numbers are rounded up until
-cases coincide."""
+"""Maximum number of cases that are kept for the loops inside a loop.  If there are more cases, their numbers of
+iterations are rounded up until enough cases coincide.
+"""
 INT32 = (-INDEX_MAX - 1, INDEX_MAX)
 INT16 = (-(2**15), 2**15 - 1)
 """The range of a 16-bit ``int``, in which C may compute with constants."""
@@ -78,7 +82,9 @@ MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 @dataclass(frozen=True)
 class Interval:
-    """The range of a value, both ends included, for each iteration of the enclosing loops.  It is empty if low > high."""
+    """The range of a value, both ends included, for each iteration of the enclosing loops.  A range is empty if low >
+    high.
+    """
 
     low: np.ndarray
     high: np.ndarray
@@ -97,8 +103,8 @@ class Interval:
         return Interval(self.low[..., None], self.high[..., None])
 
     def over(self, mask: np.ndarray) -> Interval:
-        """Return the union over the iterations of the innermost loop that the mask selects, or an empty range if it
-        selects none.
+        """Return the union over those iterations of the innermost loop that the mask selects, or an empty range if the
+        mask selects none.
         """
         low, high, mask = np.broadcast_arrays(self.low, self.high, mask)
         return Interval(
@@ -136,7 +142,7 @@ class Place:
     kind: Array
     shape: tuple[int | None, ...]
     before: tuple[Interval, ...] = ()
-    depth: int = 0  # number of loops around the place where the indices were fixed
+    depth: int = 0  # number of loops around the code that fixed the indices
     table: np.ndarray | None = None
     struct: type[Struct] | None = None
     name: str = ""
@@ -180,8 +186,8 @@ def prove(
 ) -> dict[str, tuple[int, int]]:
     """Prove that no sum, product, index or element in one model's functions leaves its type or its declared range.
 
-    Returns the range of each root's result.  Raises DialectError for an expression that cannot be proved, with file,
-    line and the range that was found.
+    Returns the range of each root's result.  If the proof fails for an expression, raises DialectError with the file,
+    the line and the range that was found.
     """
     prover = _Prover(functions, config, capacities, precision)
     for struct in structs:
@@ -217,14 +223,14 @@ def most_turns(
 ) -> Turns:
     """Return the largest numbers of iterations of the loops in one model's functions.
 
-    Declared ranges are assumed to hold, because ``prove`` has proved them for integers.
+    Declared ranges are assumed to hold; for integers, ``prove`` has proved them.
     """
     prover = _Prover(functions, config, capacities, precision, refuses=False)
     in_all = {}
     for name in roots:
         turned = prover.public(functions[name]).turned
         in_all[name] = {loop: int(turns) for loop, turns in turned.items() if turns < UNKNOWN}
-    # a loop that is never reached, or has no iterations, gets the number 0, because it may still be in the machine code
+    # a loop that is never reached, or has no iterations, is listed with 0, because it may still be in the machine code
     loops = [n for f in functions.values() for n in walk(f.body) if isinstance(n, For)]
     within: dict[int, dict[int, tuple[int, ...]]] = {
         id(loop): {id(n): (0,) for n in walk(loop) if isinstance(n, For)} for loop in loops
@@ -237,7 +243,9 @@ def most_turns(
 
 
 def _fewer(cases: np.ndarray) -> np.ndarray:
-    """Return at most CASES cases (rows), such that each given case has a returned case with no smaller number."""
+    """Return at most CASES cases (rows) that bound the given cases: for each given case, all numbers of some returned
+    case are at least as large.
+    """
     most = cases.max(0)
     for parts in (UNKNOWN, 64, 16, 4):
         unit = -(-most // parts) + (most == 0)
@@ -268,7 +276,7 @@ class _Prover:
         self.cases: dict[int, tuple[list[int], np.ndarray]] = {}
 
     def declared(self, struct: type[Struct], name: str) -> tuple[int, int]:
-        """Return the range that a field declares, or else the range of its type."""
+        """Return the range that a field declares, or the range of its type if the field declares none."""
         limits = np.iinfo(struct.fields[name].scalar.dtype(self.precision))
         if name not in struct.ranges:
             return int(limits.min), int(limits.max)
@@ -304,8 +312,9 @@ class _Frame:
         self.prover, self.f = prover, f
         self.places: dict[str, Place] = {}
         self.result: Interval | None = None
-        self.relative: set[str] = set()  # sums that start at 0, to find their change in one iteration
-        self.left: list[State] = []  # the states at each break, continue and return in the innermost loop
+        # sums that are set to 0 for now, so that the analysis finds their change in one iteration
+        self.relative: set[str] = set()
+        self.left: list[State] = []  # the state at each break, continue and return in the innermost loop
         # loop -> its largest number of iterations, for each iteration of the enclosing loops
         self.turned: dict[int, np.ndarray] = {}
         self.depth = np.ndim(alive)
@@ -320,7 +329,7 @@ class _Frame:
     # ------------------------------------------------------------------------------------------ what is refused
 
     def need(self, state: State, line: int, value: Interval, low: Any, high: Any, what: str, remedy: str) -> Interval:
-        """Return the value's range, cut to low ... high.  Refuses the line if the value may be outside this range."""
+        """Return the value's range, cut to low ... high.  Refuses the line if the value may be outside low ... high."""
         if not self.prover.refuses or self.prover.exploring:
             return value.met(interval(low, high))
         wrong = state.alive & ~value.empty & ((value.low < low) | (value.high > high))
@@ -347,7 +356,7 @@ class _Frame:
             if not state.alive.any():
                 break
             if isinstance(statement, If) and not statement.orelse and isinstance(statement.body[-1], (Return, Leave)):
-                # the remaining statements are the other branch, so that only one of the two is counted for a loop
+                # treat the remaining statements as the other branch, so that a loop is counted in only one of the two
                 return self.do_If(replace(statement, orelse=body[i + 1 :]), state)
             state = getattr(self, f"do_{type(statement).__name__}")(statement, state)
         return state
@@ -385,7 +394,13 @@ class _Frame:
             low, high = self.prover.declared(place.struct, place.name)
             if (low, high) != WORD:
                 found = self.need(
-                    state, node.line, found, low, high, name, f"it is declared from {low} to {high}: clip it, or refuse"
+                    state,
+                    node.line,
+                    found,
+                    low,
+                    high,
+                    name,
+                    f"its declared range is {low} to {high}: clip it, or refuse the sample",
                 )
         elif scalar.stored and scalar is not Word:
             limits = np.iinfo(scalar.dtype(self.prover.precision))
@@ -398,7 +413,8 @@ class _Frame:
         return state
 
     def forget(self, state: State, fields: set[str] | None) -> None:
-        """Forget the ranges of elements that may have been written: the elements of these fields and of all arguments.
+        """Forget the ranges of elements that may have been written, which are the elements of these fields and of all
+        arguments.
 
         fields: None means all fields.
         """
@@ -414,7 +430,8 @@ class _Frame:
     def do_Return(self, node: Return, state: State) -> State:
         if node.value is not None and node.value.kind is not Real:
             found = self.value(node.value, state).where(state.alive, NONE)
-            # join the results over all iterations of the loops around the return, because the caller gets one result
+            # join the results over all iterations of the loops around the return, because the caller gets only one
+            # result
             while found.low.ndim > self.depth:
                 found = found.over(np.array(True))
             self.result = found if self.result is None else self.result.joined(found)
@@ -447,7 +464,7 @@ class _Frame:
     def do_For(self, node: For, state: State) -> State:
         start, stop = self.value(node.start, state), self.value(node.stop, state)
         reached = np.broadcast_to(state.alive, np.broadcast_shapes(state.alive.shape, start.low.shape, stop.low.shape))
-        # the largest number of iterations is from the earliest start to the latest stop
+        # the largest number of iterations is the one from the earliest start to the latest stop
         far = stop.high - start.low if node.step > 0 else start.high - stop.low
         own = np.where(reached, np.maximum(-(-far // abs(node.step)), 0), 0)
         if not own.any():
@@ -456,7 +473,7 @@ class _Frame:
         self.forget(outer, self.written(node.body))
         carried = [name for name in _assigned(node.body) if name in outer.locals]
         if not (self.prover.refuses or carried or any(map(_matters, walk(node.body)))):
-            self.count(node, own, {})  # nothing else depends on what the body changes
+            self.count(node, own, {})  # the rest of the analysis does not depend on what the body changes
             return outer
         lanes = _lanes_of(node, start, stop, reached, own)
         inner = State(
@@ -494,7 +511,7 @@ class _Frame:
     def sum_up(
         self, body: tuple[Statement, ...], inner: State, outer: State, sums: list[str], lanes: Lanes
     ) -> dict[str, Interval]:
-        """Find the range of each sum from the term that an iteration adds.
+        """Find the range of each sum from the term that one iteration adds.
 
         The ranges in each iteration are stored in ``inner``, and the ranges after the loop are returned.  Sums are treated
         one after another, because a sum's term may depend on an earlier sum, for example on a position.
@@ -524,7 +541,7 @@ class _Frame:
         return after
 
     def prove_turns(self, node: For, inner: State, own: np.ndarray, lanes: Lanes) -> State:
-        """Prove all iterations, and count the iterations of the inner loops."""
+        """Analyse all iterations, refuse lines that cannot be proved, and count the iterations of the inner loops."""
         around, self.turned = self.turned, {}
         end = self.ways(node.body, inner.copy())
         inside = dict[int, np.ndarray]()
@@ -542,16 +559,17 @@ class _Frame:
             return
         turned = {loop: np.minimum(turns, UNKNOWN) for loop, turns in ({id(node): own} | inside).items()}
         _add(self.turned, turned)
-        # a run belongs to one iteration of the enclosing loops and one value of each argument, so the numbers of one
-        # element belong together.  Loops in a callee are left out, because other callers may run them as well
+        # one element of the arrays stands for one run, in one iteration of the enclosing loops and with one value of
+        # each argument, so the numbers in one element make one case.  Loops in a callee are left out, because other
+        # callers may run them as well
         loops = [id(n) for n in (node, *walk(node.body)) if isinstance(n, For)]
         rows = np.stack(np.broadcast_arrays(*(turned.get(loop, np.array(0)) for loop in loops)), -1)
         _, known = self.prover.cases.get(id(node), (loops, np.zeros((0, len(loops)), np.int64)))
         self.prover.cases[id(node)] = loops, _fewer(np.concatenate([known, rows.reshape(-1, len(loops))]))
 
     def explore(self, body: tuple[Statement, ...], inner: State, sums: list[str]) -> State:
-        """Return the state at the end of a loop's body, without refusing anything.  The range of each sum is the range of
-        the term that one iteration adds.
+        """Return the state at the end of a loop's body, without refusing anything.  In this state, the range of each
+        sum is the range of the term that one iteration adds.
         """
         state = inner.copy()
         state.locals |= {name: interval(np.zeros((1,) * inner.alive.ndim)) for name in sums}
@@ -688,7 +706,7 @@ class _Frame:
             return Interval(np.where(fails, 1, 0), np.where(holds, 0, 1))
         found = self.arithmetic(node, left, right, state)
         if node.kind is Word:
-            # if the result may leave its type, it may be any number of the type
+            # the result wraps if it leaves the type, and may then be any number of the type
             return _wrapped(found, interval(*WORD))
         names = {"+": "this sum", "-": "this difference", "*": "this product"}
         return self.computed(state, node, found, names.get(node.op, "this result"))
@@ -745,14 +763,14 @@ class _Frame:
         if not self.prover.exploring or f.returns not in (
             Real,
             None,
-        ):  # otherwise, only the fields that f writes matter
+        ):  # otherwise, the analysis needs only the fields that f writes
             alive, parted = np.broadcast_to(state.alive, shape), False
             if not (self.prover.refuses or self.prover.exploring):
                 values, alive, parted = _parted(f, values, alive)
             frame = _Frame(self.prover, f, values, alive)
             result, turned = frame.result, frame.turned
             if parted:
-                # each argument has one value in a call, so a call is one of the elements of the last axis
+                # in one call, each argument has one value, so one element of the last axis describes the call
                 result = None if result is None else result.over(np.array(True))
                 turned = {loop: turns.max(-1) for loop, turns in turned.items()}
             _add(self.turned, turned)
@@ -826,7 +844,9 @@ class _Frame:
         return (*self.before(place, state), *own)
 
     def before(self, place: Place, state: State) -> tuple[Interval, ...]:
-        """Return the ranges of the indices that are already fixed, with one axis for each enclosing loop."""
+        """Return the ranges of the indices that are already fixed, with one axis for each loop that encloses the
+        present code.
+        """
         found = place.before
         for _ in range(state.alive.ndim - place.depth):
             found = tuple(at.deeper() for at in found)
@@ -869,16 +889,18 @@ def _add(turned: dict[int, np.ndarray], more: Mapping[int, np.ndarray]) -> None:
 
 
 def _matters(node: Any) -> bool:
-    """Return whether a node in a loop's body has other effects than writes: a loop, a call, or a return."""
+    """Return whether a node in a loop's body can matter for more than what it writes, because it is a loop, a call or a
+    return.
+    """
     return isinstance(node, (For, Return)) or (isinstance(node, Call) and node.callee.intrinsic is None)
 
 
 def _parted(f: Function, values: list[Any], alive: np.ndarray) -> tuple[list[Any], np.ndarray, bool]:
-    """Return a call's arguments with one more axis, which has an element for each value of the arguments that bound the
-    function's loops.
+    """Return a call's arguments with one more axis.  The axis has an element for each combination of values of those
+    arguments that bound the function's loops.
 
-    If there are too many values, an element represents a range of values.  This is done only for functions with nested
-    loops.
+    If there are too many values, an element represents a range of values.  The axis is added only for functions with
+    nested loops.
     """
     loops = [n for n in walk(f.body) if isinstance(n, For)]
     ends = {n.name for loop in loops for n in walk((loop.start, loop.stop)) if isinstance(n, Local)}
@@ -911,7 +933,7 @@ def _mentions(key: str, name: str) -> bool:
 
 
 class Lanes(NamedTuple):
-    """A loop's iterations, with one element for each iteration or one element for all of them."""
+    """A loop's iterations: either one element for each iteration, or one element for all iterations."""
 
     variable: Interval
     may: np.ndarray  # whether the loop may have this iteration
@@ -936,7 +958,7 @@ def _lanes_of(node: For, start: Interval, stop: Interval, reached: np.ndarray, o
     starts = np.where(reached, start.low, first)
     exact = bool((starts == np.where(reached, start.high, first)).all())
     single = exact and bool((starts == first).all())
-    # one element for each iteration or, if the start is not exact, one for each value that the variable may have
+    # use one element for each iteration or, if the start is not exact, for each value that the variable may have
     step = node.step if exact else 1 if up else -1
     width = int(own.max()) if exact else abs(last - first)
     if width * max(1, reached.size) <= LANES:
@@ -949,7 +971,7 @@ def _lanes_of(node: For, start: Interval, stop: Interval, reached: np.ndarray, o
 
 
 def _taken(turn: np.ndarray, start: Interval, stop: Interval, up: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each iteration, whether the loop may execute it, and whether the loop always executes it."""
+    """Return, for each iteration, whether the loop may execute the iteration, and whether it always does."""
     if up:
         return (turn >= start.low) & (turn < stop.high), (turn >= start.high) & (turn < stop.low)
     return (turn <= start.high) & (turn > stop.low), (turn <= start.low) & (turn > stop.high)
@@ -961,14 +983,16 @@ def _wrapped(value: Interval, limits: Interval) -> Interval:
 
 
 def _product(a: Interval, b: Interval) -> Interval:
-    # a product of two Words may overflow int64.  It is then negative, and so outside of the range of a Word
+    # a product of two Words may overflow int64.  The product is then negative, and thus outside the range of a Word
     with np.errstate(over="ignore"):
         ends = np.stack(np.broadcast_arrays(a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high))
     return Interval(ends.min(0), ends.max(0))
 
 
 def _narrowed(mine: Interval, other: Interval, op: str) -> Interval:
-    """Return the numbers of ``mine`` for which ``mine op other`` holds for at least one number of ``other``."""
+    """Return the range of those numbers in ``mine`` for which ``mine op other`` holds with at least one number in
+    ``other``.
+    """
     if op in ("<", "<="):
         return Interval(mine.low + 0 * other.high, np.minimum(mine.high, other.high - (op == "<")))
     if op in (">", ">="):
@@ -992,7 +1016,7 @@ def _looked_up(table: np.ndarray, positions: tuple[Interval, ...]) -> Interval:
         return Interval(values, values)
     slices = tuple(slice(int(a.min()), int(b.max()) + 1) for a, b in zip(ends[::2], ends[1::2], strict=True))
     part = table[slices].astype(np.int64)
-    # empty if no iteration reaches this code
+    # the part is empty if no iteration reaches this code
     return interval(part.min(), part.max()) if part.size else NONE
 
 
@@ -1011,7 +1035,7 @@ def _kind_of(name: str, body: tuple[Statement, ...]) -> Scalar:
 
 
 def _term(node: Assign) -> tuple[str, Expr]:
-    """Return operator and term of ``name += term`` or ``name = name + term``."""
+    """Return the operator and the term of ``name += term`` or ``name = name + term``."""
     if node.op:
         return node.op, node.value
     assert isinstance(node.target, Local)
@@ -1021,7 +1045,7 @@ def _term(node: Assign) -> tuple[str, Expr]:
 
 
 def _added(value: Expr, name: str) -> tuple[str, Expr] | None:
-    """Return the term of a sum such as ``name + term``, ``term + name`` or ``name + a - b``."""
+    """Return the operator and the term of a sum such as ``name + term``, ``term + name`` or ``name + a - b``."""
     if not isinstance(value, Binary) or value.op not in ("+", "-"):
         return None
     if isinstance(value.left, Local) and value.left.name == name:

@@ -28,7 +28,7 @@ class Comment:
 
 @dataclass(frozen=True)
 class _Module:
-    functions: dict[tuple[str, int], ast.FunctionDef]  # by name and line, for the line of def and of each decorator
+    functions: dict[tuple[str, int], ast.FunctionDef]  # by name and line: of def, and of each decorator
     classes: dict[str, ast.ClassDef]
     comments: dict[int, Comment]
 
@@ -52,7 +52,7 @@ def _module(source: bytes) -> _Module:
 
 def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
     """Return the function's syntax tree, with line numbers of its file, and its comments."""
-    module = _module(kernel.source)  # the text that Python has imported, because the file may have changed since
+    module = _module(kernel.source)  # this is the text that Python imported; the file may have changed since then
     first = kernel.function.__code__.co_firstlineno
     node = module.functions.get((kernel.function.__name__, first))
     if node is None:
@@ -86,7 +86,7 @@ def _lines_above(comments: Mapping[int, Comment], line: int) -> range:
 
 
 class Comments:
-    """Assigns each comment to the statement to which it belongs.  A comment that belongs to no statement is refused."""
+    """Assigns each comment to its statement.  A comment that belongs to no statement is refused."""
 
     def __init__(self, file: Path, node: ast.FunctionDef, comments: dict[int, Comment]) -> None:
         self.file = file

@@ -1,4 +1,6 @@
-"""Fold one model's choices into the code: decide branches, unroll tables, and remove the code that is then unused."""
+"""Fold one model's choices into the code: decide branches, unroll loops over short tables, and remove the code that is
+then unused.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,7 @@ COMPARE = {
 
 
 IDLE = {"+": 0, "-": 0, "*": 1, "//": 1}
-"""Operations on integers -> the right operand that changes nothing."""
+"""Operation on integers -> the right operand with which the operation changes nothing."""
 ARITHMETIC = {
     "+": operator.add,
     "-": operator.sub,
@@ -103,7 +105,9 @@ ARITHMETIC = {
 
 
 def _folded(function: Function, choices: dict[str, Any], precision: Precision) -> Function:
-    """Return the function with its choices folded.  Models that agree in the choices that the function reads share the result."""
+    """Return the function with its choices folded.  Models with the same values of the choices that the function reads
+    share the result.
+    """
     own = {name: choices[name] for name in function.names[Parameter] if name in choices}
     return function.made(("folded", precision, frozenset(own.items())), lambda: _fold(function, own, precision))
 
@@ -152,7 +156,7 @@ def _with_body(function: Function, body: Body) -> Function:
 def _table_element(node: Element, table: Named, position: int, precision: Precision) -> Expr:
     values = table.constant.value(precision)
     if not 0 <= position < len(values):
-        return node  # an index outside of the table can only be in a branch that is never taken
+        return node  # an index outside the table can only be in a branch that is never taken
     if table.constant.scalar is not Real:
         return Literal(node.line, node.kind, int(values[position]))
     value = float(values[position])
@@ -172,7 +176,7 @@ def _fold_binary(node: Binary) -> Expr:
     values = [side.value if isinstance(side, (Literal, Member)) else None for side in (left, right)]
     if node.op in COMPARE and None not in values and left.kind is Index:
         return Literal(node.line, Bool, COMPARE[node.op](*map(int, values)))  # type: ignore[arg-type]
-    if node.op in COMPARE and left.kind is Index and left == right:  # not for reals, because of NaN
+    if node.op in COMPARE and left.kind is Index and left == right:  # not for reals, because NaN is not equal to itself
         return Literal(node.line, Bool, COMPARE[node.op](0, 0))
     if node.op in ARITHMETIC and isinstance(left, Literal) and isinstance(right, Literal) and left.kind is Index:
         result = ARITHMETIC[node.op](left.value, right.value)
@@ -242,7 +246,9 @@ def _one_of(body: Body, kept: list[Statement]) -> Body:
 
 
 def _declare_once(body: Body, names: frozenset[str] = frozenset()) -> Body:
-    """Let only the first assignment declare a name: folding may have merged blocks that declare the same name."""
+    """Let only the first assignment of a name declare it, because folding may have merged blocks that declare the same
+    name.
+    """
     result: list[Statement] = []
     for statement in body:
         if isinstance(statement, Assign) and statement.declares and isinstance(statement.target, Local):
@@ -298,7 +304,7 @@ def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
 
 
 def _only_value(f: Function, once: bool) -> Expr | None:
-    """Return the only expression of a function whose body is one return or one call, or None for other functions.
+    """Return the expression of a function whose body is only one return or one call; None for other functions.
 
     The expression is a parameter, a constant, or a call whose arguments are parameters, constants or fields.  If the
     function is called once, the expression may also be a condition.
@@ -310,20 +316,24 @@ def _only_value(f: Function, once: bool) -> Expr | None:
             return value
         case (Return(value=Call() as call),) | (Do(call=call),):
             simple = all(isinstance(a, (Local, Literal, Parameter, Member, Field)) for a in call.args)
-            # each parameter may occur only once, because its argument may be an expression
+            # each parameter may occur only once, because otherwise its argument, an expression, would be evaluated
+            # twice
             passed = [a.name for a in call.args if isinstance(a, Local)]
             return call if simple and len(set(passed)) == len(passed) else None
     return None
 
 
 def _without_copies(function: Function) -> Function:
-    """Return the function without locals that only hold a constant, or only pass a value to the next statement."""
+    """Return the function without the locals that only hold a constant, or that only pass a value to the next
+    statement.
+    """
     assigned: dict[str, list[Assign]] = {}
     reads: dict[str, int] = {}
     for node in walk(function.body):
         if isinstance(node, Assign) and isinstance(node.target, Local):
             assigned.setdefault(node.target.name, []).append(node)
-            reads[node.target.name] = reads.get(node.target.name, 0) - 1  # the target of an assignment is not a read
+            # the target of an assignment does not count as a read
+            reads[node.target.name] = reads.get(node.target.name, 0) - 1
         elif isinstance(node, Local):
             reads[node.name] = reads.get(node.name, 0) + 1
     parameters = {name for name, _ in function.params}
@@ -335,7 +345,7 @@ def _without_copies(function: Function) -> Function:
     def change(node: Any) -> Any:
         if isinstance(node, Local):
             return constants.get(node.name, node)
-        # drop the assignment of a constant, whose target has just become the constant
+        # drop the assignment whose target has just been replaced by its constant
         return () if isinstance(node, Assign) and isinstance(node.target, (Literal, Member)) else node
 
     body = rewrite(function.body, change) if constants else function.body
@@ -358,7 +368,7 @@ def _carry(body: Body, carried: frozenset[str]) -> Body:
 
 
 def _joined(before: Assign, name: str, statement: Statement, carried: frozenset[str]) -> Statement | None:
-    """Return both statements as one if the first only computes a value for the second, else None."""
+    """Return both statements joined into one if the first only computes a value for the second, else None."""
     match statement:
         case Return(value=Local(name=found)) if found == name:
             return replace(statement, value=before.value) if before.declares else None
@@ -392,8 +402,8 @@ def _bind_constant_arguments(functions: Functions, roots: list[str]) -> Function
 
 
 def _passed_constants(f: Function) -> dict[tuple[str, int], set[Expr | None]]:
-    """Return the constants that a function passes: (callee's name, position) -> arguments, with None for those that are
-    not constant.
+    """Return the constants that a function passes to its callees: (callee's name, position) -> arguments, where None
+    stands for an argument that is not constant.
     """
     passed: dict[tuple[str, int], set[Expr | None]] = {}
     for call in f.calls:
@@ -447,7 +457,9 @@ def _drop_unused_locals(functions: Functions) -> Functions:
 
 
 def _without_unused_locals(function: Function, writing: frozenset[str]) -> Function:
-    """Return the function without assignments to locals that nothing reads.  writing: names of the functions that write."""
+    """Return the function without the assignments to locals that nothing reads.  writing: names of the functions that
+    write to memory.
+    """
 
     def writes(value: Expr) -> bool:
         return isinstance(value, Call) and value.callee.name in writing
@@ -463,12 +475,13 @@ def _without_unused_locals(function: Function, writing: frozenset[str]) -> Funct
                     if isinstance(node.target, Element):
                         found |= {n.name for n in walk(node.target) if isinstance(n, Local)}
                     elif not writes(node.value):
-                        found.discard(node.target.name)  # the read of n in `n = n + 1` is ignored
+                        found.discard(node.target.name)  # in `n = n + 1`, the read of n does not count
                 read |= found
         return read
 
     def drop(body: Body, unread: frozenset[str]) -> Body:
-        later: list[set[str]] = [set()]  # names that are read after each statement, beginning with the last statement
+        # names that are read after each statement, for the statements from the last to the first
+        later: list[set[str]] = [set()]
         for statement in body[:0:-1]:
             later.append(later[-1] | reads((statement,)))
         kept: list[Statement] = []
@@ -516,7 +529,9 @@ def _drop_unused_parameters(functions: Functions, roots: list[str]) -> Functions
 def reached_from(
     functions: Functions, roots: list[str], change: Callable[[Function], Function] = lambda f: f
 ) -> Functions:
-    """Apply ``change`` to the roots and to the functions that they then call, and return only these functions."""
+    """Apply ``change`` to the roots and to the functions that they call after the change, and return only these
+    functions.
+    """
     changed, todo = {}, list(roots)
     while todo:
         name = todo.pop()

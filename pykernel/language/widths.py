@@ -20,14 +20,14 @@ COMPUTING = ("+", "-", "*", "//", "%", "<<", ">>", "&")
 class Widths:
     """The widths of one model's expressions.
 
-    A capacity or a parameter that is not given may have any ``int`` value.
+    A capacity or a parameter without a given value may have any ``int`` value.
     """
 
     def __init__(self, capacities: Mapping[str, int], config: Any) -> None:
         self.capacities, self.config = capacities, config
 
     def in_int(self, node: Expr) -> tuple[int, int] | None:
-        """Return the range of an expression that C computes in ``int`` and that fits into 16 bits, or None if it has 32
+        """Return the range of an expression that C computes in an ``int`` of 16 bits, or None if the expression has 32
         bits.
 
         An operator also has 32 bits if the printer writes a cast for it; see ``needs_width``.
@@ -50,8 +50,8 @@ class Widths:
         return len(extent.text) > len(extent.symbols[0]) and not (known and extent.value(self.capacities) <= INT_MAX)
 
     def _range(self, node: Expr) -> tuple[int, int] | None:
-        """Return the range of an expression that C computes in ``int``, even if it needs more than 16 bits, or None if
-        an operand has 32 bits.
+        """Return the range of an expression that C computes in ``int``, even if the range needs more than 16 bits, or
+        None if an operand has 32 bits.
         """
         if node.kind in (Real, Bool):
             return None
@@ -82,7 +82,9 @@ def _fits(node: Expr, found: tuple[int, int]) -> bool:
 
 
 def _result(node: Choice | Binary, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int] | None:
-    """Return the range of a choice between two ranges or of an operation, or None for <<, which is always cast."""
+    """Return the range of an operation on two ranges, or of a choice between them; None for <<, whose operand is always
+    cast.
+    """
     match node:
         case Choice():
             return min(left[0], right[0]), max(left[1], right[1])

@@ -16,7 +16,9 @@ from pykernel.telling import assumed_told, number, rate, simple_errors
 
 
 def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Document:
-    """Return the document about a basis that was chosen.  left: the part of tr K left out by the first 0, 1, ... vectors."""
+    """Return the document about a basis that was chosen.  left: the part of tr K that is left out by no vector, by the
+    first vector, by the first two, and so on.
+    """
     about = "" if exact else "about "
     told = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
     sections = [Section("How it was chosen", [Facts(told)]), _left_out(left, None, exact)]
@@ -27,7 +29,9 @@ def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evalua
 
 
 def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> Section:
-    """Draw the part of tr K left out by the first 0, 1, ... vectors (``left``), and the least possible part (``limit``)."""
+    """Draw the part of tr K that is left out by the first vectors (``left``), and the least part that so many vectors
+    can leave out (``limit``).
+    """
     count = np.arange(1.0, len(left))
     lines = [figures.Line("left out" + ("" if exact else " (estimated)"), count, left[1:], "model")]
     if limit:
@@ -40,7 +44,7 @@ def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> S
 
 
 def based(report: Mapping[str, Any], asked: Asked, model: Mapping[str, Any]) -> Document:
-    """Return the document about a basis.  The lists left_out and limit of the report are for 0, 1, ... vectors."""
+    """Return the document about a basis.  Element n of the report's lists left_out and limit is for n vectors."""
     n, limit, left, errors = report["vectors"], report["limit"], report["left_out"], report["errors"]
     said, good, error = f"{n:,} vectors leave out {_part(left[n])} of {report['rows']:,} rows", True, ""
     if errors:

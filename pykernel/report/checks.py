@@ -27,7 +27,7 @@ BUILDS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
         ("code -Os", "constants", "state's hash"),
     ),
 }
-"""Kind of build -> its table's title, columns of text, and columns of figures."""
+"""Kind of build -> the title, the columns of text and the columns of figures of its table."""
 FIGURES = {
     "code -Os": "text_bytes",
     "constants": "rodata_bytes",
@@ -61,7 +61,9 @@ def builds(rows: Rows, learns: bool = True) -> list[Part]:
 
 
 def calls(rows: Rows) -> list[Part]:
-    """Show the cost of each call: instructions on targets, counted and bounded; cycles; and why a bound is missing."""
+    """Show the cost of each call: counted instructions and their bounds on targets, cycles, and the reasons for missing
+    bounds.
+    """
     found = [
         [
             row["target"],
@@ -94,7 +96,7 @@ def calls(rows: Rows) -> list[Part]:
 
 
 def ticks(row: Mapping[str, Any]) -> list[Part]:
-    """Show the times of calls, measured by a board's counter."""
+    """Show how long calls take, as measured by a board's counter."""
     hertz = row["hertz"]
     rows = [
         {"call": name}
@@ -107,7 +109,7 @@ def ticks(row: Mapping[str, Any]) -> list[Part]:
 
 
 def _bounds(row: Mapping[str, Any]) -> list[str]:
-    """List bounds that are not in the table of calls, and the reasons for missing bounds."""
+    """Return lines about bounds that are not in the table of calls, and about the reasons for missing bounds."""
     bounds = row.get("bounds", {})
     proved = {name: bound for name, bound in bounds.items() if bound["instructions"] is not None}
     lines, timed = [], row.get("times", {})
@@ -127,7 +129,9 @@ def _bounds(row: Mapping[str, Any]) -> list[str]:
 
 
 def _loads(loads: Rows) -> list[Part]:
-    """Show the processor's load for one sample, including all functions that a firmware calls for this sample."""
+    """Show the processor's load for one sample.  The load includes all functions that a firmware calls for this
+    sample.
+    """
     rows = []
     for load in loads:
         if load["cycles"] is not None:
@@ -152,12 +156,10 @@ def _load_told(load: Mapping[str, Any]) -> str:
     if load["cycles"] is None:
         return "without a bound, the number of cycles is unknown; pykernel check --board measures it"
     if load["mean_share"] > 1:
-        return (
-            "samples come faster than they are learned; take a smaller model, fewer samples a second, or a faster clock"
-        )
+        return "samples come faster than they are learned; use a smaller model, fewer samples per second, or a faster clock"
     if load["waiting"]:
         return (
-            f"up to {load['waiting']:,} samples may arrive while the slowest one is learned and its alarm answered: let an "
+            f"up to {load['waiting']:,} samples may arrive while the slowest sample is learned and its alarm is answered: let an "
             "interrupt put them into a queue of this length"
         )
     return ""
@@ -221,7 +223,7 @@ def proved(report: Mapping[str, Any], said: str) -> Document:
     ended = [
         f"statements that none of these calls reaches: {', '.join(left)}" if left else "",
         f"{report['proved_nan_steps']} of {report['nan_steps']} steps about NaN proved by WP and Z3",
-        f"configuration {report['config_hash']}; {report['seconds']:g} s in all, by {report['tools']}",
+        f"configuration {report['config_hash']}; analysed in {report['seconds']:g} s by {report['tools']}",
     ]
     title = f"calls of {report['name']}, analysed by {report['tools']}"
     sections = [

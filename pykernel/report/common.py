@@ -27,7 +27,9 @@ def what_was_asked(given: Asked, *more: tuple[str, object]) -> Section:
 
 
 def default_of(report: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a name and a text for ``document.Facts``.  The text says which default rule a spec without a rule gets; "" for other specs."""
+    """Return a name and a text for ``document.Facts``.  For a spec without a rule, the text says which default rule it
+    gets; for other specs, the text is empty.
+    """
     return "default", (report["default"] or {"sentence": ""})["sentence"]
 
 
@@ -85,7 +87,9 @@ HASHES = {"configuration": "config_hash", "state": "state_hash", "": "hash_told"
 
 
 def inside(model: Mapping[str, Any], where: Literal["page", "both"] = "page") -> list[Section]:
-    """Show a model's bytes and hashes.  model: the result of ``gen.project.inside``.  where: where the bytes of the whole model are shown."""
+    """Show a model's bytes and hashes.  model: the result of ``gen.project.inside``.  where: "page" or "both", the
+    place where the bytes of the whole model are shown.
+    """
     sums = {
         "state (RAM)": "state_bytes",
         "work (RAM)": "work_bytes",

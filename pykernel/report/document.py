@@ -35,7 +35,9 @@ class Facts:
 
 
 class Cell(str):
-    """A cell's text.  It can be marked as good or bad news, or have a bar.  part: the bar's length as a part of the longest bar."""
+    """A cell's text.  It can be marked as good or bad news, or have a bar.  part: the bar's length as a fraction of the
+    longest bar.
+    """
 
     good: bool | None
     part: float | None
@@ -55,8 +57,8 @@ class Cell(str):
 class Table:
     """A table.  It is left out if it has no rows.
 
-    words: columns that are aligned to the left; the others have numbers.  strong: positions of bold rows.  spare: columns to
-    leave out in a narrow window, in this order.
+    words: positions of the columns with text, which are aligned to the left; the other columns have numbers.  strong:
+    positions of bold rows.  spare: names of the columns that are left out in a narrow window, in this order.
     """
 
     columns: Sequence[str]
@@ -87,14 +89,17 @@ def table_of(
     title: str = "",
     spare: Sequence[str] = (),
 ) -> Table:
-    """Make a table of rows (column name -> text), without columns that are empty in all rows.  words: names of the columns of words."""
+    """Make a table of rows (column name -> text), without columns that are empty in all rows.  words: names of the
+    columns with text.
+    """
     used = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
     left = [i for i, name in enumerate(used) if name in words]
     return Table(used, [[row[name] for name in used] for row in rows], left, strong, title, spare)
 
 
 if TYPE_CHECKING:
-    from pykernel.report.figures import Plot  # needs numpy, which is not loaded when functions are imported
+    # imported only for types, because importing this module must not load NumPy
+    from pykernel.report.figures import Plot
 
     Part = Sentence | Facts | Table | Plot | Html
 else:
@@ -147,7 +152,9 @@ class Document:
         )
 
     def figures(self, *titles: str) -> list[Html]:
-        """Return the sections with these titles, to embed in another page.  That page needs ``STYLE``, and ``SCRIPT`` for zooming."""
+        """Return the sections with these titles, to embed in another page.  This page needs ``STYLE`` and, for zooming,
+        ``SCRIPT``.
+        """
         found = [each.html() for each in (*self.sections, *self.last()) if each.title in titles]
         return [element("div", each, class_="pykernel") for each in found if each]
 
@@ -188,7 +195,7 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about results that the user probably did not intend."""
+        """Warnings about results that the user probably did not expect."""
         return self.report.get("warnings", [])
 
     @property

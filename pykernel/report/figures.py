@@ -18,13 +18,13 @@ from pykernel.report.markup import Html, element
 from pykernel.telling import number, tick
 
 TALL = 1000
-"""A figure's height, in the integer coordinates of its lines."""
+"""The height of a figure, in the integer coordinates of its lines."""
 FINEST = 30_000
 """A figure's largest width, in integer coordinates."""
 KNOTS = 200
-"""The number of rows whose times a figure contains.  The times of rows between them are interpolated."""
+"""The number of rows whose times are stored in a figure.  The times of the rows in between are interpolated."""
 ROOM = 0.06
-"""The part of the height that stays free above the largest and below the smallest value."""
+"""The fraction of the height that stays free above the largest value, and below the smallest."""
 SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 DAYS = (1, 2, 5, 10)
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240)
@@ -32,7 +32,9 @@ DAY = 86_400
 
 
 def time_ticks(times: np.ndarray, rows: np.ndarray, most: int = 6) -> list[tuple[float, str]]:
-    """Return the positions of round times, and these times as text.  times: seconds since 1970 of ``rows``, never decreasing."""
+    """Return the positions of round times, and these times as text.  times: seconds since 1970 for each of ``rows``,
+    never decreasing.
+    """
     first, last = float(times[0]), float(times[-1])
     rough = (last - first) / most
     step = next((each for each in (*SECONDS, *(DAY * days for days in DAYS)) if each >= rough), None)
@@ -59,7 +61,8 @@ def time_text(seconds: float) -> str:
 class Line:
     """Values at ascending positions; NaN is a gap.  kind: the line's style.
 
-    low: if given, ``y`` has the largest and ``low`` the smallest value of the rows from one position to the next; both are drawn.
+    low: if it is given, each position stands for the rows up to the next position; ``y`` is the largest of their values
+    and ``low`` is the smallest, and both lines are drawn.
     """
 
     name: str
@@ -142,7 +145,7 @@ class Plot:
     """Whether 0 is on the axis."""
     note: str = ""
     marks: Mapping[str, float] = field(default_factory=dict)
-    """Names of positions, which get a vertical line."""
+    """Names of positions that are marked with a vertical line."""
     times: Callable[[], np.ndarray | None] = lambda: None
     """Seconds since 1970 of each row, if they are known: the axis then shows times."""
 
@@ -205,14 +208,16 @@ class Plot:
 
 
 def _steps(lines: Sequence[Line], x: np.ndarray) -> int:
-    """Return how many integer coordinates the horizontal axis needs: one for each position, two if a line has an envelope (``low``)."""
+    """Return how many integer coordinates the horizontal axis needs: one for each position, or two if a line has an
+    envelope (``low``).
+    """
     apart = min((float(np.diff(line.x).min()) for line in lines if len(line.x) > 1), default=1.0)
     doubled = 2 if any(line.low is not None for line in lines) else 1
     return max(1, min(FINEST, doubled * round((float(x.max()) - float(x.min())) / max(apart, 1e-12))))
 
 
 def _whole(line_x: np.ndarray, y: np.ndarray, across: Axis, up: Axis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return integer coordinates of points, and which points can be drawn."""
+    """Return the integer coordinates of points, and whether each point can be drawn."""
     there = np.isfinite(y) & (y > 0 if up.log else True)
     down = np.where(there, np.clip((1 - up.part(np.where(there, y, up.high))) * up.steps, -TALL, 2 * TALL), 0)
     return np.rint(across.part(line_x) * across.steps).astype(int), np.rint(down).astype(int), there
@@ -239,7 +244,7 @@ def _path(line: Line, across: Axis, up: Axis) -> Html:
         half = np.rint(
             across.part(line.x + (line.x[1] - line.x[0] if len(line.x) > 1 else 0) / 2) * across.steps
         ).astype(int)
-        # each window has two values; the value nearer to the end of the previous window comes first
+        # of the two values of a window, the one nearer to the end of the previous window comes first
         swap = np.zeros(len(x), bool)
         swap[1:] = np.abs(low[1:] - y[:-1]) < np.abs(y[1:] - y[:-1])
         first, second = np.where(swap, low, y), np.where(swap, y, low)
@@ -322,7 +327,7 @@ class Panel:
 
 
 MOST = 400
-"""Largest number of points in a front's figure that are not on the front."""
+"""Largest number of points off the front that are drawn in a front's figure."""
 
 
 def front(title: str, ylabel: str, panel: Panel) -> Html:
@@ -405,7 +410,8 @@ def _name(text: str, strong: bool, x: float, y: float) -> Html:
 def heat(
     widths: np.ndarray, ridges: np.ndarray, values: np.ndarray, marked: tuple[int, int], measure: str, width: str
 ) -> Html:
-    """Draw errors over kernel widths and ridges as a table of colours, with the cell ``marked``.  Values far above the median have no colour.
+    """Draw errors over kernel widths and ridges as a table of colours, with a ring around the cell ``marked``.  Values
+    far above the median have no colour.
 
     width: the name of the kernel's parameter, sigma or gamma, or empty.
     """
@@ -440,7 +446,7 @@ def heat(
 
 
 def spark(low: np.ndarray, high: np.ndarray) -> Html:
-    """Draw a column's values along the rows, small enough for a line of text."""
+    """Draw a column's values over the rows, small enough for a line of text."""
     both = np.concatenate([low, high])
     both = both[np.isfinite(both)]
     if not len(both):

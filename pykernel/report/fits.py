@@ -94,7 +94,9 @@ def _error(cell: Mapping[str, Any], classes: Any) -> float:
 
 
 def _tried(report: Mapping[str, Any], trained: str) -> list[Part]:
-    """Return tables of the candidates, best first, and of the best ridge for each width.  The chosen candidate and width are in bold."""
+    """Return a table of the candidates, with the best first, and a table of the best ridge for each width.  The chosen
+    candidate and the chosen width are in bold.
+    """
     classes, taken, how, cells = report["classes"], report["chosen"], how_tested(report), report.get("candidates") or ()
     compared = [
         [cell["inputs"], cell["widths"], f"{cell['ridge']:g}", f"{cell['steps']:,}", number(cell["risk"])]

@@ -38,7 +38,7 @@ from pykernel.telling import (
 )
 
 BEST = 10
-"""Largest number of kinds of models in the table with the simple predictors."""
+"""Largest number of kinds of models in the table that also has the simple predictors."""
 SPECS = ("learning", "frozen", "small")
 AMOUNTS = {
     "ram": ("RAM, struct and stack", " B"),
@@ -59,8 +59,8 @@ def planned(
 ) -> Document:
     """Return the document about a plan.
 
-    panel: the figure of error against cost.  takes: the planned model's figures on its target.  read_from: the table's files, and the
-    labels' delay.
+    panel: the figure of error against cost.  takes: what the planned model needs on its target.  read_from: the files
+    of the table, and the delay of the labels.
     """
     winner, kind, compared = report["winner"], MEASURES[report["measure"]], report["verdict"]
     monitors = "other_rows" in (winner["learning"] or {})
@@ -122,14 +122,15 @@ def planned(
     state = None if winner["learning"] else report["states"].get("planned")
     start = f" --start {quote(state)}" if state else ""
     then = [f"pykernel check {spec}", f"pykernel generate {spec}{start} -o out/"]
-    if state is None:  # with a saved state, the planned model does not learn on the device; a simulation would train it
+    # a model with a saved state does not learn on the device, but it would learn in a simulation
+    if state is None:
         then.insert(0, f"pykernel simulate {spec} {names}{late}")
     good = compared is None or compared["winner"] == "model"
     return Document(f"plan: {counted(report)}", "; ".join(said), sections, good, then)
 
 
 def _written(report: Mapping[str, Any]) -> Facts:
-    """List the files written, and how to get the same spec again."""
+    """List the files that were written, and say how to get the same spec again."""
     again = f"{option('trials')} {report['trials']} {option('seed')} {report['seed']} gives the same spec"
     return Facts(
         [
@@ -143,7 +144,7 @@ def _written(report: Mapping[str, Any]) -> Facts:
 
 
 def _missed(faults: Mapping[str, Any]) -> Table:
-    """Return a table: how many faults of each kind are missed."""
+    """Return a table of how many faults of each kind are missed."""
     rows = [[KINDS.get(name, name), f"{part:,}", f"{most:,}"] for name, (part, most) in sorted(faults.items())]
     return Table(("kind", "missed", "of"), rows)
 

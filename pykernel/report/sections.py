@@ -13,7 +13,9 @@ LONGEST = 200
 
 
 def spec_keys(name: str, rule: str, keys: Iterable[tuple[str, str, Any, Any]]) -> Document:
-    """Return the document about a spec's keys that have a value.  keys: section, key, declaration and value of each."""
+    """Return the document about the keys of a spec that have a value.  keys: the section, name, declaration and value
+    of each key.
+    """
     rows = [[f"[{section}] {key}" if section else key, in_words(value)[:LONGEST]] for section, key, _, value in keys]
     rows = [row for row in rows if row[1]]
     return Document(name, f"rule {rule}", [Section("Keys", [Table(("key", "value"), rows, words=(0, 1))])])

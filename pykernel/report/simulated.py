@@ -32,9 +32,11 @@ from pykernel.telling import (
 )
 
 PARTS = {"all": "", "second_half": ", 2nd half"}
-"""The parts of the rows for which errors are shown -> the suffixes of their columns' names."""
+"""Part of the rows for which errors are shown -> suffix of the names of its columns."""
 CLASSES = 8
-"""Largest number of classes for which the terminal shows a confusion matrix; for more classes, this many frequent mistakes are listed."""
+"""Largest number of classes for which the terminal shows a confusion matrix.  For more classes, it lists this many of
+the most frequent mistakes.
+"""
 SUREST, LISTED = 12, 100
 """Largest number of alarms in the table of the surest alarms, and in the page's list of the first alarms."""
 
@@ -190,7 +192,9 @@ def _answers(report: Mapping[str, Any], plots: Mapping[str, Sequence[Plot]], tit
 def _alarms(
     report: Mapping[str, Any], found: Mapping[str, Any], times: Callable[[], np.ndarray | None]
 ) -> list[Section]:
-    """Show the alarms with the highest level relative to the threshold, in order of time; if there are many, also the first alarms."""
+    """Show, in order of time, the alarms whose level is highest relative to the threshold.  If there are many alarms,
+    the page also lists the first ones.
+    """
     unit, count, words = unit_of(report), found["count"], ("time", "about", "kind")
     dates = times() if count else None
     every = [_alarm(alarm, unit, dates) for alarm in found["listed"]]
@@ -222,8 +226,8 @@ def _alarms(
 
 
 def _beginning(found: Mapping[str, Any], unit: str) -> list[str]:
-    """Say which of the first rows are unlike the later rows, because a monitor always takes the first rows for normal."""
-    after = f"unlike the {2 * found['rows']:,} {unit}s after the first {found['rows']:,}, but the monitor takes them for normal"
+    """Say which of the first rows are unlike the later rows, because a monitor always treats the first rows as normal."""
+    after = f"unlike the {2 * found['rows']:,} {unit}s after the first {found['rows']:,}, but the monitor treats them as normal"
     advice = "if they show a fault, leave them out"
     spans = [f"{first:,} to {last:,}" for first, last in found["unlike"]]
     told = [f"{unit}s {' and '.join(spans)} are {after}: {advice}"] if spans else []
@@ -268,9 +272,9 @@ def _in_alarm(found: Mapping[str, Any], unit: str) -> str:
 
 
 def _statuses(report: Mapping[str, Any]) -> list[Part]:
-    """Show how many samples had each status, how many had none and why, and which inputs were missing."""
+    """Show how many samples had each status, how many had no status and why, and which inputs were missing."""
     counts = {status.replace("_", " "): count for status, count in report["statuses"].items()}
-    counts |= {  # a model without labels already counts refused inputs as a status
+    counts |= {  # for a model without labels, the refused inputs are already counted as a status
         "no label yet": report.get("unlabelled", 0),
         "label came too late: not learned": report.get("waiting", 0),
         "no label, and not predicted (input refused)": (

@@ -44,7 +44,7 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
     found = numbers(given, name)
     for word, number in zip(_parts(given, name), found, strict=True):
         if not 0 < number < math.inf:
-            raise UserError(f"{option(name)} holds {word}; each must be above zero")
+            raise UserError(f"{option(name)} holds {word}; all numbers must be above zero")
         if name == "sigma" and not 1e-150 < number < 1e150:
             raise UserError(f"{option(name)} holds {word}; its square must not overflow: scale the data")
     return found

@@ -176,7 +176,7 @@ def documented(kind: Any) -> str:
         sentence = f"{each.opt.text}{without}{f'  {each.opt.more}' if each.opt.more else ''}"
         rows += [f"{each.name} : {types}{optional}", textwrap.indent(textwrap.fill(sentence, 120), "    ")]
     parameters = "\n".join(["Parameters\n----------", *rows])
-    raises = "Raises\n------\nUserError\n    One sentence says what is wrong with an argument or the data.  No file is written then."
+    raises = "Raises\n------\nUserError\n    An argument or the data are invalid; the message is one sentence.  In this case, no file is written."
     return "\n\n".join([*told, parameters, raises])
 
 

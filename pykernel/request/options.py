@@ -65,9 +65,10 @@ Watched = Annotated[Any, Py("Object that receives progress and messages.")]
 # ----------------------------------------------------------------------------------------- options that are not taken
 
 ANEW = dict.fromkeys(
-    ("--results", "--checkpoint"), "interrupted work begins anew; Ctrl-C ends a plan and keeps the best model so far"
+    ("--results", "--checkpoint"),
+    "interrupted work starts again from the beginning; Ctrl-C ends a plan and keeps the best model so far",
 )
-THE_TABLE = {"--data": "the table is given without an option's name"}
+THE_TABLE = {"--data": "give the table without an option name"}
 OF_SPEC = {
     "--classes": "the spec has them, in [label] classes",
     "--columns": "the spec has them, in [input] columns",

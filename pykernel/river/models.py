@@ -31,7 +31,7 @@ Sample = Mapping[Hashable, Any]
 
 
 class Calls(threading.local):
-    """Calls of one thread.  Each thread has its own calls, because calls hold a sample and its answer.  Calls are not copied or pickled."""
+    """The calls of one thread.  Threads share no calls, because calls hold a sample and its answer.  Calls are not copied or pickled."""
 
     bound: Bound | None = None
 
@@ -58,7 +58,7 @@ class Unsupported(UserError, NotImplementedError):
 
 
 class Model(Streaming):
-    """River's methods that all models have.  A sample's values are copied by name into the model's row."""
+    """The River methods that all models have.  A sample's values are copied by name into the model's row."""
 
     _afresh = "take a clone()"
     _calls: Calls = Calls()
@@ -67,7 +67,7 @@ class Model(Streaming):
 
     @property
     def features_(self) -> tuple[Any, ...]:
-        """The inputs' names, in the order of the device's x[].  Names that a first sample fixed are sorted."""
+        """The inputs' names, in the order of the device's x[].  If the first sample fixed the names, they are sorted."""
         return tuple(getattr(self, "feature_names_in_", range(self.n_features_in_)))
 
     def _unit_test_skips(self) -> set[str]:
@@ -161,7 +161,7 @@ class Model(Streaming):
 
 
 class Supervised(Model):
-    """River's methods of models that learn labels."""
+    """The River methods of models that learn labels."""
 
     _without: ClassVar[Sequence[str]] = ("seed",)  # River sets the seed of every model that has one
 
@@ -380,7 +380,7 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
 
     def _beyond(self, values: int) -> np.ndarray:
         limit = f"an input is beyond the limit of {self._limits}"
-        raise self._where.error(f"{limit}; give input_max_abs, or leave the sample out")
+        raise self._where.error(f"{limit}; give a larger input_max_abs, or leave the sample out")
 
     def _device_label(self, y: Any) -> Any:
         position = self._positions.get(y)

@@ -48,8 +48,8 @@ Source = Any
 
 
 def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = CACHE_BYTES) -> Rows:
-    """Return the rows of an array (l, D), a file, a folder of files, or a pyarrow Table.  Rows are returned as they
-    are.
+    """Return the rows of an array (l, D), a file, a folder of files, or a pyarrow Table.  A ``Rows`` object is returned
+    unchanged.
 
     columns: the columns to use, in this order, given by position, or for Parquet and Arrow also by name; by default all.
     Numbers are converted to float64 when they are read; booleans become 0 and 1.
@@ -60,9 +60,9 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
     - .npy, np.memmap: on disk.  ``take`` reads only the rows that it returns.  It does not read through the mapping, so
       no page is counted as this process's memory.  A file in column-major order is mapped instead.
     - Parquet (a file, or a folder's files in the order of their paths): on disk.  The smallest part that can be decoded
-      is a row group, so ``take`` decodes each row group that it needs.  The row groups used last are kept, up to
-      ``cache`` bytes.  A larger row group is decoded again for each ``take``.  For many random draws, a .npy file is
-      faster (``save_rows``).
+      is a row group, so ``take`` decodes each row group that it needs.  The most recently used row groups are kept, up
+      to ``cache`` bytes.  A row group of more bytes is decoded again for each ``take``.  For many random draws, a .npy
+      file is faster (``save_rows``).
     - Arrow IPC (.arrow, .feather, .ipc, uncompressed): mapped.  ``take`` reads the pages that hold its rows.  The
       system counts these pages as this process's memory, and frees them when memory is needed.
 
@@ -99,10 +99,10 @@ def _of_path(path: Path, columns: Sequence[str | int] | None, cache: int) -> Row
         return arrow_module(str(path)).ArrowRows(path, columns, str(path))
     if kind in TEXTS:
         raise UserError(
-            f"{path}: rows of a text file cannot be read one by one; convert it once, with: pykernel table {path} --output "
+            f"{path}: rows of a text file cannot be read one by one; convert the file once, with: pykernel table {path} --output "
             f"{path.with_suffix('.npy')}"
         )
-    raise UserError(f"{path}: cannot be read in parts; give .npy, .parquet or .arrow")
+    raise UserError(f"{path}: cannot be read in parts; give a .npy, .parquet or .arrow file")
 
 
 def table_columns(path: str | Path) -> list[tuple[str, bool]]:

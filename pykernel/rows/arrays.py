@@ -17,7 +17,7 @@ from pykernel.errors import UserError
 from pykernel.files import open_plain, whole_file
 
 GAP_BYTES = 4096
-"""Requested rows of a file are read in one call if they are fewer bytes apart than this."""
+"""Two requested rows of a file are read in one call if their distance in the file is at most this many bytes."""
 RUN_BYTES = 2**22
 """Maximum number of bytes of a file that are read in one call."""
 NPY_HEADER = 2**16
@@ -154,7 +154,9 @@ class FileRows:
             while done < len(view):
                 part = self._read_at(view[done:], offset + done)
                 if part == 0:
-                    raise UserError(f"{self.path}: became shorter while it was read; do not change it meanwhile")
+                    raise UserError(
+                        f"{self.path}: became shorter while it was read; do not change the file while it is read"
+                    )
                 done += part
         except OSError as error:
             raise UserError(f"{self.path}: cannot be read: {error.strerror}") from None
@@ -232,7 +234,7 @@ def save_rows(
     """
     kind = np.dtype(kind)
     if kind not in (np.float32, np.float64):
-        raise UserError(f"rows cannot be saved as {kind}; it must be float32 or float64")
+        raise UserError(f"rows cannot be saved as {kind}; give float32 or float64")
     with whole_file(path) as file:
         header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (len(rows), rows.dim)}
         np.lib.format.write_array_header_1_0(file, header)
@@ -319,12 +321,12 @@ def finite(
 
 def need_table(shape: Sequence[int], kind: np.dtype, name: str) -> None:
     if len(shape) != 2:
-        raise UserError(f"{name}: has {len(shape)} dimensions; it must have two, (rows, {'…'})")
+        raise UserError(f"{name}: has {len(shape)} dimensions; give an array of two, (rows, {'…'})")
     if kind.kind not in "fiub":
-        raise UserError(f"{name}: holds {kind}; it must hold real numbers, such as float32")
+        raise UserError(f"{name}: holds {kind}; give real numbers, such as float32")
     if shape[0] < 0 or not shape[1] * kind.itemsize < 2**31:
         raise UserError(
-            f"{name}: has a header that says {shape[0]:,} rows and {shape[1]:,} columns; it is damaged: write it again"
+            f"{name}: has a header that says {shape[0]:,} rows and {shape[1]:,} columns; the header is damaged: write the file again"
         )
     if shape[1] < 1:
         raise UserError(f"{name}: has no columns; give it one for each input")
@@ -338,7 +340,7 @@ def positions_of(columns: Sequence[str | int], width: int, name: str) -> list[in
             at = int(column)
         except ValueError:
             raise UserError(
-                f"{name}: has no names of columns; give positions from 0 to {width - 1}, not {column!r}"
+                f"{name}: its columns have no names; give positions from 0 to {width - 1}, not {column!r}"
             ) from None
         if not -width <= at < width:
             raise UserError(f"{name}: has {width} columns, and none at {at}; positions are from 0 to {width - 1}")
@@ -361,6 +363,6 @@ def checked_positions(indices: Any, count: int) -> np.ndarray:
 def parts(count: int, size: int) -> Iterator[tuple[int, int]]:
     """Yield where each block begins and ends."""
     if size < 1:
-        raise UserError(f"a block of {size} rows was asked for; it must be 1 or more")
+        raise UserError(f"blocks of {size} rows were requested; a block must have 1 row or more")
     for start in range(0, count, size):
         yield start, min(start + size, count)

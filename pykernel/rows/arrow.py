@@ -93,7 +93,7 @@ class _Parts(ABC):
 
 
 class ParquetRows(_Parts):
-    """Rows of Parquet files, one file after the other.  The row groups used last are kept in decoded form, up to
+    """Rows of Parquet files, one file after the other.  The most recently used row groups are kept in decoded form, up to
     ``cache`` bytes.
 
     Memory is needed for the cache, and for one row group as columns and as rows.  ``blocks``, and a row group larger
@@ -153,7 +153,7 @@ class ParquetRows(_Parts):
         out[places] = kept[rows]
 
     def _scatter(self, part: int, rows: np.ndarray, out: np.ndarray, places: np.ndarray) -> None:
-        """Decode a row group for some of its rows."""
+        """Decode a row group, and write the given rows of it to the given places of ``out``."""
         at = 0
         for piece in self._read(part):
             here = (rows >= at) & (rows < at + len(piece))
@@ -225,7 +225,7 @@ def arrow_rows(x: Any, columns: Sequence[str | int] | None) -> Rows:
     """Return the rows of a pyarrow Table or RecordBatch."""
     if not isinstance(x, (pyarrow.Table, pyarrow.RecordBatch)):
         raise UserError(
-            f"a pyarrow {type(x).__name__} cannot be read by rows; give a Table, or the path of a Parquet file or its folder"
+            f"a pyarrow {type(x).__name__} cannot be read row by row; give a Table, or the path of a Parquet file or of a folder of such files"
         )
     return ArrowRows(x, columns, "the table")
 
@@ -233,7 +233,7 @@ def arrow_rows(x: Any, columns: Sequence[str | int] | None) -> Rows:
 class ArrowTable:
     """A Parquet or Arrow file as a table with a header.  Only the requested columns are decoded.
 
-    Unlike the files of ``Rows``, the file may be compressed, and hold words, times and nulls.
+    Unlike a file that is read as ``Rows``, this file may be compressed, and may hold words, times and nulls.
     """
 
     def __init__(self, file: BinaryIO, name: str) -> None:

@@ -30,7 +30,7 @@ MISSING = frozenset(
 )
 """Words for a missing number, in lower case."""
 NO_CLASS = MISSING - {".", "-", "--", "---", "nil", "none", "missing"}
-"""Words for a missing class.  The set does not have "none", which may be a class, such as a machine without a fault."""
+"""Words for a missing class.  "none" is not among them, because it may be a class, such as a machine without a fault."""
 UNIT = re.compile(r"([+-]?\d+(?:[.,]\d+)?(?:e[+-]?\d+)?)\s*[a-zµμ°%Ω€$][\w°%/²³^.·*-]{0,11}", re.IGNORECASE)
 """A number with its unit."""
 
@@ -41,14 +41,15 @@ LARGEST = [sign * float(np.finfo(kind).max) for sign in (1, -1) for kind in (np.
 SENTINELS = frozenset([*NINES, *(float(np.float32(each)) for each in NINES), *POWERS, *map(float, LIMITS), *LARGEST])
 """Sentinels: numbers that loggers and databases write instead of a missing number."""
 FAR = 2.0
-"""A sentinel is further away from all other numbers of its column than this many times the range of these numbers.  In 199 columns
-of scikit-learn's tables and of the demo's and benchmarks' streams, no repeated largest or smallest value is further away than one
-range.  The largest distance is that of a 2 from 0 and 1, in a column that is nearly always 0 (measured once, by hand)."""
+"""A sentinel counts as a missing value if its distance from all other numbers of its column is more than this many times the range of
+those numbers.  In 199 columns of scikit-learn's tables and of the demo's and benchmarks' streams, no repeated smallest or largest value
+is farther than one range from the rest.  The farthest is the value 2 in a column whose other values are 0, nearly always, and 1 (measured
+once, by hand)."""
 
 
 APART, SPIKES, FEW = 1.0, 0.02, 20
-"""Other outliers are reported, and not trained on, if they are further away from the rest than APART times the range of the rest.  They
-must be at most the fraction SPIKES of the cells, or one repeated number, and the rest must have at least FEW different numbers."""
+"""Other outliers are reported, and not trained on, if their distance from the rest is more than APART times the range of the rest.  The
+outliers must be at most the fraction SPIKES of the cells, or one repeated number, and the rest must have at least FEW different numbers."""
 COARSE = 1e-3
 TRACKED = 64
 """How many of the smallest and of the largest numbers are counted."""
@@ -161,7 +162,9 @@ class Column:
         self.sentinels: dict[float, int] = {}
         self.first_lines: dict[float, int] = {}  # sentinel -> first line
         self.ends = Ends()
-        self.codes = frozenset[float]()  # sentinels of other columns, which need not be repeated in this column
+        self.codes = frozenset[
+            float
+        ]()  # sentinels of other columns, which count in this column even if they occur once
         self.then = "read"  # what is done with sentinels, a key of ``telling.SENTINEL``
 
     @property

@@ -167,7 +167,7 @@ class Frames:
 
 
 def logged(header: Sequence[str]) -> list[str]:
-    """Return the columns that a device has computed, in a table with the header of ``Frames``, or [] for other tables."""
+    """Return the columns that the device computed, if the table has the header of ``Frames``; [] for other tables."""
     at = header.index("status") if "status" in header else len(header)
     return list(header[at:]) if list(header[at + 1 : at + 2]) == ["call"] else []
 
@@ -187,7 +187,7 @@ class FramedTable:
         self.told = self._told(file)
         self.first = list(itertools.islice(self.told, 1))
         if self.frames.header is None:
-            raise UserError(f"{name}: no frame in it names the columns; record from the beginning, or for longer")
+            raise UserError(f"{name}: no frame names the columns; record from the beginning, or for longer")
         self.header = self.frames.header
 
     def _told(self, file: BinaryIO) -> Iterator[Told]:

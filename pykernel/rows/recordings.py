@@ -1,4 +1,4 @@
-"""Recordings of many devices, given as a folder, several files or a glob.  Each file is one device.
+"""Recordings of many devices, given as a folder, several files or a glob.  Each file is the recording of one device.
 
 This module guarantees for all commands that devices are ordered by name, and that their files have the same columns.  Commands
 call ``recordings_of`` to find out whether data are of many devices, and treat each file like a single table.
@@ -24,7 +24,7 @@ from pykernel.rows.text import Choose, column_names, read_parts, shown_cell
 ENDINGS = (*TEXTS, *TABLES)
 """File name endings of recordings; other files in a folder are ignored."""
 HIDDEN = (".", "_")
-"""Files and folders whose names begin with these characters are ignored, because they are partly written or belong to
+"""Files and folders whose names begin with these characters are ignored, because they may be incomplete or belong to
 other programs."""
 MOST_NAMED = 4
 """Maximum number of columns that are named in a message."""
@@ -73,8 +73,8 @@ def recordings_of(data: Any) -> Recordings | None:
 
 
 def each_part(many: Recordings, choose: Choose) -> Iterator[tuple[str, Part]]:
-    """Yield parts of the devices' tables, as ``read_parts`` reads each file, and the file's path.  Positions are numbers of
-    bytes read from all files.
+    """Yield the path of each device's file with each part that ``read_parts`` reads from it.  A part's position counts the bytes read from
+    all files so far.
     """
     done = 0
     for device in many.devices:
@@ -145,7 +145,7 @@ def _columns(paths: Sequence[str]) -> tuple[str, ...]:
             lacks, has = (
                 [each for each in one if each not in other] for one, other in ((first, there), (there, first))
             )
-            what = [f"lacks {_some(lacks)}"] * bool(lacks) + [f"has {_some(has)} besides"] * bool(has)
+            what = [f"lacks {_some(lacks)}"] * bool(lacks) + [f"also has {_some(has)}"] * bool(has)
             raise UserError(
                 f"{path}: has other columns than {paths[0]}: it {' and '.join(what)}; give all recordings the same columns"
             )

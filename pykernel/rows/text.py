@@ -17,7 +17,7 @@ from pykernel.rows.arrays import Cells, Part
 from pykernel.rows.frames import FramedTable, is_framed
 
 BATCH = 4096
-"""Number of rows that are read and run at a time."""
+"""Number of rows that are read and processed at a time."""
 LINE_LIMIT = 2**20
 """Maximum length of a line in bytes."""
 BINARIES = (b"PAR1", b"ARROW1")
@@ -119,9 +119,9 @@ class _TextTable:
     def _loaded(
         self, lines: list[str], kinds: Mapping[str, str], places: Mapping[str, int]
     ) -> Mapping[str, Cells] | None:
-        """Return the columns of lines without faults and quotes if only numbers are requested, else None.
+        """Return the columns as numbers if only numbers are requested, and the lines have neither faults nor quotes, else None.
 
-        Python reads any text that NumPy reads as a number as the same number, bit for bit.
+        Any text that NumPy reads as a number is read by Python as the same number, bit for bit.
         """
         whole, marks = "".join(lines), set(map(str.count, lines, itertools.repeat(self.separator)))
         if {*kinds.values()} != {"numbers"} or marks != {len(self.header) - 1} or '"' in whole:

@@ -38,10 +38,10 @@ class Refusal(ValueError):
 
 
 class NotComputed(Exception):
-    """Each number of a spec is allowed by itself, but together they make a model that cannot be computed."""
+    """The numbers of a spec are allowed individually, but no model can be computed from all of them together."""
 
     def __init__(
-        self, sentence: str = "its numbers are so large or small that nothing can be computed from them"
+        self, sentence: str = "no model can be computed, because some numbers of the spec are too large or too small"
     ) -> None:
         super().__init__(sentence)
 
@@ -51,10 +51,10 @@ Names = Mapping[str, Sequence[str | None]]
 
 
 def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
-    """Return the first number that a type cannot hold, with words for the type's limit, or None if the type holds all
-    of them.
+    """Return the first number in ``values`` that a type cannot hold, with words for the type's limit, or None if there
+    is no such number.
 
-    A small number in a table may be rounded to 0.
+    In a table, a small number may be rounded to 0; a single number may not.
     """
     if isinstance(values, tuple) and values:
         if isinstance(values[0], str):
@@ -63,17 +63,17 @@ def _beyond(values: Any, held: np.finfo | np.iinfo) -> tuple[float, str] | None:
     found = np.asarray(values, float)
     # written with "not", so that NaN is found, too
     if len(outside := found[~((found >= float(held.min)) & (found <= float(held.max)))].ravel()):
-        return float(outside[0]), f"it holds at most {float(held.max):.2g}"
+        return float(outside[0]), f"the largest number is {float(held.max):.2g}"
     if isinstance(held, np.finfo) and found.ndim == 0 and 0 < abs(found) < held.tiny:
-        return float(found), f"it holds nothing below {float(held.tiny):.2g} except 0"
+        return float(found), f"the smallest number above 0 is {float(held.tiny):.2g}"
     return None
 
 
 def require_order(known: Names, given: Names, where: str, whose: str) -> None:
     """Refuse names that have moved to another position; new names are allowed, because columns may be renamed.
 
-    where: words for the owner of the known names.  whose: words for the owner of the given names.  Raises UserError
-    with both orders.
+    where: words for the owner of the known names.  whose: words for the owner of the given names.  Raises
+    UserError, whose message shows both orders.
     """
     for what, names in known.items():
         for at, (name, other) in enumerate(zip(names, given.get(what, ()), strict=False)):
@@ -116,11 +116,13 @@ class Spec(Keys):
         if self.target is not None and self.target.name is None:
             for key in ("flash", "instructions", "cycles"):
                 if getattr(self.target, key) is not None:
-                    refuse(f"[target] {key}", "depends on the CPU; give name, too")
+                    refuse(f"[target] {key}", "depends on the CPU; give [target] name, too")
         if {*self.family.programs} == {"none"} and self.label_kind != "none":
             refuse("[label]", f"must be left out: {self.learning.rule} learns without labels")
         if self.label_kind not in self.family.programs:
-            refuse("[label] classes", f"is missing; {self.learning.rule} tells classes apart, so they must be given")
+            refuse(
+                "[label] classes", f"is missing; {self.learning.rule} separates classes, so the classes must be named"
+            )
         for section, key, field, value in self.given_keys():
             if value == field.default:
                 continue  # the default changes nothing
@@ -144,7 +146,7 @@ class Spec(Keys):
         if len(self.formulas) < len(self.input.formulas or ()):
             refuse(
                 "[input] formulas",
-                'must each define a different input, such as "NAME = 2 * pressure", with a NAME from columns',
+                'must each define a different input, as in "NAME = 2 * pressure", where NAME is one of columns',
             )
         if isinstance(self.input, StandardisedInput) and self.input.horizon < self.input.warmup:
             refuse(
@@ -161,7 +163,7 @@ class Spec(Keys):
         for section, key in (("learning", "features"), ("learning", "samples"), ("reduction", "n_max")):
             if self.has(section, key) and (given := getattr(getattr(self, section), key)) is not None:
                 where, value = f"[{section}] {key}", given
-        takes = f"takes {taken:,} bytes; they must be at most {STATE_LIMIT:,}"
+        takes = f"takes {taken:,} bytes; at most {STATE_LIMIT:,} are allowed"
         refuse(where, f"is {value}, which {takes}")
 
     @property
@@ -193,7 +195,7 @@ class Spec(Keys):
                     )
 
     def _check_parameters(self) -> None:
-        """Refuse a spec if a parameter that follows from it does not fit into the kernels' types, real or integer."""
+        """Refuse a spec if a parameter computed from it does not fit the parameter's type in the kernels."""
         program, values = self._around(self._family_program), self.config_values
         for name, kind in program.parameters.items():
             value = values[name]
@@ -207,7 +209,7 @@ class Spec(Keys):
             if wrong is not None:
                 number, rest = wrong
                 raise NotComputed(
-                    f"its numbers lead to the parameter {name} = {number:g}, which {self.precision} cannot hold: {rest}"
+                    f"the numbers of the spec lead to the parameter {name} = {number:g}, which {self.precision} cannot hold: {rest}"
                 )
         program.settings(self.real, values, self.capacities)  # raises if a table's shape does not fit its extents
 
@@ -215,13 +217,16 @@ class Spec(Keys):
         label = self.label
         given = [name for name in ("column", "columns", "outputs") if getattr(label, name) is not None]
         if label.columns is not None and label.column is not None:
-            refuse("[label]", "has both column and columns; give the one or the other")
+            refuse("[label]", "has both column and columns; give only one of them")
         if label.columns is not None and label.outputs not in (None, len(label.columns)):
-            refuse("[label] outputs", f"is {label.outputs}, but columns holds {len(label.columns)} names; leave it out")
+            refuse(
+                "[label] outputs",
+                f"is {label.outputs}, but columns holds {len(label.columns)} names; leave outputs out",
+            )
         if label.column is not None and (label.outputs or 1) > 1:
-            refuse("[label] outputs", f"is {label.outputs}, but column names one label; give columns")
+            refuse("[label] outputs", f"is {label.outputs}, but column names one label; give columns instead")
         if label.classes is not None and set(given) - {"column"}:
-            refuse("[label]", f"has both classes and {given[-1]}; a classifier has one label, its class")
+            refuse("[label]", f"has both classes and {given[-1]}; a classifier has a single label, the class")
         if self.forecasts:
             self._check_forecast(refuse)
         elif self.input.columns:
@@ -254,7 +259,9 @@ class Spec(Keys):
                 f'is {self.label.column!r}, whose mean is forecast; add "mean" to the features of that channel',
             )
         if self.label.classes is not None:
-            refuse("[label] classes", "does not go with a forecast, because a channel is a number; leave it out")
+            refuse(
+                "[label] classes", "cannot be used for a forecast, because a channel holds numbers; leave classes out"
+            )
 
     # ---- for the kernels and the generator
 
@@ -329,12 +336,12 @@ class Spec(Keys):
 
     @property
     def label_offset(self) -> float:
-        """The label that is 0 in the C code."""
+        """The value of a label that the C code represents as 0."""
         return float(getattr(self.label, "offset", 0.0))
 
     @property
     def label_limit_told(self) -> str:
-        return f"{self.label.max_abs:g}{f' from {self.label_offset:.9g}' if self.label_offset else ''}"
+        return f"{self.label.max_abs:g}{f', measured from {self.label_offset:.9g}' if self.label_offset else ''}"
 
     def within_limit(self, y: Any) -> Any:
         """Whether the model accepts each of the labels, which are numbers."""
@@ -409,7 +416,7 @@ class Spec(Keys):
 
     @property
     def config_values(self) -> dict[str, Any]:
-        """Values of the configs' fields, computed in float64.  Each is rounded once, when the precision is bound."""
+        """Values of the configs' fields, computed in float64.  Each value is rounded once, to the model's precision."""
         own = self.family.parameters(self)
         if self.signal is None:
             return own

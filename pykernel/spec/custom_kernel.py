@@ -50,11 +50,13 @@ def load(
     try:
         whole = path.resolve(strict=True)
         if not whole.is_relative_to(folder.resolve()):
-            raise UserError(f"{where}: [kernel] source {source} leads out of the spec's folder; copy the file into it")
+            raise UserError(
+                f"{where}: [kernel] source {source} leads out of the spec's folder; copy the file into that folder"
+            )
         content = read_plain(whole, SIZE_LIMIT)
     except FileNotFoundError:
         raise UserError(
-            f"{where}: [kernel] source names {source}, but the spec's folder has no such file; put it there"
+            f"{where}: [kernel] source names {source}, but the spec's folder has no such file; copy the file into that folder"
         ) from None
     except (OSError, RuntimeError) as error:  # RuntimeError: circular links
         raise UserError(
@@ -83,7 +85,7 @@ def _loaded(path: str, name: str, content: bytes) -> Kernel:
         raise UserError(f"{path}: {name} is not a kernel of the dialect; write @kernel above def {name}{SIGNATURE}")
     raise UserError(
         f"{path}: there is no kernel {name}; "
-        + (f"it has {', '.join(there)}" if there else "no function is marked @kernel")
+        + (f"the file has {', '.join(there)}" if there else "no function is marked @kernel")
     )
 
 
@@ -128,7 +130,7 @@ def _line(message: Any) -> str:
 
 @functools.cache
 def judge_source(kernel: Kernel) -> None:
-    """Refuse a kernel that has a wrong signature, writes to arrays, reads other settings of a model, or calls the model."""
+    """Refuse a kernel that has the wrong signature, writes to arrays, reads settings outside ``READS``, or calls ``kernel_value``."""
     from pykernel.language.functions import checked_functions
     from pykernel.language.ir import (
         DialectError,  # the generator's reader gives the most precise message
@@ -136,7 +138,7 @@ def judge_source(kernel: Kernel) -> None:
 
     file, kinds = kernel.file, list(kernel.params.values())
     if kinds != [KernelConfig, Real[DIM], Real[DIM]] or kernel.returns != Real:
-        raise UserError(f"{file}: {kernel.name} has another signature; it must be {kernel.name}{SIGNATURE}")
+        raise UserError(f"{file}: {kernel.name} has the wrong signature; declare it as {kernel.name}{SIGNATURE}")
     try:
         parts = reachable([kernel])
         checked_functions((kernel,))
@@ -153,14 +155,18 @@ def judge_source(kernel: Kernel) -> None:
             continue
         for step in dis.get_instructions(part.function.__code__):
             if step.opname == "STORE_SUBSCR":
-                raise UserError(f"{file}: {part.name} writes to an array; a kernel may only read: use a local name")
+                raise UserError(
+                    f"{file}: {part.name} writes to an array; a kernel may only read arrays: use a local variable"
+                )
             if (
                 step.opname == "LOAD_ATTR"
                 and KernelConfig in part.params.values()
                 and step.argval in KernelConfig.fields
                 and step.argval not in READS
             ):
-                raise UserError(f"{file}: {part.name} uses q.{step.argval}; it may use {', '.join(READS)} of q")
+                raise UserError(
+                    f"{file}: {part.name} uses q.{step.argval}; a kernel may use only {', '.join(READS)} of q"
+                )
 
 
 # ----------------------------------------------------------------------------------------- what a kernel computes
@@ -201,9 +207,7 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     wide = gram.astype(float)
 
     def at(i: int, j: int) -> str:
-        return (
-            f"for inputs {_numbers(x[i])} and {_numbers(x[j])}" if i != j else f"for the input {_numbers(x[i])}, twice"
-        )
+        return f"for inputs {_numbers(x[i])} and {_numbers(x[j])}" if i != j else f"if both inputs are {_numbers(x[i])}"
 
     def first(wrong: np.ndarray) -> tuple[int, int]:
         i, j = np.argwhere(wrong)[0]
@@ -220,13 +224,13 @@ def judge_values(kernel: Kernel, config: Any, precision: Precision, reach: np.nd
     if (wrong := np.abs(wide) > most * (1 + 1e3 * eps)).any():
         i, j = first(np.abs(wide) == np.abs(wide).max())
         raise UserError(
-            f"[kernel] max_value is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; it must be an upper bound of k(x, x)"
+            f"[kernel] max_value is {most:g}, but {name} is {wide[i, j]:g} {at(i, j)}; max_value must be an upper bound of k(x, x)"
         )
     roots = np.sqrt(np.diag(wide))
     if (wrong := np.abs(wide - wide.T) > 1e3 * eps * np.maximum(np.abs(wide), roots[:, None] * roots)).any():
         i, j = first(wrong)
         raise UserError(
-            f"[kernel] {name} is not symmetric: it is {wide[i, j]:g} {at(i, j)}, and {wide[j, i]:g} the other way round"
+            f"[kernel] {name} is not symmetric: it is {wide[i, j]:g} {at(i, j)}, and {wide[j, i]:g} with the inputs swapped"
         )
     # scale the diagonal to 1, so that a kernel that grows with its inputs is checked at all scales
     used = np.diag(wide) > 1e6 * float(np.finfo(precision.dtype).tiny)

@@ -44,10 +44,11 @@ class Size(NamedTuple):
 
 
 OWN_FLOATS = {"cortex-m0plus": 0.5, "cortex-m3": 0.4}
-"""CPUs for which the C contains its own float32 arithmetic (runtime_c/float_arm.S) -> its time, relative to GCC's library on a Cortex-M0+."""
+"""CPU for which the C contains its own float32 arithmetic (runtime_c/float_arm.S) -> the time of an operation, relative to GCC's library on
+a Cortex-M0+."""
 Cost = tuple[int, int]
-"""Bytes of RAM with the stages, and approximately the instructions of the most expensive update.  Instructions differ by less than
-a quarter from those measured on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv)."""
+"""Bytes of RAM, including the stages, and an estimate of the instructions of the most expensive update.  The estimate is within 25 % of the
+instructions measured on cortex-m4f and cortex-m0plus (docs/data/default-cost.csv)."""
 
 
 def waves_cost(at: Size, sections: Sections) -> Cost:
@@ -81,7 +82,7 @@ def whole_cost(at: Size, sections: Sections) -> Cost:
 
 
 def vectors_cost(at: Size, sections: Sections) -> Cost:
-    """Cost of krls-t, measured for 8 to 64 vectors."""
+    """Cost of krls-t, from measurements with 8 to 64 vectors."""
     d, o, n, number, soft = at
     stages = d * o + 11 * o + 11 if "label" in sections else 0
     taken = number * ((n + 1) * (n + 2 + o) + n * (d + 2 * o + 8) + 4 * d + 3 * o + 15 + stages)
@@ -89,10 +90,10 @@ def vectors_cost(at: Size, sections: Sections) -> Cost:
 
 
 def bank_cost(at: Size, sections: Sections) -> Cost:
-    """Cost of a monitor.  Bytes are exact; instructions are 0, because the time is not limited."""
+    """Cost of a monitor.  Bytes are exact; instructions are given as 0, so that a limit of instructions excludes no monitor."""
     d, k = at.d, sections["learning"].get("components", 4)
     triangle = d * (d + 1) // 2
-    # (numbers, bytes of counts) of the bank, the course, the blame, the threshold, the frame around the rule, and the work
+    # (numbers, bytes of counts) of each part: Bank, Course, Blame, the threshold, the frame around the rule, and the work memory
     parts = (
         ((k + 1) * (triangle + d + 1), 2 * (k + 3) + k + 4),
         (d * (2 * d + 5) + 4, 4 + 2 * (d + 3)),
@@ -105,7 +106,7 @@ def bank_cost(at: Size, sections: Sections) -> Cost:
 
 
 def width(dim: int) -> float:
-    """Return sigma for models with labels and inputs in standard deviations: the typical length of a sample, reduced if D < 6."""
+    """Return sigma for inputs in standard deviations: the typical length of a sample, sqrt(D), and a smaller sigma if D < 6."""
     return float(f"{min(1.0, 0.4 + 0.1 * dim) * math.sqrt(dim):.4g}")
 
 
@@ -243,7 +244,8 @@ def chosen(content: Content) -> dict[str, Any]:
     """How a spec that names no rule gets its rule.
 
     The result has these entries.  rule, stages: what the spec gets.  because: the keys or the limit that decided the recipe.  otherwise:
-    what the spec would get without them.  told: a sentence that says all of this.
+    what the spec would get without them.  sentence: a sentence that
+    says all of this.
     """
     found, full, plain, because = recipe_of(content), completed(content), content, list[str]()
     first = groups(found.task, found.int16)[0]
@@ -251,7 +253,9 @@ def chosen(content: Content) -> dict[str, Any]:
         given = named(content, keys)
         limited = keys is LIMITS and found in first[2:]  # the first two recipes are the usual ones
         if limited or recipe_of(_without(content, given)) is not found:
-            because += [*map(str, given)] or [f"the {found.unlimited:,} bytes that a spec without limits may take"]
+            because += [*map(str, given)] or [
+                f"the {found.unlimited:,} bytes that a model may take if the spec sets no limits"
+            ]
             plain = _without(plain, given)
     rule, other = _told(full), recipe_of(plain)
     otherwise = _told((first[0] if other is found else other).sections) if because else None
@@ -262,7 +266,7 @@ def chosen(content: Content) -> dict[str, Any]:
     ]
     stages = [key or f"[{name}]" for name, key in made if full[name].get(key, True) is True]
     told = f"the spec names no rule and gets {rule}{' with ' * bool(stages)}{', '.join(stages)}"
-    told += f", because of {', '.join(because)}; without that, it gets {otherwise}" if because else ""
+    told += f", because of {', '.join(because)}; otherwise it would get {otherwise}" if because else ""
     return {"rule": rule, "stages": stages, "because": because, "otherwise": otherwise, "sentence": told}
 
 

@@ -10,7 +10,7 @@ from pykernel.spec.sections import Counts, Section
 
 
 class Mixture(Section):
-    """A linear expert next to the model: answers, or class probabilities, are the mean of both, weighted by their recent accuracy."""
+    """A linear expert next to the model.  The answer, or the class probabilities, are a mean of the two, weighted by their recent accuracy."""
 
     blocks: bool = Field(
         False,

@@ -11,8 +11,8 @@ STATE_LIMIT = 64 * 2**20
 """Maximum size of a model in bytes.  No microcontroller has more memory, and a typing error must not fill a PC's memory."""
 
 REHEARSAL_LIMIT = 2**27
-"""Approximate limit of how many numbers a self-test touches.  Such a self-test takes seconds on a PC, and less than a minute on a board
-at 100 MHz."""
+"""Approximate limit of how many numbers a self-test touches.  A self-test at this limit takes seconds on a PC, and less than a minute on a
+board at 100 MHz."""
 
 Refuse = Callable[[str, str], NoReturn]
 """A function (where, sentence): where is a place such as "[learning] eta"; the sentence says what is wrong and what
@@ -25,7 +25,7 @@ class Family(Protocol):
 
     rules: Mapping[str, str]  # rule -> the form of its models in one word, such as "linear"
     programs: Mapping[LabelKind, Program]
-    spec: type[Any]  # a subclass of pykernel.spec.base.Spec, whose sections say which keys there are
+    spec: type[Any]  # a subclass of pykernel.spec.base.Spec, whose sections declare the keys
     # whether the models learn sample by sample from raw inputs; ``choose`` and ``plan`` compare only these
     online: bool
 
@@ -65,7 +65,8 @@ def affordable(most: int, touched: Callable[[int], float]) -> int:
 
 
 def filling(m: int, budget: int) -> float:
-    """Return how much memory m samples touch, as a multiple of the whole memory, if each sample fills the budget a
-    little more.
+    """Return how much memory m samples touch, as a multiple of the whole memory.
+
+    The first ``budget`` samples fill the memory step by step; each later sample touches all of it.
     """
     return m * m / (2 * budget) if m <= budget else m - budget / 2

@@ -56,8 +56,8 @@ def validate_function(spec: Spec, refuse: Refuse) -> None:
     if kernel.function in HIDDEN and not spec.has("expansion", "offsets"):
         refuse(
             "[kernel] function",
-            f"is {kernel.function}, a feature of trained vectors; {rule} must have a positive definite kernel"
-            + (", and rff-rls learns with random Fourier features" if kernel.function == "fourier" else ""),
+            f"is {kernel.function}, which only trained vectors can have; {rule} needs a positive definite kernel"
+            + (" (rff-rls learns with random Fourier features)" if kernel.function == "fourier" else ""),
         )
     if kernel.gamma is None and kernel.function not in (*HIDDEN, "gaussian", "linear", "custom"):
         refuse("[kernel] gamma", f"is missing; a {kernel.function} kernel must have it")
@@ -124,7 +124,7 @@ def bound(spec: Spec, refuse: Refuse, vectors: np.ndarray) -> float:
     if not step <= largest(spec.precision):
         refuse(
             "[input] max_abs",
-            f"is {spec.input_max_abs:g}, with which a {kernel.function} kernel can overflow {spec.precision}; it must be lower",
+            f"is {spec.input_max_abs:g}, with which a {kernel.function} kernel can overflow {spec.precision}; lower max_abs",
         )
     return value
 

@@ -49,13 +49,15 @@ def checked_name(name: str) -> str:
     """Return the name of a model.  Raises ValueError, whose text completes a sentence that begins with the key."""
     if not is_prefix(name):
         raise ValueError(
-            f"is {shown_value(name)}; it must be 1 to 31 of a-z, 0-9 and single '_', start with a letter and not end with '_', "
-            "because C symbols and files are named after it"
+            f"is {shown_value(name)}; it must have 1 to 31 characters (a-z, 0-9, single '_'), start with a letter and not end with '_', "
+            "because C symbols and files are named after the model"
         )
     if name in C_KEYWORDS or re.fullmatch(r"pk|u?int\d*|u?int(_least|_fast)?\d+_t|std.*", name):
-        raise ValueError(f"is {name!r}, which has a meaning in C or C++; choose another")
+        raise ValueError(f"is {name!r}, which has a meaning in C or C++; choose another name")
     if name in SYSTEM_HEADERS or re.fullmatch(r"check|aux|con|nul|prn|(com|lpt)\d", name):
-        raise ValueError(f"is {name!r}, and {name}.h would be taken for another file of that name; choose another")
+        raise ValueError(
+            f"is {name!r}, and {name}.h would be mistaken for another file of that name; choose another name"
+        )
     return name
 
 
@@ -88,8 +90,8 @@ class Keys(Section):
                 yield section, key, field, getattr(given, key)
 
     def __getattr__(self, name: str) -> Any:
-        """Return None for a section that only other families have.  Sections that no other families share raise
-        AttributeError.
+        """Return None for [kernel], [expansion] and [linear] if the family does not have them.  Raises AttributeError for
+        any other missing attribute.
         """
         if name in ("kernel", "expansion", "linear"):
             return None
@@ -187,7 +189,7 @@ class Keys(Section):
 
     @property
     def input_ranges(self) -> np.ndarray:
-        """The smallest and the largest value of each input that is accepted, (2, DIM)."""
+        """The smallest and the largest accepted value of each input, (2, DIM)."""
         limits = np.array(self.input.max_abs, float)
         center = np.array(self.scaling[0] or 0.0) if limits.ndim else 0.0
         return np.array(np.broadcast_arrays(center - limits, center + limits, np.zeros(self.dim))[:2])
@@ -218,7 +220,7 @@ class Keys(Section):
         if not isinstance(self.input.max_abs, tuple):
             return f"{self.input.max_abs:g}"
         center = self.scaling[0] or (0.0,) * self.dim
-        return f"{self.input.max_abs[j]:g} from the center, {center[j]:g}"
+        return f"{self.input.max_abs[j]:g}, measured from the center, {center[j]:g}"
 
     @property
     def real(self) -> Precision:
@@ -238,7 +240,7 @@ class Keys(Section):
         return {"signal": {"lags": [0]} | windowed}
 
     def to_toml(self, complete: bool = False) -> str:
-        """Return the spec as the text of a TOML file, without keys that were not given, except ``format``.
+        """Return the spec as the text of a TOML file with only the given keys and ``format``.
 
         complete: write every key that has an effect, with its value, so that a later version with other defaults does not
         change the model.  A key whose value is None is left out.

@@ -31,7 +31,7 @@ def validate(spec: Any, refuse: Refuse) -> None:
     if spec.signal is not None:
         refuse(
             "[input] missing",
-            f'is "{chosen}", but [signal] takes a raw row only as a whole; report a missing row with NAME_gap, and leave this key out',
+            f'is "{chosen}", but [signal] accepts only complete raw rows; report a missing row with NAME_gap, and leave this key out',
         )
     if chosen == "mean" and not spec.standardises and spec.scaling[0] is None:
         known = "standardise = true or center" if "standardise" in type(spec.input).model_fields else "center"

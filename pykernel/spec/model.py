@@ -112,7 +112,7 @@ def declared(section: str, key: str | None = None) -> dict[str, FieldInfo]:
 
 
 def rate_of(rule: str | None) -> str | None:
-    """Return the key of [learning] that is a rule's learning rate, or None for least squares, or if there is no rule."""
+    """Return the key of [learning] that is a rule's learning rate, or None for an unknown rule or for least squares."""
     family = rules().get(rule) if isinstance(rule, str) else None
     keys = fields_of(family.spec, str(rule)) if family is not None else ()
     marks = ((key, mark) for _, key, field in keys for mark in field.metadata if isinstance(mark, Rate))
@@ -141,11 +141,11 @@ def _words(annotation: Any) -> set[str]:
 def meant(word: str, known: Collection[str], otherwise: str, of: str = "") -> str:
     """Return the end of a message about a word that is not a value of the key ``of``.
 
-    The end names another key with this value, or else the known word that was probably meant.  If there is neither, it
-    is ``otherwise``.
+    The end names another key with this value, or else the known word that was probably meant.  If there is neither, the
+    end is ``otherwise``.
     """
     key = None if word in known else key_with(word)
-    return word_meant(word, known, otherwise) if key in (None, of) else f"{otherwise} ({word!r} is for {key})"
+    return word_meant(word, known, otherwise) if key in (None, of) else f"{otherwise} ({word!r} is a value of {key})"
 
 
 def sections() -> list[str]:
@@ -155,7 +155,7 @@ def sections() -> list[str]:
 
 
 def load_spec(path: str | Path, trust: bool = False, announce: Callable[[str], None] | None = None) -> Spec:
-    """Read a spec from a TOML file.  Raises UserError, one sentence, for any error in it.
+    """Read a spec from a TOML file.  Raises UserError, with a message of one sentence, for any error in the spec.
 
     A spec whose [kernel] names a source contains code: the source is a Python file that is executed.  Such a spec is
     refused unless ``trust`` is true.  announce: called with the source's path before the file is executed.
@@ -203,7 +203,9 @@ def make_spec(content: Mapping[str, Any], where: str = "spec", custom: Kernel | 
             "the kernel: make_spec(content, custom=kernel)"
         )
     if custom.name != name:
-        raise UserError(f"{where}: [kernel] kernel is {name}, but the kernel given is {custom.name}; name that one")
+        raise UserError(
+            f"{where}: [kernel] kernel is {name}, but the given kernel is {custom.name}; write the name of the given kernel"
+        )
     return _with_custom(spec, custom, where)
 
 
@@ -261,7 +263,7 @@ def _need_format(content: Any) -> None:
     said = f"format is {shown_value(number)}"
     if type(number) is int and number == 0:
         raise _Refused(
-            f"{said}, of versions before 0.3; see docs/migration.md for the keys that changed, then write format = {FORMAT}"
+            f"{said}, which belongs to versions before 0.3; see docs/migration.md for the keys that changed, then write format = {FORMAT}"
         )
     newer = "install a newer version" if type(number) is int and number > FORMAT else f"write format = {FORMAT}"
     raise _Refused(f"{said}; this version of pykernel reads the formats 1 and {FORMAT}: {newer}")
@@ -294,7 +296,7 @@ def _to_blame(content: Mapping[str, Any], written: bool) -> str | None:
         said, most = "holds" if isinstance(value, (list, tuple)) else "is", "at most" if bad > 0 else "at least"
         return (
             f"[{section}] {key} {said} {far:g}, with which {content.get('precision', 'float32')} cannot compute the model; "
-            f"with the other numbers as they are, it must be {most} {2.0**good:.3g}"
+            f"if the other numbers stay as they are, this number must be {most} {2.0**good:.3g}"
         )
     return None
 
@@ -319,7 +321,7 @@ def _nearer(value: Any, octaves: float) -> Any:
 
 
 def _with_names(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content in which each range of names is replaced by its names, in every key that allows ranges."""
+    """Return the content with each range of names replaced by the names, in every key that allows ranges."""
     made = dict(content)
     for section, keys in content.items():
         for key, names in keys.items() if isinstance(keys, Mapping) else ():
@@ -362,13 +364,13 @@ def _with_features(content: Any, written: bool) -> Any:
 
 
 class _OnlySignal(Section):
-    """A spec with only [signal], which is validated before the other sections.  Error messages refer to this class."""
+    """A spec with only [signal], which is validated before the other sections."""
 
     signal: SignalSection
 
 
 class _Refused(Exception):
-    """An error.  Its text is a sentence without the beginning (``where``)."""
+    """A refused spec.  The text is the message without its beginning, ``where``."""
 
 
 def _family(content: Any) -> tuple[str, Family]:
@@ -397,7 +399,7 @@ def _family(content: Any) -> tuple[str, Family]:
 
 def _own(content: Any, kind: type[Spec], rule: str) -> Any:
     """Return the content without the keys that only other rules have.  Refuses a spec in which one of these keys has
-    another value than its default.
+    a value other than its default.
     """
     if not isinstance(content, Mapping):
         return content
@@ -433,7 +435,7 @@ def _matters(
 ) -> bool:
     """Return whether a key must be kept: false if the key belongs to other rules and has its default value.
 
-    mine: the sections and keys of the rule.  Refuses another rule's key with any other value.
+    mine: the sections and keys of the rule.  Refuses another rule's key with a value other than its default.
     """
     having = {} if (section, key) in mine else declared(section, key)
     if not having:
@@ -469,14 +471,14 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _unknown(key: Any, known: list[str], more: list[str]) -> str:
-    """Return a sentence that proposes the key that was probably meant, from this model or else from another one."""
+    """Return a sentence that proposes the key that was probably meant: one of this model, or else one of another model."""
     remedy = did_you_mean(str(key), known, did_you_mean(str(key), more, f"the keys are: {', '.join(known)}"))
     return f"{shown_value(key)} is not a key of a spec; {remedy}"
 
 
 def _custom_names(spec: Spec, where: str) -> tuple[str, str] | None:
-    """Return the source and the name of a custom kernel, or None for a built-in kernel.  Raises UserError if one of the
-    two keys is missing.
+    """Return the source and the name of a custom kernel, or None for a built-in kernel.  Raises UserError if
+    source, kernel or max_value is missing.
     """
     kernel = spec.kernel
     if kernel is None or kernel.function != "custom":
@@ -541,7 +543,7 @@ def _sentence(error: ValidationError, kind: type[Section], within: str = "") -> 
             return f"{key or 'it'} is {given}; it must be a section, [{key or 'input'}], with keys of its own"
         case "too_short":
             least = first["ctx"]["min_length"]
-            return f"{section}{key} holds {first['ctx']['actual_length']}; there must be {least} or more"
+            return f"{section}{key} holds {first['ctx']['actual_length']} values; it must hold {least} or more"
     return f"{section}{key} is {given}; {_expected(first, others, nested=len(location) > 2)}"
 
 

@@ -13,19 +13,19 @@ from pykernel.spec.sections import Counts, Section, Within, shown_value
 
 THRESHOLD_HORIZON = 1000
 UPPER = 0.1
-"""The fraction of rows above the quantile on which the threshold is based.  If twice the false-alarm rate is larger,
-the fraction is twice the false-alarm rate."""
+"""The threshold is derived from a quantile of the levels.  The fraction of rows above this quantile is UPPER, or twice
+the false-alarm rate if that is larger."""
 SHAPE, SHAPE_ARMED = 0.2, 0.05
 """Shape of the generalised Pareto distribution beyond the quantile; 0 would be an exponential tail.  The second value is for monitors that
-will be armed.  Once armed, the threshold can hardly fall, so it must begin at the level that small false-alarm rates need."""
+will be armed: then the threshold can hardly fall any more, so it must already be as high as small false-alarm rates need."""
 CORRECTION, UNDONE = 0.02, 2e-4
-"""Changes of the threshold, in units of the mean excess.  A row in alarm raises the threshold by the first value (more for small rates), and a row
-without an alarm lowers it by the second (more for large rates).  These values were chosen on simulated plants (docs/records.md, alarms)."""
+"""Changes of the threshold, in units of the mean excess.  A row in alarm raises the threshold by the first value, or by more if the
+false-alarm rate is small; a row without an alarm lowers it by the second value, or by more if the false-alarm rate is large.  These values were chosen on simulated plants (docs/records.md, alarms)."""
 EXCESS_ARMED = 3.0
 """Largest mean excess of an armed monitor, in units of the usual spread of the levels."""
 HELD, HELD_RATE, REFILL = 20, 1000, 1.5
-"""Once armed, the threshold learns from at most HELD + HELD_RATE · rate successive rows in alarm, where rate is the false-alarm rate.
-Each further row raises this allowance by REFILL · rate."""
+"""The threshold of an armed monitor learns from rows in alarm within an allowance of at most HELD + HELD_RATE · rate rows, where rate is
+the false-alarm rate.  Each row in alarm that is learned takes 1 from the allowance, and every row adds REFILL · rate to it."""
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 """Unit of time -> seconds."""
@@ -41,7 +41,7 @@ def rows_of(given: Any, info: ValidationInfo) -> Any:
     if found is None:
         raise ValueError(f'is {shown_value(given)}; it must be a number of rows, or a time such as "90 s" or "8 h"')
     if (rate := (info.context or {}).get("rows_a_second")) is None:
-        raise ValueError(f"is {given!r}; give a number of rows, or also give [signal] rate, the raw samples per second")
+        raise ValueError(f"is {given!r}; give a number of rows, or add [signal] rate, in raw samples per second")
     return round(float(found[1]) * SECONDS[found[2]] * rate)
 
 
@@ -73,7 +73,8 @@ class Novelty(Section):
         description='whether the machine gets new normal states. `"known"`: commissioning shows all of them, and then the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: armed, with a threshold that no longer learns',
     )
     commissioning: Annotated[
-        RowsOrTime, Counts('does not go with life "changing"; leave it out', ("novelty.life",), ("known", "fixed"))
+        RowsOrTime,
+        Counts('does not go with life "changing"; leave commissioning out', ("novelty.life",), ("known", "fixed")),
     ] = Field(
         1500,
         description="number of rows after the warm-up until the monitor is armed; run the machine through its normal states in this time",
@@ -85,7 +86,9 @@ def threshold_parameters(novelty: Novelty) -> dict[str, Any]:
     rate, arms = novelty.false_alarm_rate, novelty.life != "changing"
     upper = max(UPPER, 2 * rate)
     shape = SHAPE_ARMED if arms else SHAPE
-    ratio = float(Decimal(upper / rate) ** Decimal(str(shape)))  # in decimals, the same bits on every machine
+    ratio = float(
+        Decimal(upper / rate) ** Decimal(str(shape))
+    )  # computed in decimals, so that the bits are the same on every machine
     tail = (1 - shape) * (ratio - 1) / shape
     return {
         "alarm_rate": rate,

@@ -66,7 +66,7 @@ def spec_schema() -> Schema:
 
 
 def _has(key: str, value: Schema | None = None) -> Schema:
-    """Return the schema of an object that has a key, with this value."""
+    """Return the schema of an object that has a key, whose value has the schema ``value``."""
     return {"properties": {key: value or {}}, "required": [key]}
 
 
@@ -84,7 +84,7 @@ def _if(names: list[str], int16: bool) -> Schema:
 
 
 def _defaults(names: list[str], int16: bool) -> Iterator[Schema]:
-    """Yield schemas of the specs that name no rule and get one of ``names``, unless limits forbid it."""
+    """Yield schemas of the specs that name no rule and get one of ``names``, as long as the limits of [target] allow it."""
     watched, classes = _has("novelty"), _has("label", _has("classes"))
     learns = [] if int16 else [{"not": watched}]
     for task, of in (("monitor", [watched]), ("class", [*learns, classes]), ("number", [*learns, {"not": classes}])):
@@ -135,7 +135,7 @@ def _all_keys(section: str) -> Schema:
 
 def _plain(schema: Any, kinds: Schema) -> Any:
     """Return the schema without null, which TOML does not have, and without titles that only repeat the keys.  kinds:
-    schemas of tables within sections, to replace references.
+    schemas of tables within sections, which replace the references to them.
     """
     if isinstance(schema, list):
         return [_plain(each, kinds) for each in schema]

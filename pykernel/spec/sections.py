@@ -41,7 +41,7 @@ Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_leng
 def shown_value(value: Any) -> str:
     try:
         text = ascii(value).replace("\n", " ")  # the text of an array has several lines
-    except (RecursionError, ValueError):  # a thousand nested tables, a number with thousands of digits
+    except (RecursionError, ValueError):  # such as a thousand nested tables, or a number with thousands of digits
         text = "too long to show"
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -86,7 +86,7 @@ def in_range(name: Any) -> list[Any]:
     count = int(last) - int(first) + 1
     if not 1 <= count <= DIM_LIMIT:
         raise ValueError(
-            f"holds the range {shown_value(name)} of {max(0, count)} names; a range must have from 1 to {DIM_LIMIT}"
+            f"holds the range {shown_value(name)} of {max(0, count)} names; a range must have 1 to {DIM_LIMIT} names"
         )
     width = len(first) if first.startswith("0") else 0  # x00..x63
     return [f"{before}{number:0{width}}" for number in range(int(first), int(last) + 1)]
@@ -152,9 +152,9 @@ class Tried:
     """Marks a number that ``plan`` varies: ``eta: Annotated[float, Tried((0.1, 0.3, 1.0), 3, 0.003, 1.9)]``.
 
     grid: values of the coarse grid; if empty, the coarse grid is the spec's value alone.
-    step: the factor between values in the first round of refinement; each further round takes the root of the factor.
+    step: the factor between values in the first round of refinement; each further round uses the square root of the previous factor.
     least, most: the smallest and the largest value.
-    how: "whole": integers; "memory": a forgetting factor, whose grid is the number of samples that it remembers,
+    how: "whole": integers; "memory": a forgetting factor, whose grid holds the numbers of samples that it remembers,
     1 / (1 - factor), with FOREVER for a factor of 1.
     widths: grid, least and most are in units of the typical distance between inputs.
     """
@@ -190,8 +190,8 @@ class Counts:
 
     ``eta: Annotated[float, Counts('belongs to head = "logistic"; leave it out', ("subspace.head",), ("logistic",))]``
 
-    otherwise: the message if the other key has another value, which is inserted for {}.
-    of: other keys or properties of the spec, one of which must have one of the values.  values: None if any value will do.
+    otherwise: the message if the key has no effect; {} stands for the value of the first key in ``of``.
+    of: other keys or properties of the spec, one of which must have one of ``values``, or any value if ``values`` is None.
     """
 
     otherwise: str
@@ -304,7 +304,7 @@ class Input(Section):
     )
     formulas: Annotated[Names, AfterValidator(visible_lines)] | None = Field(
         None,
-        description="how the firmware computes inputs from measurements, as text for people: `NAME = …` for each such input. The generated header shows them. `plan` and `fit` copy them from a table that `convert` made",
+        description="how the firmware computes inputs from measurements, as text for people: `NAME = …` for each such input. The generated header shows them. `plan` and `fit` copy them from a table that `pykernel table` made",
     )
 
     @field_validator("max_abs", mode="before")
@@ -315,7 +315,7 @@ class Input(Section):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
                 verb = "holds" if several else "is"
                 raise ValueError(
-                    f"{verb} {shown_value(value)}; it must be a number above 0, or a list with one for each input"
+                    f"{verb} {shown_value(value)}; it must be a number above 0, or a list with such a number for each input"
                 )
         return given
 
@@ -391,12 +391,12 @@ class Label(Section):
     column: Annotated[str, AfterValidator(visible_name)] | None = Field(
         None, description="name of the label, as in the data's header; `simulate` needs it, or `columns`"
     )
-    columns: Annotated[Columns, different(1, OUTPUTS_LIMIT, "each must be different")] | None = Field(
+    columns: Annotated[Columns, different(1, OUTPUTS_LIMIT, "all names must be different")] | None = Field(
         None,
         description="names of several labels, up to 64, that one model learns together: they share the expansion vectors",
     )
     outputs: int | None = Field(None, ge=1, le=OUTPUTS_LIMIT, description="number of labels, if they have no names")
-    classes: Annotated[Names, different(2, OUTPUTS_LIMIT, "each must be different")] | None = Field(
+    classes: Annotated[Names, different(2, OUTPUTS_LIMIT, "all names must be different")] | None = Field(
         None,
         description="the values that the label can have, as in the data's cells, from 2 to 64: the model then classifies",
     )
@@ -476,8 +476,8 @@ class Learning(Section):
 
 
 def target_files() -> dict[str, Traversable]:
-    """Return target's name -> TOML file.  The files belong to the package ``targets``.  The files are read as data,
-    because this package must not import ``targets``.
+    """Return the TOML file of each target, by the target's name.  The files belong to the package ``targets``, and are read
+    as data because this package must not import ``targets``.
     """
     files = importlib.resources.files("pykernel.targets").iterdir()
     return {name.removesuffix(".toml"): file for file in files if (name := file.name).endswith(".toml")}
@@ -523,7 +523,7 @@ class TargetSection(Section):
 def _training(given: Any) -> tuple[tuple[str, str | int | float | bool], ...]:
     """Return keys and values of [training], which ``request.training`` declares.
 
-    A list of numbers becomes one string, as after --set.
+    A list of numbers becomes one string with commas, as --set takes it.
     """
     if not isinstance(given, dict):
         raise ValueError(f"is {shown_value(given)}; it must be a table of keys")

@@ -29,7 +29,7 @@ WINDOW_LIMIT = 65536
 POWER_LIMITS = {"kurtosis": 1e8, "skewness": 1e11}
 """Largest `max_abs` whose powers, summed over the longest window, fit in float32."""
 STEPS_LIMIT = 65536
-PERIOD_LIMIT = 2**24  # a clock counts in float32, which holds all integers up to this limit; int16 has another one
+PERIOD_LIMIT = 2**24  # a clock counts in float32, which holds all integers up to this limit; int16 has another limit
 
 FeatureName = Literal[
     "mean",
@@ -129,7 +129,7 @@ class SignalSection(Section):
     def _positive(cls, given: Any) -> Any:
         for value in given if isinstance(given, (list, tuple)) else [given]:
             if isinstance(value, (int, float)) and not isinstance(value, bool) and not 1e-15 <= value <= 1e15:
-                raise ValueError(f"holds {shown_value(value)}; it must be from 1e-15 to 1e15")
+                raise ValueError(f"holds {shown_value(value)}; each number must be from 1e-15 to 1e15")
         return given
 
     @field_validator("features", mode="before")
@@ -144,7 +144,9 @@ class SignalSection(Section):
                 )
             for name in names:
                 if name not in known:
-                    meant = word_meant(name if isinstance(name, str) else "", known, f"there are: {', '.join(known)}")
+                    meant = word_meant(
+                        name if isinstance(name, str) else "", known, f"the features are: {', '.join(known)}"
+                    )
                     raise ValueError(f"of {shown_value(channel)} has {shown_value(name)}; {meant}")
         return features
 
@@ -152,7 +154,7 @@ class SignalSection(Section):
     def _together(self) -> SignalSection:
         for key in ("differences", "averages"):
             if 0 in getattr(self, key):
-                raise ValueError(f"{key} holds 0; each must be 1 or more")
+                raise ValueError(f"{key} holds 0; each number must be 1 or more")
         if self.window is None:
             for key in ("hop", "features", "bands"):
                 if getattr(self, key):
@@ -162,7 +164,7 @@ class SignalSection(Section):
         if self.window % hop:
             raise ValueError(f"hop is {hop}, which does not divide window, {self.window}; choose a divisor of window")
         if hop < 2:
-            raise ValueError("hop is 1; it must be 2 or more: without a window each raw sample is a step")
+            raise ValueError("hop is 1, but must be 2 or more; if every raw sample is to be a step, leave window out")
         if self.features is None and not self.bands:
             raise ValueError('features are missing; with a window, give some, such as ["mean", "rms"]')
         if isinstance(self.features, dict):
@@ -174,13 +176,13 @@ class SignalSection(Section):
             for name in self.channels:
                 if name not in self.features:
                     raise ValueError(
-                        f"features does not name the channel {name!r}; give a list, or leave the channel out"
+                        f"features does not name the channel {name!r}; give the channel a list of features, or leave it out of channels"
                     )
         self._check_spectrum()
         correlated = [name for name, own in zip(self.channels, self.of_channels, strict=True) if "correlation" in own]
         if len(correlated) == 1:
             raise ValueError(
-                f"features has correlation only for {correlated[0]!r}, but correlation needs two channels; give it to another "
+                f"features has correlation only for {correlated[0]!r}, but correlation needs two channels; add it to another "
                 "channel, too, or leave it out"
             )
         return self
@@ -196,7 +198,7 @@ class SignalSection(Section):
         if not what:
             return
         if self.rate is None:
-            raise ValueError(f"rate is missing; {what} needs it, in raw samples per second")
+            raise ValueError(f"rate is missing; {what} needs the rate in raw samples per second")
         if self.window not in [2**n for n in range(3, 17)]:
             raise ValueError(f"window is {self.window}; {what} needs a power of two, from 8 to 65536")
         called = [f"[{low:g}, {high:g}]" for low, high in self.bands]
@@ -206,7 +208,7 @@ class SignalSection(Section):
         for low, high in self.bands:
             if not 0 <= low < high:
                 raise ValueError(
-                    f"bands holds [{low:g}, {high:g}]; the first number must be the smaller, and 0 or more"
+                    f"bands holds [{low:g}, {high:g}]; the first number must be 0 or more, and smaller than the second"
                 )
             if self.bins(low, high)[0] >= self.bins(low, high)[1]:
                 width = self.rate / (self.window or 1)
@@ -321,7 +323,7 @@ def _features(signal: SignalSection, measures: tuple[Row, ...]) -> tuple[Row, ..
 
 
 def rows_a_second(content: Any) -> float | None:
-    """Return how many rows per second a model gets, or None if the signal in the spec's content does not say so."""
+    """Return how many rows per second a model gets, or None if [signal] (``content``) does not determine it."""
     signal = None if content is None else SignalSection.model_validate(content)
     return None if signal is None or signal.rate is None else signal.rate / signal.step
 
@@ -344,7 +346,7 @@ def raw_samples_needed(signal: SignalSection) -> int:
 
 
 def inputs_of(signal: SignalSection) -> dict[str, Any]:
-    """Return the model's inputs as keys of [input].  Raises ValueError, a sentence, if there are no features or too many."""
+    """Return the model's inputs as keys of [input].  Raises ValueError, with a sentence, if there are no features or too many."""
     plan = plan_of(signal)
     names = [row.name for row in plan.features]
     if not names:
@@ -352,22 +354,24 @@ def inputs_of(signal: SignalSection) -> dict[str, Any]:
             "lags is [], and nothing else makes features; leave lags out, or give differences, averages or periods"
         )
     if len(names) > DIM_LIMIT:
-        raise ValueError(f"makes {len(names)} features; there must be at most {DIM_LIMIT}")
+        raise ValueError(f"makes {len(names)} features; at most {DIM_LIMIT} are allowed")
     if len(set(names)) < len(names):
         double = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"channels make two features that are called {double!r}; rename a channel")
     if (longest := max(names, key=len)) and len(longest) > NAME_LIMIT:
         raise ValueError(
-            f"channels make a feature whose name has {len(longest)} characters, {shown_value(longest)}; it must have at "
+            f"channels make a feature whose name has {len(longest)} characters, {shown_value(longest)}; a name may have at "
             f"most {NAME_LIMIT}: give the channel a shorter name"
         )
     return {"columns": names, "max_abs": max(row.limit for row in plan.features)}
 
 
 def complain_of_reals(signal: SignalSection, precision: Any) -> None:
-    """Raise ValueError, a sentence, for keys that only integer models have, and for powers that overflow float32."""
+    """Raise ValueError, with a sentence, for keys that only integer models have, and for powers that overflow float32."""
     if isinstance(signal.max_abs, tuple):
-        raise ValueError("max_abs is a list, which only precision int16 takes; give one number, the largest")
+        raise ValueError(
+            "max_abs is a list, which only precision int16 takes; give a single number, the largest of them"
+        )
     if signal.resolution is not None:
         raise ValueError("resolution is the value of one count, and only precision int16 has counts; leave it out")
     kinds = {name for names in signal.of_channels for name in names} if signal.window is not None else set()
@@ -527,8 +531,8 @@ def completed(
 ) -> dict[str, Any]:
     """Return the content with the model's inputs.
 
-    made: keys of [input] that follow from the signal.  learns: whether the device learns the label; if so, the label's
-    limit is the channel's limit.  written: whether a person wrote the content.  Raises ValueError, a sentence, for a key
+    made: keys of [input] that follow from the signal.  learns: whether the device learns the label; if so, the
+    channel's limit is the default limit of a forecast's label.  written: whether a person wrote the content.  Raises ValueError, with a sentence, for a key
     that contradicts [signal].
     """
     given = content.get("input", {})
@@ -538,12 +542,12 @@ def completed(
     column = label.get("column") if isinstance(label, Mapping) else None
     forecasts = isinstance(column, str) and column in signal.channels
     if signal.ahead != 1 and not forecasts:
-        raise ValueError("ahead is for forecasts, but [label] column is not one of the channels; leave it out")
+        raise ValueError("ahead is for forecasts, but [label] column is not one of the channels; leave ahead out")
     for key in ("columns", "dim", "max_abs", "resolution", "offset"):
         found, own = (list(value) if isinstance(value, tuple) else value for value in (given.get(key), made.get(key)))
-        free = not written or (key == "max_abs" and "resolution" in made)  # in int16, ranges may be narrower
+        free = not written or (key == "max_abs" and "resolution" in made)  # in int16, the given ranges may be narrower
         if found is not None and not (free and found == own):
-            raise ValueError(f"[input] {key} contradicts [signal], whose features are the inputs; leave it out")
+            raise ValueError(f"[input] {key} contradicts [signal], whose features are the inputs; leave this key out")
     completed = {**content, "input": {**given, **made}}
     if forecasts and learns and label.get("max_abs") is None:
         most = signal.max_abs

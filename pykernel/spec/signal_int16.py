@@ -47,7 +47,7 @@ def channels_of(signal: SignalSection) -> Channels:
 
 
 def complain(signal: SignalSection) -> None:
-    """Raise ValueError, a sentence, for features that do not exist in integers."""
+    """Raise ValueError, with a sentence, for features that do not exist in integers."""
     if "max_abs" not in signal.model_fields_set:
         raise ValueError("max_abs is missing; int16 needs the range of each channel: one number or a list")
     for key in ("max_abs", "resolution"):
@@ -60,7 +60,7 @@ def complain(signal: SignalSection) -> None:
         if row.kind not in (*MEASURED, "value"):
             *others, last = MEASURED[:-1]
             raise ValueError(
-                f"features has {row.kind}, which int16 does not measure; it must be {', '.join(others)} or {last}, or the "
+                f"features has {row.kind}, which int16 does not measure; choose {', '.join(others)} or {last}, or "
                 "precision float32"
             )
     if signal.log:
@@ -79,7 +79,7 @@ def complain(signal: SignalSection) -> None:
         if not 1 <= found.most[j] <= FULL:
             raise ValueError(
                 f"resolution is {found.resolution[j]:g} for {name}, so its max_abs is {found.most[j]:,} counts; "
-                f"it must be from 1 to {FULL:,} counts"
+                f"max_abs must be from 1 to {FULL:,} counts"
             )
 
 

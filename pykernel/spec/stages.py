@@ -53,13 +53,13 @@ ContinuedGain = Annotated[
 
 
 class ContinuedLabel(StagedLabel):
-    """The label of a model that continues from a trained one: the gain multiplies what was learned since, not the trained function."""
+    """The label of a model that continues from a trained one: the gain multiplies only what was learned on the device, not the trained function."""
 
     gain: ContinuedGain = True
 
 
 class LinearPart(Section):
-    """A linear function of the inputs, in addition to the model, which learns the residual of the linear function."""
+    """A linear function of the inputs, to which the model is added; the model learns the residual of the linear function."""
 
     eta: float = Field(0.02, gt=0, le=1, description="learning rate of the linear part (normalised LMS)")
 
@@ -105,17 +105,20 @@ def validate(spec: Any, refuse: Refuse) -> None:
     linear = getattr(spec, "linear", None)
     if spec.standardises and spec.scaling != (None, None):
         refuse(
-            "[input]", "has both standardise and center or scale, which do the same with given numbers; leave one out"
+            "[input]",
+            "has standardise, and also center or scale, which scale by given numbers; leave out one or the other",
         )
     mixture = getattr(spec, "mixture", None)
     if getattr(spec.input, "outliers", "clip") == "hold":
         if not spec.standardises:
             refuse("[input] outliers", 'is "hold", which needs the usual range of each input; add standardise = true')
         if spec.label_kind == "none":
-            refuse("[input] outliers", 'is "hold", which is learned from labels; leave it out')
+            refuse(
+                "[input] outliers", 'is "hold", which is learned from labels; this model has none: leave outliers out'
+            )
     if spec.label_kind == "none":
         if mixture is not None:
-            refuse("[mixture]", "is learned from labels; leave it out")
+            refuse("[mixture]", "is learned from labels; this model has none: leave [mixture] out")
     elif mixture is not None and not sized(spec):
         refuse("[mixture]", "needs inputs of a known size; add standardise = true to [input]")
     if spec.label.weights is not None and spec.label_kind == "class":
@@ -126,9 +129,9 @@ def validate(spec: Any, refuse: Refuse) -> None:
             )
         if spec.label.weights != "balanced":
             if len(spec.label.weights) != len(spec.label.classes):
-                refuse("[label] weights", f"must be a number for each of the {len(spec.label.classes)} classes")
+                refuse("[label] weights", f"must hold one number for each of the {len(spec.label.classes)} classes")
             if not all(1e-4 <= each <= 1e4 for each in spec.label.weights):
-                refuse("[label] weights", "holds a number that is not from 0.0001 to 10000")
+                refuse("[label] weights", "holds a number outside the range from 0.0001 to 10000")
     if spec.label_kind in ("real", "reals"):
         if linear is not None and not sized(spec):
             refuse("[linear]", "needs inputs of a known size; add standardise = true to [input]")

@@ -7,8 +7,8 @@ from pykernel.spec.base import Spec
 REMEDIES = {
     "L_MAX": "lower [learning] samples",
     "P_MAX": "give fewer basis vectors",
-    "N_MAX": "lower n_max, or take a technique without a matrix",
-    "COMPONENTS": "lower components, or take fewer inputs",
+    "N_MAX": "lower n_max, or choose a technique without a matrix",
+    "COMPONENTS": "lower components, or use fewer inputs",
 }
 """Extent of a model -> how to make the model smaller."""
 
@@ -33,7 +33,7 @@ def summary(spec: Spec) -> str:
         return f"a {kind} {what} that is trained on the device ({rule})"
     if (regimes := spec.capacities.get("COMPONENTS")) is not None:
         rate = spec.novelty.false_alarm_rate
-        return f"a monitor of {regimes} Gaussians ({rule}): in alarm at {rate:g} of the rows without faults"
+        return f"a monitor of {regimes} Gaussians ({rule}) with a false-alarm rate of {rate:g}"
     if "N_MAX" not in spec.capacities:
         return f"a {kind} {what} that learns online ({rule})"
     within = f"that learns within {spec.capacities['N_MAX']} expansion vectors"
@@ -45,4 +45,4 @@ def summary(spec: Spec) -> str:
 def less_memory(spec: Spec) -> str:
     """Return words for the keys to change so that the model takes less memory."""
     known = [remedy for capacity, remedy in REMEDIES.items() if capacity in spec.capacities]
-    return known[0] if known else "take fewer inputs or features, or a rule without a matrix"
+    return known[0] if known else "use fewer inputs or features, or a rule without a matrix"

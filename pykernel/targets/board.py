@@ -41,7 +41,7 @@ PAUSE = 0.5
 PER_SAMPLE = 10.0
 """Seconds that a sample may take in a job, on average.  An Uno needs hundredths of a second."""
 DELAY = 0.25
-"""Seconds that a frame and its answer may take in addition to the time for their bytes, for example on a network."""
+"""Seconds that a frame and its answer may take, for example on a network, in addition to the time that the line needs for their bytes."""
 TRIES = 20
 """How many times each frame of a job may be sent.  If one byte in a hundred is damaged, only some frames arrive intact."""
 LONGEST = 99
@@ -86,7 +86,7 @@ def open_line(url: str, baud: int = BAUD) -> Line:
 
 
 def coded(data: bytes) -> bytes:
-    """Encode data without zero bytes, and add a zero byte at the end (consistent overhead byte stuffing).
+    """Encode data so that the result has no zero bytes, and append a zero byte as the end mark (consistent overhead byte stuffing).
 
     data: at most 253 bytes.
     """
@@ -118,7 +118,7 @@ class Board:
 
 
 class Link:
-    """The host's end of the line.  It answers the board's questions.  Each job has a limit of time and of frames.
+    """The host's end of the line.  It answers the board's questions.  Each job has a time limit, and a limit on the number of frames.
 
     damaged: number of damaged frames, in both directions.  clock: a function that returns seconds.
     """
@@ -159,8 +159,8 @@ class Link:
         return self._take(expected, b"J", data)
 
     def _begin(self, count: int, samples: int) -> None:
-        """Set a job's limits: the time for its bytes, its samples and one long call; and the number of frames."""
-        frames = count // CHUNK + 2 * samples + 4  # the last frame of each part has fewer bytes
+        """Set a job's limits: the number of frames; and the time, which allows for the job's bytes, its samples and one long call."""
+        frames = count // CHUNK + 2 * samples + 4  # each part of a job may end with a frame that is not full
         on_the_line = DELAY + 2 * (CHUNK + 8) * 10 / self.baud
         self.limit = SILENCE + PER_SAMPLE * samples + TRIES / 4 * frames * on_the_line
         self.deadline = self.clock() + self.limit
@@ -317,9 +317,9 @@ class BoardModel(JobModel):
         return self.link.job(job, expected, samples)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Do the same as the base class, but in pieces, so that progress can be shown.
+        """Do the same as the method of the base class, but in pieces, so that progress can be shown.
 
-        Pieces do not change the result, because the model's memory goes to the board and back with every job.
+        The pieces do not change the result, because every job sends the model's memory to the board and back.
         """
         pieces = []
         for start in range(0, len(x), PIECE):

@@ -179,7 +179,7 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
     names = [f.removeprefix(f"{name}_") for f in image.public if f != f"{name}_selftest"]
     theirs = f"{image.chain}'s" if image.chain != "gcc" else "for another CPU" if image.target.arch == "wasm" else ""
     if theirs or "-O3" in image.flags:
-        why = f"pykernel bounds GCC's code up to -O2 and at -Os; this code is {theirs or 'at -O3'}"
+        why = f"pykernel proves bounds only for GCC's code, at -Os and up to -O2; this code is {theirs or 'at -O3'}"
         return dict.fromkeys(names, Bound(None, refused=why))
     if not (has_module("capstone") and has_module("scipy")):
         why = f"bounds need capstone and SciPy; install with: {install_hint('emulate')}"
@@ -189,7 +189,9 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
         flash=image.flash, ram=image.ram,
     )  # fmt: skip
     if twin.segments != image.segments:
-        return dict.fromkeys(names, Bound(None, refused="the compiler's assembly does not give the same bytes"))
+        return dict.fromkeys(
+            names, Bound(None, refused="the compiler's assembly, with marks, does not give the same bytes as the image")
+        )
     records, facts = read_records(twin.elf), flow_facts(project.spec)
     code = Code(image, records)
     found = {}
@@ -218,7 +220,7 @@ def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
 
 
 def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tuple[Terms, float]], int]:
-    """Return sums over blocks with an upper limit for each, and the number of additional unknowns, which follow the blocks.
+    """Return sums over blocks, each with its upper limit, and the number of additional unknowns, whose indices follow those of the blocks.
 
     The runs of an outer loop are divided into cases, which allow its inner loops different numbers of iterations.  An additional
     unknown is the number of runs in a case.  The numbers of any real call satisfy the limits: the cases sum up to the outer loop's
@@ -300,9 +302,9 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
         within = connected_components(
             _sparse([(*edge, 1.0) for edge in taken], len(blocks), len(blocks)), connection="strong"
         )[1]
-        first = min(i for i, to in taken if within[i] == within[to])  # the loop itself, not its callees
+        first = min(i for i, to in taken if within[i] == within[to])  # an edge of the loop itself, not of its callees
         raise Unbounded(f"a loop without a known limit in {code.place(blocks[first].address)}")
     if answer.status != 0:
         raise Unbounded(f"the linear program has no answer: {answer.message}")
-    # the margin is for the solver's error: its tolerance is 1e-7
+    # the margin covers the solver's error: its tolerance is 1e-7
     return math.floor(-answer.fun * (1 + 1e-7) + 0.01)

@@ -99,7 +99,7 @@ class Function:
 class Image:
     """C compiled and linked for a target.
 
-    sources: file name -> text.  extra: further C, with start-up code, which ``sizes`` does not count.  Without
+    sources: file name -> text.  extra: further C files, with start-up code; ``sizes`` does not count them.  Without
     ``extra``, every public function is an entry point of the image.
     level, flags: compiler options in addition to the target's options.  libraries: linker options.
     flash, ram: memory regions, if they differ from the part's regions.
@@ -277,7 +277,7 @@ def stack_bound(image: Image) -> int | None:
     @functools.cache
     def deepest(name: str) -> float:
         below = [deepest(callee) for callee in calls.get(name, ())]
-        return frames.get(name, math.inf) + max(below, default=0)  # infinite for a function without a figure
+        return frames.get(name, math.inf) + max(below, default=0)  # infinite if the function's own stack is not known
 
     bound = max(deepest(name) for name in image.public)
     return None if math.isinf(bound) else int(bound)

@@ -43,7 +43,7 @@ Way = tuple[Target, Toolchain, Emulator]
 WHEELS = ("unicorn", "wasmtime")
 """Emulators that run in this process; all other emulators are separate programs."""
 LOGGED = 100
-"""Number of rows of a log between two hashes."""
+"""Number of rows between two hashes in a log."""
 
 
 def check_targets(
@@ -62,8 +62,9 @@ def check_targets(
 ) -> Report:
     """Run a stream through the host and through the C on each target, and compare state, statuses and answers.
 
-    names: targets, or "all" for the targets whose tools this machine has, and whose parts are large enough for the model.
-    chain, emulator: if not given, the first toolchain and emulator of a target that this machine has.
+    names: targets, or "all" for those targets whose tools are installed on this machine, and whose parts are large
+    enough for the model.
+    chain, emulator: if not given, the first toolchain and the first emulator of each target that are installed here.
     tries: number of tries in the search for the most expensive call; 0 means no search.
     For other arguments, see ``pykernel.gen.check``.
 
@@ -263,9 +264,9 @@ def _row(
             most = max(row[call]["max"], row[call]["worst"] or 0)
             if bound is not None:
                 row[call] |= {"bound": bound, "ratio": round(bound / most, 3)}
-                if most > bound:  # this has never happened
+                if most > bound:  # would refute the proof; it has never happened
                     raise CheckFailed(
-                        f"{call} took {most:,} instructions, more than its bound of {bound:,}: a fault of pykernel"
+                        f"{call} took {most:,} instructions, more than its bound of {bound:,}: this is a fault in pykernel"
                     )
         if any(bound["instructions"] is not None for bound in row["bounds"].values()):
             row["bounds"]["selftest"] = dataclasses.asdict(Bound(row["other_calls"]["selftest"]))
@@ -290,7 +291,7 @@ def _emulate(reference: Reference, image: Image, seed: int, tries: int) -> dict[
 def instruction_figures(costs: Sequence[int], worst: int | None = None) -> dict[str, float | None]:
     """Return statistics of the instructions per call over a stream, and the largest number that the search found.
 
-    bound, ratio: see ``_row``.
+    ``bound`` and ``ratio`` are None until ``_row`` sets them.
     """
     return {
         "min": min(costs),

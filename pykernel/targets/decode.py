@@ -117,7 +117,8 @@ def _m0plus(word: str, operands: str) -> int:
 
 
 def _m4(word: str, operands: str) -> int:
-    """Estimate the cycles of an instruction on the Cortex-M3 and M4, by the reference manual of the M4 (r0p1, tables 3-1 and 7-1).
+    """Estimate the cycles of an instruction on the Cortex-M3 and M4, according to the reference manual of the M4 (r0p1, tables 3-1 and
+    7-1).
 
     Each branch is counted with the longest time to fill the pipeline.  The estimate includes neither wait states nor cycles
     that an instruction saves or loses because of its neighbours.
@@ -263,7 +264,7 @@ AVR = tuple(
     )
 )
 SHIFTS = ("sbc, add", "cp, sub, adc", "asr", "lsr", "ror")
-"""The instructions in the loops that avr-gcc writes for shifts.  lsl and rol have the codes of add and adc."""
+"""The instructions in the loops that avr-gcc writes for shifts.  lsl and rol are encoded as add and adc."""
 
 
 def _avr_raw(read: Callable[[int], bytes], address: int) -> tuple[int, int, str, int]:
@@ -301,7 +302,7 @@ def _avr(
         if word == "ldi" and 16 + (bits >> 4 & 15) == counter and raw(address)[0] & 0x0407 == 0x0401:  # brne
             return (bits >> 4 & 0xF0) | bits & 15, to - 2
         skipped = word == "rjmp" and target(to - 2, bits, word) == address - 2
-        return (8 * len(body[:-1]), to - 2) if skipped else None  # a shift in C is by fewer bits than the value has
+        return (8 * len(body[:-1]), to - 2) if skipped else None  # in C, a value is shifted by fewer bits than it has
 
     def decode(address: int) -> Instruction:
         bits, size, word, cycles = raw(address)

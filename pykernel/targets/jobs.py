@@ -53,7 +53,7 @@ class JobModel(ABC):
         return result if name == "hash" else result - (result >> 31 << 32)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it.  Returns (answers, statuses); without learning, the statuses of the answers."""
+        """Predict each row, then learn it.  Returns (answers, statuses).  If nothing is learned, the statuses are those of the answers."""
         program = self.spec.program
         x, y = np.ascontiguousarray(x, self.spec.real.dtype), np.ascontiguousarray(y, self.label_dtype)
         results = self._samples(None, [x, y.reshape(len(y), -1)] if program.learns else [x])

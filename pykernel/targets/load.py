@@ -16,7 +16,8 @@ DAY = 86_400  # seconds
 class Load:
     """Cycles for each sample, summed over all functions that a firmware calls for a sample.
 
-    most, mean: cycles.  With a signal stage, ``most`` is for the raw sample that ends a step.
+    most, mean: largest and mean number of cycles.  With a signal stage, ``most`` is for the raw sample that ends a
+    step.
     kind: the source of these numbers: "measured" on a board, "proved", or "estimated".
     """
 

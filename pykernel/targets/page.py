@@ -27,7 +27,7 @@ from pykernel.targets.target import find_target
 from pykernel.targets.wasm_runner import module
 
 MOST_BYTES = 8_000_000
-"""Largest number of bytes of rows in a page.  Encoded as text, the rows take a third more."""
+"""Largest number of bytes of rows in a page.  Encoded as text, the rows take a third more space."""
 ENTRIES = ("model", "x", "label", "values", "position", "init", "ask", "learn", "alarm", "hash")
 
 

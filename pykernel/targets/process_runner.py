@@ -57,7 +57,7 @@ class ProcessModel(JobModel):
         (folder / "out.bin").unlink(missing_ok=True)
         output = self._qemu() if self.target.qemu else self._simavr()
         if len(output) != expected:
-            raise CheckFailed(f"{self.target.name}: the emulated device wrote {len(output)} bytes of {expected}")
+            raise CheckFailed(f"{self.target.name}: the emulated device wrote {len(output)} of {expected} bytes")
         return output
 
     def _qemu(self) -> bytes:

@@ -67,7 +67,7 @@ class EmulatedCpu:
             self.uc.reg_write(c.UC_RISCV_REG_MSTATUS, self.uc.reg_read(c.UC_RISCV_REG_MSTATUS) | FPU_ON)
 
     def call(self, name: str, *pointers: int, real: np.ndarray | None = None) -> int:
-        """Call a function with pointers and then one number.  Returns its result as an unsigned 32-bit integer.
+        """Call a function whose arguments are pointers, followed by one number.  Returns its result as an unsigned 32-bit integer.
 
         Raises CheckFailed if the CPU stops, such as at an unknown instruction or an invalid address.
         """
@@ -168,7 +168,8 @@ class UnicornModel:
     in ``prequential``, questions in ``ask``, visits and actions.
     hardest: the most expensive call of the main question, and of the update.
     other_calls: function -> the largest number of instructions in one ``call``.
-    at_once: the number of rows in one call of ``prequential``.  Between calls, ``spent`` has all instructions so far.
+    at_once: how many rows a caller should pass to one call of ``prequential``.  Between two calls, ``spent`` has the
+    number of all instructions so far.
     """
 
     at_once = 1
@@ -208,7 +209,7 @@ class UnicornModel:
         return result if name == "hash" else _signed(result)
 
     def prequential(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predict each row, then learn it.  Returns (answers, statuses); without learning, the statuses of the answers."""
+        """Predict each row, then learn it.  Returns (answers, statuses).  If nothing is learned, the statuses are those of the answers."""
         x, y = np.ascontiguousarray(x, self.dtype), np.ascontiguousarray(y, self.label_dtype)
         asks, learner = self.program.asks, self.program.learner
         answers, statuses = self.program.answers(asks, len(x), self.memory), np.zeros(len(x), np.int32)

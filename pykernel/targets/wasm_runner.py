@@ -80,5 +80,5 @@ class WasmModel(JobModel):
             reason = " ".join(str(error).split())
             raise CheckFailed(f"{self.target.name}: the module stopped: {reason}") from None
         if len(self.taken) != expected:
-            raise CheckFailed(f"{self.target.name}: the module wrote {len(self.taken)} bytes of {expected}")
+            raise CheckFailed(f"{self.target.name}: the module wrote {len(self.taken)} of {expected} bytes")
         return bytes(self.taken)

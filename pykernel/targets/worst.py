@@ -44,7 +44,7 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
             i = rng.integers(len(x))
             state, sample, label = states[rng.integers(len(states))], x[i], y[i]
         if first:
-            # first, the sample of the most expensive call
+            # the forged states come first, with the sample of the most expensive call
             state, sample, label = first.pop(), best.x, best.y
         else:
             sample, label = _changed(sample, label, x, y, rng)
@@ -85,7 +85,7 @@ def _saved(model: UnicornModel, memory: Memory) -> list[Slot]:
 
 
 def _forged(model: UnicornModel, state: bytes, changes: Sequence[tuple[int, slice, Sequence[float]]]) -> bytes:
-    """Return a saved state in which numbers of some fields are multiplied by a factor.
+    """Return a saved state in which numbers of some fields have been multiplied by factors.
 
     changes: (field, slice of its numbers, factors).  The first factor with which the device accepts the state is used.
     """

@@ -4,8 +4,9 @@
     found.a, found.q, found.eigenvalues
 
 F. Sheikholeslami, D. Berberidis, G. B. Giannakis, Large-scale kernel-based feature extraction via budgeted nonlinear
-subspace tracking, 2016 ("paper 001").  There are N samples.  The columns of L = Phi A are the r directions, which are
-combinations of the samples' images.  lambda is the shrinkage.  The objective, equation 3, is
+subspace tracking, 2016 ("paper 001").  The columns of Phi are the images phi(x_n) of the N samples.  The columns of
+L = Phi A are the r directions, which are combinations of these images.  lambda is the shrinkage.  The objective,
+equation 3, is
 
     1/2 sum_n |phi(x_n) - L q_n|^2 + lambda / 2 (|L|^2 + sum_n |q_n|^2)
 
@@ -51,9 +52,9 @@ class Factors:
     a : (N, r) float64
         The coefficients of L = Phi A.  With "closed", the columns of directions that vanish are zero.
     q : (r, N) float64
-        Coordinates of the samples, which minimise the objective for this A.
+        The samples' coordinates: the minimiser of the objective for this A.
     objective : (iterations,) float64
-        The objective after each iteration.  For "closed", the minimum over all (A, Q) of this rank.
+        The objective after each iteration.  For "closed", one number: the minimum over all (A, Q) of this rank.
     eigenvalues : (r,) float64
         Eigenvalues of G = A'KA, descending.  At the optimum they are (sigma_i - lambda)_+, where sigma_i are the square
         roots of K's eigenvalues.
@@ -95,7 +96,7 @@ def bkfe(
         r, the maximum number of directions.  Directions beyond N, or beyond the number of K's eigenvalues above lambda^2,
         vanish.
     shrinkage : float
-        lambda > 0, in units of sqrt(k).
+        lambda > 0, in the unit of the square root of a kernel value.
     method : {"closed", "alternating"}
         "closed": LQ is the matrix of the samples' images, with lambda subtracted from its singular values (values below
         lambda become 0).  O(N^3) up to 1,024 rows or for r > N / 10; otherwise about 10 r products with K, O(N^2) each,
@@ -105,8 +106,8 @@ def bkfe(
         falls by the factor max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the error of the objective by
         the square of this factor.  Convergence is slow if eigenvalues are close together, or if lambda is small.
     iterations, tolerance
-        For "alternating": the maximum number of iterations, and the fraction by which the objective must decrease in an
-        iteration for the next one to follow.
+        For "alternating": the maximum number of iterations, and the smallest relative decrease of the objective after which
+        another iteration follows.
     seed : int
         Seed of the random start, and of the start of the Lanczos method.
 
@@ -120,7 +121,7 @@ def bkfe(
     need_choice(method, "method", get_args(Method))
     gram = checked_gram(gram)
     if gram.diagonal().min() < -ASYMMETRY * float(np.abs(gram).max()):
-        raise UserError("the Gram matrix has a negative diagonal; it must be that of a positive semidefinite kernel")
+        raise UserError("the diagonal of the Gram matrix has negative values; use a positive semidefinite kernel")
     total = float(np.trace(gram))
     if method == "closed":
         return _closed(gram, rank, shrinkage, total, seed)
@@ -165,7 +166,7 @@ def _leading(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.nd
 
 
 def lanczos(gram: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the largest eigenvalues of a symmetric matrix and their eigenvectors, or None if the method cannot find them."""
+    """Return the largest eigenvalues of a symmetric matrix and their eigenvectors, or None if the Lanczos method cannot find them."""
     n = gram.shape[0]
     if count >= n:
         return None
@@ -203,7 +204,7 @@ def _alternating(
             break
     values = np.linalg.eigvalsh(g)[::-1]
     if values[-1] < -ASYMMETRY * max(values[0], 0.0):
-        raise UserError("the Gram matrix has negative eigenvalues; it must be that of a positive semidefinite kernel")
+        raise UserError("the Gram matrix has negative eigenvalues; use a positive semidefinite kernel")
     return Factors(a, q, np.array(history), np.maximum(values, 0.0), converged)
 
 
@@ -241,9 +242,9 @@ def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np
 
     Returns W (n, k) and sigma (k,), descending.  The features are W'z(x) for the k <= r directions whose singular
     values sigma are above lambda.  W_i = (sigma_i - lambda) / sigma_i v_i, where v_i are the right singular vectors of
-    Z.  The squares of the i-th feature over the rows sum to (sigma_i - lambda)^2.  ``HostSubspace.fit(...,
-    basis=basis)`` gives the same features, except for order and signs.  The computation takes one pass, O(N n (D + n)).
-    Raises UserError if an argument is invalid or no direction remains.
+    Z, the matrix with a row z(x) for each x.  The squares of the i-th feature over the rows sum to (sigma_i - lambda)^2.
+    ``HostSubspace.fit(..., basis=basis)`` gives the same features, except for order and signs.  The computation takes
+    one pass, O(N n (D + n)).  Raises UserError if an argument is invalid or no direction remains.
     """
     rank, shrinkage = checked_count(rank, "rank", 1), checked_positive(shrinkage, "shrinkage")
     sigma, turned = directions(basis, as_rows(x), rank)

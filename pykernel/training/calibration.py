@@ -37,11 +37,11 @@ def platt_targets(positive: Any, weights: Any = None) -> np.ndarray:
 
 
 def fit_sigmoid(values: Any, positive: Any, resolution: float = 0.0, weights: Any = None) -> tuple[float, float]:
-    """Return (a, b) of the best sigmoid that does not fall as f rises, so that a <= 0.  Each of a few steps takes O(l).
+    """Return (a, b) of the best sigmoid that does not fall as f rises, so that a <= 0.  O(l) for each of about ten steps.
 
     values: (l,) finite decision values of samples that the function was not trained on; positive: (l,) bool;
-    resolution: the largest difference of values that rounding may cause, if it is larger than the default, which depends
-    on the size of the values;
+    resolution: values that differ by at most about this number are treated as equal, because the difference may be
+    rounding error; the default limit, SAME times the largest magnitude, applies if it is larger;
     weights: (l,) above 0, how often each sample counts.
 
     The minimiser is unique.  If a falling sigmoid would fit better (the function is worse than chance on unseen
@@ -80,14 +80,14 @@ def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[f
     a, now = 0.0, loss(0.0, b)
     for _ in range(STEPS):
         p = expit(-(a * z + b))
-        w, d = each * p * (1 - p), each * (t - p)  # the loss's second and first derivative in s
-        # for values minus their weighted mean, the Hessian is diagonal
+        w, d = each * p * (1 - p), each * (t - p)  # the loss's second and first derivative with respect to s
+        # with the weighted mean subtracted from the values, the Hessian is diagonal
         mean = (w @ z) / w.sum()
         away = z - mean
         step_a = -(d @ away) / ((w * away) @ away + 1e-12)
         step_b = -d.sum() / w.sum() - step_a * mean
         slope = (d @ z) * step_a + d.sum() * step_b
-        if not slope < -1e-9 * (1 + now):  # near the minimum, this last step squares the error
+        if not slope < -1e-9 * (1 + now):  # so near to the minimum, one more full step squares the error
             return a + step_a, b + step_b
         part = 1.0
         while not (then := loss(a + part * step_a, b + part * step_b)) < now + SUFFICIENT * part * slope:

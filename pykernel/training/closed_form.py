@@ -3,16 +3,16 @@ form, without retraining.
 
     targets = Targets.of_classes(positions, count=2, coding="counts")
     fisher = problem("kfd", gram, targets)            # the one decomposition, O(l^3)
-    for ridge in (1e-3, 1e-2, 1e-1):                  # then O(l^2) each
+    for ridge in (1e-3, 1e-2, 1e-1):                  # then O(l^2) for each ridge
         print(ridge, error_rate(targets, fisher.leave_one_out(ridge)))
 
 l samples, p basis vectors, o outputs.  All numbers are float64 on the host.  docs/closed-form.md derives every formula,
 and says how many digits are correct if the ridge is small.
 
-Each model is a projection of the targets, attenuated by the ridge.  The residuals are A y with A = I - H, where H is
-the hat matrix.  Formulas for removed samples and columns need blocks of A, of the inverse P of the normal equations,
-and of the matrix that couples A and P.  These blocks are computed as sums of squares and products in an orthonormal
-basis, so that no result is a difference of nearly equal numbers.  With a bias, the basis spans the vectors that sum to
+The predictions of each model are a projection of the targets y, attenuated by the ridge.  The residuals are A y with
+A = I - H, where H is the hat matrix.  Formulas for removed samples and columns need blocks of A, of the inverse P of
+the normal equations, and of the matrix that couples A and P.  These blocks are computed as sums of squares and products
+in an orthonormal basis, so that no result is a difference of nearly equal numbers.  With a bias, the basis spans the vectors that sum to
 zero; without a bias, the basis spans all vectors.
 """
 
@@ -41,8 +41,8 @@ Model = Literal["kfd", "ls-svm", "krr"]
 MODELS: tuple[Model, ...] = get_args(Model)
 
 ASYMMETRY = 1e-6
-"""A diagonal element or an eigenvalue may be below zero by this fraction of the largest, because the matrix may have been
-computed in float32."""
+"""A diagonal element or an eigenvalue may be negative by up to this fraction of the largest one, because the matrix may
+have been computed in float32."""
 LEAST_RIDGE = 1e-60
 """Smallest ridge, relative to the largest eigenvalue to which it is added.  The square of a smaller ridge would
 underflow.
@@ -50,7 +50,7 @@ underflow.
 
 NO_COLUMNS = np.zeros(0, np.int64)
 TOGETHER = 2**18
-"""Maximum size of the arrays in which several folds of equal size are computed together."""
+"""Maximum number of elements of an array in which several folds of equal size are computed together."""
 
 # ------------------------------------------------------------------------------------------------------ the problems
 
@@ -67,8 +67,8 @@ class Solution:
 class _Weights:
     """The effect of a ridge on each direction.
 
-    kept: the fraction of the targets that stays in the residuals.  cos, sin: cosine and sine of the direction's angle
-    (for KFD).
+    kept: the fraction of the targets that stays in the residuals.  cos, sin: for KFD, cosine and sine of the angle whose
+    tangent is the direction's scale divided by sqrt(ridge).
     """
 
     kept: np.ndarray
@@ -88,7 +88,7 @@ class _Problem(ABC):
     """
 
     columns = NO_COLUMNS
-    """(p,): for each basis vector, the sample with which its column is removed, or -1."""
+    """(p,): for each basis vector, the sample whose removal also removes the vector's column, or -1 for none."""
 
     def __init__(self, gram: Any, targets: Targets, bias: bool) -> None:
         gram = checked_table(gram, "the Gram matrix", "(samples, basis vectors)", least=1)
@@ -114,7 +114,7 @@ class _Problem(ABC):
         """Return the weights of the basis vectors, (p, o)."""
 
     def solve(self, ridge: float) -> Solution:
-        """Return the model of all samples.  O(l p) for each output, after the decomposition.  Raises UserError."""
+        """Return the model that is trained on all samples.  O(l p) for each output, after the decomposition.  Raises UserError."""
         alpha, y = self._alpha(checked_positive(ridge, "ridge")), self.targets.values
         return Solution(alpha, self.targets.mean(y) - self.mean @ alpha if self.bias else np.zeros(y.shape[1]))
 
@@ -123,8 +123,8 @@ class _Problem(ABC):
 
         column: "deleted": the sample's basis vector is removed as well, as in retraining; "kept": only the sample's row
         is removed (paper 004, section 2.1).  For ls-svm and krr, both give the same result.
-        recode: whether, with coding "counts", the other samples' targets are coded again with the counts of these samples,
-        as in retraining.
+        recode: with the coding "counts", whether the targets of the remaining samples are coded again with the class
+        counts of these samples, as in retraining.
         Raises UserError.
         """
         return self._cross_validated(ridge, None, column, recode)
@@ -132,8 +132,8 @@ class _Problem(ABC):
     def leave_fold_out(self, ridge: float, folds: Any, column: Column = "deleted", recode: bool = True) -> np.ndarray:
         """Predict each sample with the model that is trained without the sample's fold, (l, o).
 
-        O(l^2 p / S) for S equal folds.  folds: (l,) integers from 0, the fold of each sample.  Folds may have any
-        sizes, but one fold must not contain all samples.  column, recode: as in leave_one_out().  Raises UserError.
+        O(l^2 p / S) for S folds of equal size.  folds: (l,) integers from 0, the fold of each sample.  Folds may have
+        different sizes, but no fold may contain all samples.  column, recode: as in leave_one_out().  Raises UserError.
         """
         return self._cross_validated(ridge, fold_numbers(folds, self.samples), column, recode)
 
@@ -205,13 +205,13 @@ class _Problem(ABC):
         return blocks - 1 / self.samples if self.bias else blocks
 
     def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
-        """Return the residual of each sample for the model without this sample, r / (1 - h), (l, o)."""
+        """Return the residual of each sample for the model trained without this sample, r / (1 - h), (l, o)."""
         return self._residuals(weights, taught) / self._kept_share(weights)[:, None]
 
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
-        """Return the residuals of folds (n, f) for the models without the fold, A_FF^-1 r_F, (n, f, o).
+        """Return the residuals of folds (n, f) for the models trained without the fold, A_FF^-1 r_F, (n, f, o).
 
-        bases: (n, b), columns that are removed, too.
+        bases: (n, b), the basis vectors whose columns are removed together with each fold.
         """
         return solve_each(self._kept_blocks(weights, folds), self._residuals(weights, taught, folds))
 
@@ -246,34 +246,36 @@ class FisherProblem(_Problem):
         if columns is None:
             if self.vectors != self.samples:
                 raise UserError(
-                    f"the Gram matrix is {self.samples} by {self.vectors}; give columns, which has for each basis "
-                    "vector the sample that it is, or -1 if it is not a sample"
+                    f"the Gram matrix is {self.samples} by {self.vectors}; give columns: for each basis vector, the "
+                    "index of the sample that the vector was taken from, or -1 for other vectors"
                 )
             return np.arange(self.samples)
         given = np.asarray(columns)
         if given.shape != (self.vectors,) or (given.size and given.dtype.kind not in "iu"):
             raise UserError(f"columns must be whole numbers, one for each of the {self.vectors} basis vectors")
         if given.min() < -1 or given.max() >= self.samples:
-            raise UserError(f"columns must be positions of samples, 0 to {self.samples - 1}, or -1 for none")
+            raise UserError(
+                f"columns must be positions of samples, 0 to {self.samples - 1}, or -1 for vectors that are not samples"
+            )
         return given.astype(np.int64)
 
     def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        # use coordinates in a basis of the vectors that sum to zero, because in J K itself, rounding errors would have
+        # compute in coordinates of the vectors that sum to zero: rounding errors in the centred matrix itself would have
         # a component along the vector of ones
         u, s, vt = np.linalg.svd(_centred(gram, self.unit), full_matrices=self.vectors == self.samples)
         u = _spread(u, self.unit)
         if self.vectors == self.samples:
-            # add the direction of coefficients that has no effect on centred targets
+            # the last row of vt holds coefficients whose centred predictions are zero; the singular value is 0
             u, s = np.hstack([u, np.zeros((self.samples, 1))]), np.append(s, 0.0)
         self.coefficients = np.ascontiguousarray(vt.T)
-        """(p, m), with orthonormal columns, which are complete if p <= l."""
+        """(p, m), with orthonormal columns, which span all vectors if p <= l."""
         return s, u, self.vectors >= self.samples - 1
 
     def _weights(self, ridge: float) -> _Weights:
         root = math.sqrt(ridge)
         if ridge < LEAST_RIDGE * self.scale[0] ** 2:
             raise UserError(
-                f"ridge is {ridge:g}; for this Gram matrix it must be at least {LEAST_RIDGE * self.scale[0] ** 2:.3g}"
+                f"ridge is {ridge:g}; this Gram matrix needs a ridge of at least {LEAST_RIDGE * self.scale[0] ** 2:.3g}"
             )
         length = np.hypot(self.scale, root)
         cos, sin = root / length, self.scale / length
@@ -299,8 +301,8 @@ class FisherProblem(_Problem):
 
     @cached_property
     def _own_products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For the samples of ``_alone``: products of directions and coefficients, the coefficients' squares, and 1
-        minus the sum of these squares.
+        """For the samples of ``_alone``: products of directions and coefficients, the squares of the coefficients, and
+        1 minus the sum of these squares.
         """
         rows, places = self._alone
         own = self.coefficients[places]
@@ -309,7 +311,7 @@ class FisherProblem(_Problem):
         return self.directions[rows] * own, squares, rest
 
     def _left_one_out(self, weights: _Weights, taught: _Taught, deleted: bool) -> np.ndarray:
-        """Return residuals (l, o): r / (1 - h), or (d r + g alpha) / (d (1 - h) + g^2) if a column is removed, too."""
+        """Return residuals (l, o): r / (1 - h), or (d r + g alpha) / (d (1 - h) + g^2) if the column is removed as well."""
         if not deleted:
             return super()._left_one_out(weights, taught, deleted)
         residuals, share = self._residuals(weights, taught), self._kept_share(weights)[:, None]
@@ -329,7 +331,7 @@ class FisherProblem(_Problem):
     def _left_folds_out(self, weights: _Weights, taught: _Taught, folds: np.ndarray, bases: np.ndarray) -> np.ndarray:
         """Return residuals A_FF^-1 r_F, (n, f, o).
 
-        If columns (n, b) are removed, too, the block A_FF is bordered by these columns.
+        If basis vectors (n, b) are removed as well, the block A_FF is bordered by their columns.
         """
         if not bases.shape[1]:
             return super()._left_folds_out(weights, taught, folds, bases)
@@ -373,7 +375,7 @@ class RidgeProblem(_Problem):
     def _weights(self, ridge: float) -> _Weights:
         least = max(-self.scale[0], LEAST_RIDGE * self.scale[-1])
         if ridge <= least:
-            raise UserError(f"ridge is {ridge:g}; for this Gram matrix it must be above {least:.3g}")
+            raise UserError(f"ridge is {ridge:g}; this Gram matrix needs a ridge above {least:.3g}")
         return _Weights(ridge / (self.scale + ridge))
 
     def _alpha(self, ridge: float) -> np.ndarray:
@@ -427,7 +429,7 @@ def alike(
     """Yield groups of folds of equal sizes: samples (n, f) and basis vectors (n, b) of n folds.
 
     parts: the fold of each sample; owned: for each basis vector, the sample with which it is removed, or -1.
-    together: function of f and b, the maximum number of folds in a group.  Folds of more than ``most`` samples are left
+    together: a function of f and b that returns the maximum number of folds in a group.  Folds of more than ``most`` samples are left
     out.
     """
     count = int(parts.max()) + 1

@@ -4,7 +4,8 @@
    space is smallest.  The machine is projected onto their span: a = K_mm^-1 K_mn w (B. Mitchinson, T. J. Dodd, R. F.
    Harrison, *Reduction of Kernel Models*, Sheffield 2003; orthogonal least squares, S. Chen, C. F. N. Cowan, P. M.
    Grant 1991).
-2. The weights are also fitted by ridge regression to the machine's answers on rows.  The better weights are used.
+2. The weights are also fitted by ridge regression to the machine's answers on rows.  The weights with the smaller error
+   on held-out rows are used.
 3. Vectors, widths and weights are trained together to fit these answers (``pykernel.training.vectors``), until the
    error on held-out rows stops falling.  The result is the reduced set of C. J. C. Burges (1996).
 
@@ -33,7 +34,8 @@ from pykernel.training.trained import compact
 LEAST_ROWS = 30
 """Minimum number of rows of a recording.  With fewer rows, too few would remain to measure the loss."""
 FEW = 1000
-"""A recording with fewer rows is extended by rows that are generated from its rows.  Generated rows are used only in the search."""
+"""A recording with fewer rows than this is extended by rows that are generated from its rows.  Generated rows are used only in the
+search."""
 MADE_UP = 4000
 """Number of generated rows if there is no recording."""
 MANY = 10_000
@@ -41,12 +43,12 @@ MANY = 10_000
 ASIDE, JUDGED = 0.15, 0.2
 """ASIDE: the fraction of the rows that decides when the search ends.  JUDGED: the fraction that measures the loss."""
 RIDGE = 1e-6
-"""Ridge for the weights, with functions in units of their standard deviations."""
+"""Ridge of the regression for the weights, which fits the functions in units of their standard deviations."""
 STEPS = 1000
 """Maximum number of steps of a search."""
 FAR = 1e6
-"""Largest distance from a row to the mean of the rows, in widths of the kernel.  No device gets inputs farther away, and
-k-means would overflow with them."""
+"""Largest distance from a row to the mean of the rows, in widths of a Gaussian kernel, or for other kernels in standard
+deviations of the inputs.  Inputs of a device are never farther away, and k-means would overflow on such rows."""
 VALUES = 2**22
 """Maximum number of kernel values in memory at once."""
 SPANNED = 1e-6
@@ -69,10 +71,10 @@ class Distilled:
     """The result of ``distil``.
 
     machine: the smaller machine; vectors_before: the number of vectors of the original machine.  rows: number of rows
-    on which the loss was measured, which took no part in the search.  made_up: whether these rows were generated from
+    on which the loss was measured; they took no part in the search.  made_up: whether these rows were generated from
     the vectors.
-    error: root mean square difference of the functions, in units of their standard deviations; None if functions for
-    pairs of classes were replaced by one function for each class.
+    error: root mean square difference between the two machines' functions, in units of their standard deviations; None
+    if functions for pairs of classes were replaced by one function for each class.
     classes_differ: fraction of the rows whose predicted class differs; None if the machine predicts numbers.
     steps: error (classes_differ if error is None) after each step: "projected" (None if the kernel is not positive
     definite, or if the machine is only a part of the model), "weighed" and "moved".
@@ -92,7 +94,7 @@ class Distilled:
         found, lost = self.machine, []
         if (error := self.error) is not None:
             lost.append(
-                f"change it by {error.value:.2g} (95 %: {error.low:.2g} to {error.high:.2g}) of its standard deviation"
+                f"change its values by {error.value:.2g} (95 %: {error.low:.2g} to {error.high:.2g}) of their standard deviation"
             )
         if (differ := self.classes_differ) is not None:
             value, low, high = (100 * each for each in (differ.value, differ.low, differ.high))
@@ -111,9 +113,9 @@ def distil(
 ) -> Distilled:
     """Return a machine with m vectors that approximates the answers of the given machine.  The result is deterministic.
 
-    x: rows of inputs, (rows, DIM), as in later use; None: rows are generated from the machine's vectors.
-    answers: computes the functions at rows of scaled inputs, (rows, F); needed if the machine is only a part of the
-    model.
+    x: rows of inputs, (rows, DIM), like those of later use; None: rows are generated from the machine's vectors.
+    answers: a function that returns the model's functions at rows of scaled inputs, (rows, F); needed if the machine is
+    only a part of the model.
     O(steps rows m D + rows n D + n^2 D) for n vectors.  Raises UserError.
     """
     where = machine.source
@@ -136,7 +138,7 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
     if x is None:
         if machine.function in HIDDEN:
             raise UserError(
-                f"{machine.source}: its vectors are weights of inputs, from which no rows can be made up; give rows: {option('data')}"
+                f"{machine.source}: rows cannot be generated from its vectors, which are weights of inputs; give rows: {option('data')}"
             )
         z = made_up(machine.vectors, MADE_UP, rng)
     else:
@@ -145,8 +147,8 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
             raise UserError(f"{machine.source}: rows have shape {x.shape}; they must be (rows, {machine.dim})")
         if len(x) < LEAST_ROWS:
             raise UserError(
-                f"{machine.source}: {len(x)} rows are too few to measure the loss; give {LEAST_ROWS} or more, or no rows: then "
-                "they are made up from its vectors"
+                f"{machine.source}: {len(x)} rows are too few to measure the loss; give at least {LEAST_ROWS} rows, or none to have "
+                "rows generated from the model's vectors"
             )
         if not np.isfinite(x).all():
             raise UserError(f"{machine.source}: rows hold numbers that are not finite; leave those rows out")
@@ -160,7 +162,7 @@ def _rows(machine: Machine, x: np.ndarray | None, rng: np.random.Generator) -> l
 
 
 def made_up(z: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Generate rows similar to the given rows, (count, D).  Each input is taken from one of two given rows.
+    """Generate rows similar to the given rows, (count, D).  Each generated row takes every input from one of two given rows.
 
     docs/guide/importing.md compares this with other methods.
     """
@@ -180,7 +182,7 @@ def width_of(machine: Machine, z: np.ndarray) -> np.ndarray:
 
 
 def blocks(machine: Machine, z: np.ndarray, values: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return ``values`` of all rows z, computed in blocks that fit into memory."""
+    """Return ``values(z)`` for all rows z, computed in blocks of rows that fit into memory."""
     size = max(1, VALUES // len(machine.vectors))
     return np.concatenate([values(z[at : at + size]) for at in range(0, len(z), size)])
 
@@ -242,17 +244,17 @@ class _Search:
             far = max(float(np.abs((z - self.middle) / self.unit).max()) for z in rows)
         if not (far < FAR and np.isfinite(self.unit).all()):
             raise UserError(
-                f"{machine.source}: some rows are too far from the others, more than {FAR:,.0f} of its kernel's widths; give rows "
-                "like those it was fitted with"
+                f"{machine.source}: some rows are too far from the mean of the rows: more than {FAR:,.0f} kernel widths; give "
+                "rows like those that the model was trained on"
             )
         answers = [blocks(machine, z, own or machine.functions) for z in rows]
         if not all(np.isfinite(each).all() for each in answers):
             raise UserError(
-                f"{machine.source}: its functions overflow on these rows; give rows like those it was fitted with"
+                f"{machine.source}: its functions overflow on these rows; give rows like those that the model was trained on"
             )
         self.answers = answers[2]
         self.mean, self.deviation = answers[0].mean(axis=0), answers[0].std(axis=0)
-        # nearly constant functions cannot be learned
+        # nearly constant functions cannot be learned, so they keep their unit
         self.deviation = np.where(self.deviation > 1e-12 * np.abs(self.mean), self.deviation, 1.0)
         self.train, self.aside = (
             trained.Rows((z - self.middle) / self.unit, self._targets(f), np.ones(len(z)))

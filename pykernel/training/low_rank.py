@@ -33,7 +33,7 @@ class LowRankSystem:
         self.c = c if isinstance(c, FeatureRows) else _HeldRows(checked_table(c, "c", "(rows, columns)"))
         sigma = checked_numbers(sigma, "sigma")
         if sigma.shape not in ((), (len(self.c),)):
-            raise UserError(f"sigma must be a number, or one for each of the {len(self.c):,} rows")
+            raise UserError(f"sigma must be one number, or a number for each of the {len(self.c):,} rows")
         if not (sigma > 0).all():
             raise UserError(f"sigma holds {sigma.min():g}; every number in sigma must be above 0")
         self.sigma = np.broadcast_to(sigma, (len(self.c),))

@@ -6,16 +6,16 @@ section 6.2.
     found.model.predict(x_new), found.reached
 
 l rows, n vectors v_j, f(x) = sum_j alpha_j k(v_j, x) + b.  ``pykernel.training.svm.Dual`` defines the losses, and s, c and h of each
-variable.  HiGHS's simplex method solves the dual, which is faster than solving the primal because the dual has few rows and a large
-box:
+variable.  HiGHS's simplex method solves the dual.  This is faster than solving the primal, because the dual has few constraints apart
+from the bounds of its variables:
 
     min  sum_j |alpha_j| + sum_i h_i max(0, -(s_i f(x_i) + c_i))
     max  -c'u    with    |k_j'beta| <= 1 for each vector,  1'beta = 0,  0 <= u <= h,  beta_i = sum of s u over row i's variables
 
-alpha and b are the multipliers of the dual's rows.  k_j'beta is the *price* of a vector.  A row whose price is above 1 in magnitude
-would lower the objective if its function were added.  The training follows the paper's loop (solve on a subset, judge, generate more
-basis functions), and starts from a greedy basis.  Each round adds the functions with the highest prices, and removes functions that
-have no weight and a low price.
+alpha and b are the multipliers of the dual's constraints.  k_j'beta is the *price* of vector j.  If the price of a row is above 1
+in magnitude, adding the row as a vector would lower the objective.  The training follows the paper's loop (solve on a subset,
+judge, generate more basis functions), and starts from a greedy basis.  Each round adds the rows with the highest prices, and removes
+vectors that have no weight and a low price.
 
 **A bound.**  u divided by the largest price of all rows is feasible in the dual of the machine with the functions of all l rows.
 Therefore -c'u, divided by the largest price, is at most the optimum of this machine, in spite of rounding errors.  ``Round.excess``
@@ -46,9 +46,9 @@ NEAR = 0.9
 """Two limits.  A vector without a weight stays if its price is above NEAR.  If the cosine of two rows in the kernel's space is above
 NEAR, only the row with the higher price enters in a round."""
 AMONG = 8
-"""Entering rows are chosen among this many times as many rows, which have the highest prices."""
+"""To let m rows enter in a round, the rows with the AMONG * m highest prices are compared."""
 WIDER = 4
-"""No more vectors enter once more than this many times ``n_max`` vectors have a weight, because most of them would be removed
+"""The training stops adding vectors when more than WIDER * ``n_max`` vectors have a weight, because most of them would be removed
 again."""
 MOST = 2**26
 """Maximum size of a linear program's matrix: 512 MB, of which SciPy makes several copies."""
@@ -63,7 +63,7 @@ Tell = Callable[[float, str], None]
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """alpha (n,) and b, the dual's u (q,), which is feasible except for the prices, and the number of simplex steps."""
+    """alpha (n,) and b; the dual's u (q,), which is feasible except that prices may be above 1; and the number of simplex steps."""
 
     alpha: np.ndarray
     bias: float
@@ -72,10 +72,10 @@ class Solution:
 
 
 def solve(dual: Dual, values: np.ndarray) -> Solution:
-    """Solve the machine on n vectors.  values: (l, n), k(x_i, v_j).  Raises UserError if HiGHS cannot solve it.
+    """Solve the machine on n vectors.  values: (l, n), k(x_i, v_j).  Raises UserError if HiGHS finds no solution.
 
-    The program is scaled: functions are in the targets' unit, kernel values are relative to the largest value of their vector, and
-    the dual is relative to the box or the limit of the prices, whichever is smaller.
+    The program is scaled: functions are in the targets' unit, kernel values are divided by the largest value of their vector, and
+    u is divided by the mean of h or by the reciprocal of the largest kernel value, whichever is smaller.
     """
     q, n = len(dual.sign), values.shape[1]
     scale = np.abs(values).max(axis=0)
@@ -94,14 +94,16 @@ def solve(dual: Dual, values: np.ndarray) -> Solution:
         method="highs-ds",
     )
     if found.x is None or found.status != 0:
-        raise UserError(f"HiGHS cannot solve for {n:,} vectors; scale the data, or take a smaller C")
+        raise UserError(
+            f"HiGHS cannot solve the linear program with {n:,} vectors; scale the data, or take a smaller C"
+        )
     alpha = -found.eqlin.marginals[:n] * (dual.unit / scale)
     alpha[np.abs(alpha) <= LEFT * np.abs(alpha).max(initial=0.0)] = 0.0
     return Solution(alpha, -float(found.eqlin.marginals[n]) * dual.unit, feasible(dual, part * found.x[:q]), found.nit)
 
 
 def feasible(dual: Dual, u: np.ndarray) -> np.ndarray:
-    """Clip u to the box, and scale down the side with the larger sum so that 1'beta = 0."""
+    """Clip u to [0, h], and scale down the variables of the sign with the larger sum so that 1'beta = 0."""
     u = np.clip(u, 0.0, dual.most)
     above, below = u[dual.sign > 0].sum(), u[dual.sign < 0].sum()
     least = min(above, below)
@@ -125,9 +127,9 @@ class Round:
     """The result for one set of vectors.  Steps and objective are summed over all functions.
 
     weighted: number of vectors with a weight in any function.  gap: the largest relative duality gap of a function, (objective -
-    dual) / objective, which is due to rounding.  residual: how far the highest price of any row is above 1.  excess: an upper
-    bound of (objective - optimum) / objective, where the machine with the functions of all rows reaches the optimum; the largest
-    bound of all functions.
+    dual) / objective, which is due to rounding.  residual: how far the highest price of any row is above 1.  excess: the largest,
+    over the functions, of an upper bound of (objective - optimum) / objective.  The optimum is that of the machine in which every
+    row is a vector.
     """
 
     vectors: int
@@ -182,7 +184,7 @@ class Trained:
         """A sentence about the result, and why no more vectors entered."""
         last, rows = self.rounds[-1], len(self.beta)
         told = (
-            f"{last.weighted:,} of {last.vectors:,} vectors have a weight, and with the functions of all {rows:,} rows the objective "
+            f"{last.weighted:,} of {last.vectors:,} vectors have a weight, and with all {rows:,} rows as vectors the objective "
             f"would be lower by {short(100 * last.excess)} % at most"
         )
         if last.gap > ENOUGH:
@@ -193,7 +195,7 @@ class Trained:
 @dataclass(frozen=True, eq=False)
 class _Function:
     """A solution, with the price of each row (l,) and of each vector (n,), the objective, and a lower bound of the objective that the
-    functions of all rows would reach.
+    machine with all rows as vectors would reach.
     """
 
     solution: Solution
@@ -222,7 +224,7 @@ class _Function:
         return part_of(self.objective - self.bound, self.objective)
 
     def on(self, stay: np.ndarray, more: int) -> Self:
-        """Return the same function on the vectors that stay and ``more`` new vectors."""
+        """Return the function for the vectors that stay and ``more`` new vectors, whose weights are 0."""
         alpha = np.concatenate([self.solution.alpha[stay], np.zeros(more)])
         own = np.concatenate([self.own[stay], np.ones(more)])
         return replace(self, solution=replace(self.solution, alpha=alpha, steps=0), own=own)
@@ -252,8 +254,8 @@ def train(
     duals : sequence of Dual
         One dual for each function.  The functions share the vectors.
     n_max : int
-        Maximum number of vectors with a weight.  While more vectors have a weight, up to half of them, those with the smallest
-        terms, are removed, and the remaining vectors get new weights.
+        Maximum number of vectors with a weight.  While more vectors have a weight, up to half of them, those that contribute
+        least, are removed, and the remaining vectors get new weights.
     first : int
         Number of vectors in the first set.
     tolerance : float
@@ -270,7 +272,7 @@ def train(
     Raises
     ------
     UserError
-        One sentence says what was wrong with an argument, or that nothing can be chosen.
+        One sentence says what is wrong with an argument, or that no vector can be chosen.
     """
     rows, duals, n_max, first, tolerance = asked(x, duals, n_max, first, tolerance)
     functions: list[_Function] = []
@@ -324,14 +326,14 @@ def train(
 
 
 def _sizes(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function]) -> np.ndarray:
-    """Return the size of each vector's terms, (n,)."""
+    """Return the size of each vector's contribution to the functions, (n,)."""
     return np.asarray(np.sqrt(kernel.diagonal(vectors)) * np.abs(_alpha(functions)).sum(axis=1))
 
 
 def _fewer(kernel: MercerKernel, vectors: np.ndarray, functions: Sequence[_Function], n_max: int) -> np.ndarray | None:
-    """Return the vectors with the larger terms, or None if at most n_max vectors have a weight.
+    """Return the vectors that contribute most, or None if at most n_max vectors have a weight.
 
-    At most half of the vectors are removed at a time, because only new weights show how well the rest replaces them.
+    At most half of the vectors are removed at a time: only new weights show how well the remaining vectors replace them.
     """
     size = _sizes(kernel, vectors, functions)
     left = np.count_nonzero(size)
@@ -413,7 +415,7 @@ def left_out(
 ) -> np.ndarray:
     """Return the functions at each row, trained on the rows of other folds, (l, o).  options: as in ``train``.
 
-    folds: (l,).  If the other folds hold only one class, the function is the constant 1 or -1 of that class.
+    folds: (l,).  If the other folds hold only one class, the function is constant: 1 or -1, the target of that class.
     """
     rows, each_fold = as_rows(x), np.unique(folds)
     values = np.empty((len(rows), len(duals)))

@@ -162,11 +162,11 @@ def pairs(classes: int) -> list[tuple[int, int]]:
 def checked(machine: Machine, where: str) -> Machine:
     """Return the machine.  Raises UserError unless its numbers are finite and its classes differ."""
     if machine.classes is not None and len(set(machine.classes)) < len(machine.classes):
-        raise UserError(f"{where}: holds the same class twice; fit it again")
+        raise UserError(f"{where}: holds the same class twice; fit the model again")
     for name in ("vectors", "weights", "bias", "center", "scale", "calibration", "offsets"):
         values = getattr(machine, name)
         if values is not None and not np.isfinite(values).all():
-            raise UserError(f"{where}: {name} overflows; scale the data and fit it again")
+            raise UserError(f"{where}: {name} overflows; scale the data and fit the model again")
     if machine.scale is not None and not machine.scale.all():
         raise UserError(f"{where}: scales an input by 0; leave that input out")
     return machine
@@ -188,9 +188,9 @@ def array_of(values: Any, shape: tuple[int, ...] | None, where: str, name: str) 
     except (TypeError, ValueError) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{where}: {name} does not contain numbers; fit it again") from None
+        raise UserError(f"{where}: the values of {name} are not numbers; fit the model again") from None
     if not np.isfinite(array).all():
-        raise UserError(f"{where}: {name} holds numbers that are not finite; scale the data and fit it again")
+        raise UserError(f"{where}: {name} holds numbers that are not finite; scale the data and fit the model again")
     return array
 
 

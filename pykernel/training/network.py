@@ -15,7 +15,7 @@ from pykernel.training.vectors import MANY
 PENALTIES = (1e-3, 0.1, 3.0)
 STEPS = 500
 HELD_OUT = 0.25
-"""Fraction of the rows, taken from the end, on which the penalty is chosen.  If this is fewer than two rows, the largest penalty is
+"""Fraction of the rows, taken from the end, on which the penalty is chosen.  If these are fewer than two rows, the largest penalty is
 used."""
 
 
@@ -46,7 +46,7 @@ def trained_network(
     first = round((1 - HELD_OUT) * len(x))
     tried = penalties if len(x) - first > 1 else penalties[-1:]
     with one_thread, warnings.catch_warnings():  # with one thread, the bits do not depend on the number of threads
-        warnings.simplefilter("ignore")  # ignore that L-BFGS did not converge: held-out rows judge the result
+        warnings.simplefilter("ignore")  # L-BFGS need not converge, because the result is judged on held-out rows
         scores = [fitted(alpha, slice(first)).score(x[first:], y[first:]) if len(tried) > 1 else 0.0 for alpha in tried]
         taken = tried[int(np.argmax(scores))]
         return fitted(taken, slice(None)), taken

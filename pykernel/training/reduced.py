@@ -2,7 +2,7 @@
 
     basis = select_basis(x, MercerKernel("gaussian", gamma=0.5), 200)
     machine = ReducedProblem("krr", basis, x, Targets.of_values(y))    # one pass over the rows
-    left_out = machine.leave_one_out_path(ridges)                      # another, for all ridges
+    left_out = machine.leave_one_out_path(ridges)                      # a second pass, for all ridges
     model = machine.solve(ridges[best])
     model.predict(x_new)
 
@@ -49,12 +49,12 @@ from pykernel.training.targets import Targets
 from pykernel.training.trained import input_max_abs, lists
 
 BLOCK = 2**20
-"""Size of a block of features: 8 MB.  A pass holds a few blocks."""
+"""Size of a block of features: 8 MB.  A pass keeps a few blocks in memory."""
 KEPT = 2**24
 """Features and Gram matrices of at most this many numbers (128 MB) are kept.  Larger arrays are computed anew in each pass."""
 SMALL_FOLD = 256
-"""Largest fold that is left out by blocks of the hat matrix, if n is not larger.  Folds larger than this number and n are
-left out by merging factors."""
+"""Folds of at most max(SMALL_FOLD, n) samples are left out by blocks of the hat matrix, and larger folds by merging
+factors."""
 ROWS_FOR_SCALE = 2000
 """Number of rows from which the scale of widths and ridges is estimated."""
 REACH_POLYNOMIAL = 10.0
@@ -78,7 +78,7 @@ class FeatureRows:
         if self.rows.dim != basis.vectors.shape[1]:
             raise UserError(
                 f"rows have {self.rows.dim} inputs, and basis vectors have {basis.vectors.shape[1]}; "
-                "the two must be equal"
+                "the two numbers must be equal"
             )
         self.width = len(basis.vectors)
         self.size = max(self.width + 1, BLOCK // (self.width + self.rows.dim))
@@ -183,7 +183,7 @@ class ReducedProblem:
         return float(self.all.scale[0] ** 2)
 
     def solve(self, ridge: float) -> ReducedModel:
-        """Return the model of all samples.  O(n^2 o) after the first pass.  Raises UserError."""
+        """Return the model that is trained on all samples.  O(n^2 o) after the first pass.  Raises UserError."""
         w, bias = self._solved(ridge)
         if self.model == "kfd":
             w = self.basis.factor.T @ w
@@ -207,7 +207,8 @@ class ReducedProblem:
     def leave_one_out(self, ridge: float) -> np.ndarray:
         """Predict each sample with the model trained without this sample, (l, o).  One pass.  Raises UserError.
 
-        With coding "counts", the other samples' targets are coded with the counts of these samples, as in retraining.
+        With the coding "counts", the targets of the remaining samples are coded with the class counts of these samples, as
+        in retraining.
         """
         return cast(np.ndarray, self.leave_one_out_path([ridge])[0])
 
@@ -236,7 +237,8 @@ class ReducedProblem:
     def leave_fold_out(self, ridge: float, folds: Any) -> np.ndarray:
         """Predict each sample with the model trained without the sample's fold, (l, o).  Raises UserError.
 
-        folds: (l,) integers from 0, the fold of each sample.  Folds may have any sizes, but one must not contain all samples.
+        folds: (l,) integers from 0, the fold of each sample.  Folds may have different sizes, but no fold may contain all
+        samples.
         """
         return cast(np.ndarray, self.leave_fold_out_path([ridge], folds)[0])
 
@@ -244,7 +246,7 @@ class ReducedProblem:
         """Return ``leave_fold_out`` for R ridges, (R, l, o).
 
         Folds larger than both 256 samples and n are left out by merging the triangular factors of the other folds,
-        which is the same as retraining.  S such folds take two passes, O(l n^2 + S n^3) time, and O(S n^2) numbers.
+        which gives the same result as retraining.  S such folds take two passes, O(l n^2 + S n^3) time, and O(S n^2) numbers.
         Smaller folds are left out by blocks of the hat matrix, in O(l n f + l f^2) for each ridge if folds have f
         samples.  Rows are then read in the order of the folds.
         """
@@ -293,7 +295,7 @@ class ReducedProblem:
             raise UserError("there is no ridge; give at least one")
         if values.min() < LEAST_RIDGE * self.square:
             raise UserError(
-                f"ridge is {values.min():g}; for these features it must be at least {LEAST_RIDGE * self.square:.3g}"
+                f"ridge is {values.min():g}; these features need a ridge of at least {LEAST_RIDGE * self.square:.3g}"
             )
         return values
 
@@ -468,7 +470,9 @@ def select_reduced(
         elif np.ndim(basis) != 1 or np.asarray(basis).dtype.kind not in "iu":
             basis = checked_table(basis, "the basis")
     if not isinstance(basis, int) and options:
-        raise UserError(f"{next(iter(options))} is for choosing vectors, but the vectors are given; leave it out")
+        raise UserError(
+            f"{next(iter(options))} is for choosing vectors, but the vectors are given; leave this option out"
+        )
     folds, groups = selection.folds_and_groups(targets, cv, seed)
     grid = _Reduced(model, kernel, targets, folds, groups, rows, basis, {"seed": seed, **options}, keep)
     return selection.searched(grid, cv, by, every_width, every_ridge, checked_jobs(jobs) or 1, progress)

@@ -170,7 +170,7 @@ def _kernel_error(
         off = lost.sum(axis=1)[:, None] + u * np.abs(v).sum(axis=1)
         far = cdist(z, v, "cityblock")
         return _exponential_error(k, gamma * far, gamma * (off + steps * u * (far + off)), 4 * u)
-    # the largest error of |z - v|, with rounded vectors
+    # the largest error of |z - v| if the vectors are rounded
     length = np.sqrt(np.square(v).sum(axis=1))
     off = np.sqrt(np.square(lost).sum(axis=1))[:, None] + u * length
     far = cdist(z, v, "euclidean")
@@ -268,14 +268,14 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     vectors, x = machine.vectors[at], machine.inputs()[at]
     exact = machine.functions(vectors)
     held = x.astype(np.float32).astype(np.float64)
-    # the effect of rounded inputs is computed exactly, at some points with random worst-case roundings; other rounding
-    # errors are bounded
+    # the effect of rounded inputs is measured, with the inputs rounded to float32 and with random errors of half a unit
+    # in the last place; the effect of all other rounding errors is bounded
     half, rng = np.spacing(np.abs(held).astype(np.float32)).astype(np.float64) / 2, np.random.default_rng(0)
     inputs = [held, *(x + half * rng.choice((-1.0, 1.0), x.shape) for _ in range(8))]
     moved = np.max([np.abs(machine.functions(machine.scaled(rows)) - exact) for rows in inputs], axis=0)
     moved = (moved + device_bound(spec, held)).max(axis=0)
-    # points between vectors are needed as well, because a support vector machine often has the value 1 or 0 at its
-    # vectors
+    # points between vectors are needed as well: at its vectors alone, the values of a support vector machine may hardly
+    # vary, because they are often 1 or 0 there
     between = machine.functions((vectors + np.roll(vectors, 1, axis=0)) / 2)
     spread = np.vstack([exact, between]).std(axis=0)
     with np.errstate(all="ignore"):
@@ -283,8 +283,8 @@ def notes(machine: Machine, spec: Spec) -> list[str]:
     if spread[worst] > 0 and moved[worst] > COARSE * spread[worst]:
         which = "its vectors" if len(at) == count else f"{len(at):,} of its vectors"
         found.append(
-            f"{machine.source}: float32 may change its values by up to {_above(moved[worst])} at {which}, around which they "
-            f"vary by {spread[worst]:.2g}; use {option('precision', 'float64')}, or fit it with more "
+            f"{machine.source}: float32 may change its values by up to {_above(moved[worst])} at {which}, around which the "
+            f"values vary by {spread[worst]:.2g}; use {option('precision', 'float64')}, or fit the model with more "
             "regularisation (a larger alpha, a smaller C)"
         )
     return found

@@ -45,17 +45,17 @@ SLACK = 0.01
 
 
 def width_name(kernel: str) -> str | None:
-    """Return the name of a kernel's width in a spec: sigma for gaussian, None for linear, and gamma for others."""
+    """Return the name of a kernel's width in a spec: sigma for gaussian, None for linear, and gamma for all other kernels."""
     return {"gaussian": "sigma", "linear": None}.get(kernel, "gamma")
 
 
 def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
-    """Return widths around the data's scale, with three digits, ascending.
+    """Return widths around the data's scale, rounded to three digits, in ascending order.
 
     gaussian: sigma from 1/16 to 4 times the median distance of two samples, in steps of sqrt 2 (13 widths).
     laplacian: gamma from 1/4 to 16 times 1 / (the median sum of absolute differences), in steps of sqrt 2 (13 widths).
-    matern12, matern32, matern52: gamma from 1/4 to 16 times 1, sqrt(3) or sqrt(5) / (the median distance), in steps of sqrt 2
-    (13 widths).
+    matern12, matern32, matern52: gamma from 1/4 to 16 times c / (the median distance), with c = 1, sqrt(3) and sqrt(5), in steps
+    of sqrt 2 (13 widths).
     polynomial, sigmoid: gamma from 1/16 to 16 times 1 / (the mean of |x|^2), in steps of 2 (9 widths).
     linear: 1.0 as a placeholder, because this kernel has no width.
     """
@@ -72,9 +72,9 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 
 
 def default_ridges(model: Model, kernel: MercerKernel, x: np.ndarray, total: float | None = None) -> tuple[float, ...]:
-    """Return ridges in steps of half a decade, up to a bound of the numbers to which they are added, with three digits, ascending.
+    """Return ridges in steps of half a decade, rounded to three digits, in ascending order.
 
-    krr, ls-svm: lambda is added to the eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).
+    The largest ridge is a bound of the numbers to which ridges are added.  krr, ls-svm: lambda is added to the eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).
     The ridges go from 1e-8 t to t (17 values).  kfd: mu is added to squared singular values, which are at most t^2.
     The ridges go from 1e-12 t^2 to t^2 (25 values).
     For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width.  x: all rows or some of them; the mean
@@ -124,21 +124,23 @@ class GroupFolds(int):
 
 def stratified_folds(targets: Targets, count: int, seed: int = 0) -> np.ndarray:
     """Return the fold of each sample, (l,) from 0 to count - 1.  Fold sizes differ by one at most, also within each
-    class.  With ``GroupFolds``, the folds' numbers of groups differ by one at most.
+    class.  With ``GroupFolds``, the numbers of groups in the folds differ by one at most.
 
-    The result is deterministic for a seed.  Raises UserError unless the number of folds is at least 2, and at most l, or
-    the number of groups.
+    The result is deterministic for a seed.  Raises UserError unless the number of folds is from 2 to l, or with
+    ``GroupFolds`` from 2 to the number of groups.
     """
     l = len(targets.values)
     if isinstance(count, GroupFolds):
         there, group = np.unique(count.groups, return_inverse=True)
         if not 2 <= count <= len(there):
-            raise UserError(f"cv is {int(count)} folds; there must be from 2 to {len(there):,}, the number of groups")
+            raise UserError(
+                f"cv is {int(count)}; the number of folds must be from 2 to {len(there):,}, the number of groups"
+            )
         of_group = np.empty(len(there), np.int64)
         of_group[np.random.default_rng(seed).permutation(len(there))] = np.arange(len(there)) % count
         return of_group[group]
     if not 2 <= count <= l:
-        raise UserError(f"cv is {count} folds; there must be from 2 to {l:,}, the number of samples")
+        raise UserError(f"cv is {count}; the number of folds must be from 2 to {l:,}, the number of samples")
     order = np.random.default_rng(seed).permutation(l)
     if targets.positions is not None:
         order = order[np.argsort(targets.positions[order], kind="stable")]
@@ -173,15 +175,15 @@ class Grid(ABC):
         """Yield, for each ridge, the predictions of all samples, (l, o), by models trained without the sample or its
         fold.
 
-        If this is impossible, yield the reason: the kernel overflows, or the ridge does not make an indefinite Gram
+        For an impossible cell, yield the reason instead: the kernel overflows, or the ridge does not make an indefinite Gram
         matrix positive definite.
         """
 
 
 @dataclass(frozen=True)
 class _Whole(Grid):
-    """Models with all samples, or kfd on a basis.  basis: expansion vectors, or None for the samples themselves.
-    columns: as in closed_form.
+    """A grid of models in which every sample is an expansion vector, or of kfd on a basis.  basis: expansion vectors, or
+    None for the samples themselves.  columns: as in ``closed_form``.
     """
 
     x: np.ndarray
@@ -405,8 +407,8 @@ def select(
     x: (l, d).  targets: classes or values of the l samples.
     kernel: a function's name; or a mapping with "function", "coef0" (1) and "degree" (3); or a MercerKernel, whose
     gamma is replaced with each width.
-    widths: sigma for "gaussian", gamma for other kernels; None: ``default_widths``.  "linear" has no width; "custom"
-    has its own gamma.
+    widths: sigma for "gaussian", gamma for other kernels; None: ``default_widths``.  "linear" has no width; for
+    "custom", None means the gamma of the kernel.
     ridges: mu for "kfd", lambda for "ls-svm" and "krr".  The ridges are absolute, in the unit of the matrix to which they
     are added (K'K and K).  None: ``default_ridges``, which are relative to the kernel's diagonal.
     basis: for "kfd" only, the expansion vectors: positions of samples (p,), or vectors (p, d); None: all samples.
@@ -428,13 +430,15 @@ def select(
     checked_table(x, "x")
     need_settings(model, len(x), targets, cv, by)
     if basis is not None and model != "kfd":
-        raise UserError(f"{model} uses every sample as an expansion vector; a basis is for kfd")
+        raise UserError(
+            f"{model} uses every sample as an expansion vector, and only kfd takes a basis; leave basis out"
+        )
     if widths is None and mercer.custom is not None:
         widths = (mercer.gamma,)
     every_width = grid_of(widths, "widths", lambda: default_widths(cast(Function, mercer.function), x))
     if width_name(mercer.function) is None and len(every_width) > 1:
         raise UserError(
-            f"the {mercer.function} kernel has no width, but {len(every_width)} widths are given; leave them out"
+            f"the {mercer.function} kernel has no width, but {len(every_width)} widths are given; leave widths out"
         )
     middle = mercer.with_width(every_width[len(every_width) // 2])
     every_ridge = grid_of(ridges, "ridges", lambda: default_ridges(model, middle, x, targets.total))
@@ -518,7 +522,7 @@ def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tupl
         return default()
     values = np.unique(np.asarray(given, np.float64))
     if not len(values):
-        raise UserError(f"{what} is empty; give at least one value, or none for a grid made from the data")
+        raise UserError(f"{what} is empty; give at least one value, or leave {what} out for a grid made from the data")
     wrong = values[~(np.isfinite(values) & (values > 0))]
     if len(wrong):
         raise UserError(f"{what} holds {wrong[0]:g}; each must be above zero and finite")
@@ -551,7 +555,7 @@ def _basis(basis: Any, columns: Any, x: np.ndarray) -> tuple[np.ndarray | None, 
     places = np.full(len(given), -1) if columns is None else np.asarray(columns)
     if places.shape != (len(given),):
         raise UserError(
-            f"columns has the shape {places.shape}; it must hold a sample's position, or -1, for each basis vector"
+            f"columns has the shape {places.shape}; columns must hold a sample's position, or -1, for each basis vector"
         )
     return np.ascontiguousarray(given, np.float64), places
 

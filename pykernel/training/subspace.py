@@ -35,9 +35,10 @@ from pykernel.training.rounding import notes
 from pykernel.training.trained import Distance, to_spec
 
 WHOLE = 10_000
-"""Maximum number of rows that may all be expansion vectors.  The Gram matrix then takes 800 MB."""
+"""Largest number of rows for which every row can be an expansion vector.  The Gram matrix then takes 800 MB."""
 PIVOT = 2.0**-40
-"""If a pivot of G is below this fraction of its diagonal element, its row becomes zero, as on the device in float64."""
+"""If a pivot is below this fraction of the diagonal element of G, the pivot's row of the factor becomes zero, as on the device
+in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +90,11 @@ class HostSubspace:
         basis : None, int or Basis
             None: every row is an expansion vector, m = N.  At most WHOLE rows are allowed, because the Gram matrix is
             kept.
-            int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options`` (its
-            method is given as ``selector``).  Basis: L stays in the span of this basis.  The result is the optimum
-            within the span, from the singular values of the features; only for "closed".  This form takes one pass over
-            the rows, O(N n (D + n)), and keeps only n vectors, so it is suitable for large N and for devices.
+            int: L stays in the span of this number of vectors, which ``select_basis`` chooses with ``options``; the
+            argument ``method`` of ``select_basis`` is given as ``selector``.  Basis: L stays in the span of this basis.
+            With an int or a Basis, ``method`` must be "closed", and the result is the optimum within the span, from the
+            singular values of the features.  The computation takes one pass over the rows, O(N n (D + n)), and keeps
+            only n vectors, so it is suitable for large N and for devices.
         """
         rank, seed = checked_count(rank, "rank", 1), checked_count(seed, "seed", 0)
         shrinkage = checked_positive(shrinkage, "shrinkage")
@@ -164,7 +166,7 @@ class HostSubspace:
     def kept(self) -> int:
         """Number of directions that do not vanish, at most r.
 
-        The other features are zero for every x, or become zero after a rotation of the features.
+        The features of the remaining directions are zero for every x, or become zero after a rotation of the features.
         """
         return int(above_rounding(self._spectrum[0]).sum())
 
@@ -321,7 +323,7 @@ def affine_of_model(model: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
         theta = checked_table(np.atleast_2d(model[0]), "coef", f"(outputs, {rank}) or ({rank},)", (None, rank)).T
         intercept = np.asarray(model[1], np.float64)
         if intercept.ndim > 1 or (intercept.size not in (1, theta.shape[1])):
-            raise UserError(f"intercept has the shape {intercept.shape}; it must be a number for each output")
+            raise UserError(f"intercept has the shape {intercept.shape}; give one number for each output")
         return theta, np.broadcast_to(intercept, (theta.shape[1],)).copy()
     if hasattr(model, "cluster_centers_"):
         told = f"(2 or more, {rank})"

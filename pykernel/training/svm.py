@@ -46,9 +46,9 @@ GAP = 1e-9
 """The interior-point method ends when its duality gap is at most this fraction of the objective, or when rounding prevents
 further progress."""
 LEAST, LARGEST = 1e-50, 1e9
-"""Smallest and largest C times a weight, in units of the targets."""
+"""Smallest and largest product of C and a sample's weight, in units of the targets."""
 ENOUGH = 1e-6
-"""A solution with a larger relative gap is reported as not solved."""
+"""A solution with a larger relative duality gap is reported as not solved."""
 STEPS = 200
 """Maximum number of steps of a solution.  10 to 40 steps are usual."""
 BOUNDARY = 0.995
@@ -170,11 +170,11 @@ def asked(
     """Check and return the arguments of ``train``, here and in ``lp``.  Raises UserError."""
     rows, duals = as_rows(x), list(duals)
     if not duals:
-        raise UserError("there is no dual; give one for each function")
+        raise UserError("there is no dual; give one dual for each function")
     for dual in duals:
         if dual.count != len(rows):
             raise UserError(
-                f"there are {len(rows):,} rows, but a dual of {dual.count:,}; the two numbers must be equal"
+                f"there are {len(rows):,} rows, but a dual has {dual.count:,}; the two numbers must be equal"
             )
     n_max, tolerance = checked_count(n_max, "n_max", 1), checked_positive(tolerance, "tolerance")
     return rows, duals, n_max, min(checked_count(first, "first", 1), len(rows)), tolerance
@@ -380,7 +380,7 @@ def judged(
     place[some] = np.arange(len(some))
     mine = place[dual.rows] >= 0
     s, u, most = dual.sign[mine], u[mine], dual.most[mine]
-    # the b that puts the variable's row on the margin, which is a lower or an upper limit of b
+    # for each variable, the b with which its row lies on the margin: a lower or an upper limit of b
     border = -s * dual.cost[mine] - full[place[dual.rows[mine]]]
     least = border[np.where(s > 0, u < most, u > 0)].max(initial=-math.inf)
     largest = border[np.where(s > 0, u > 0, u < most)].min(initial=math.inf)
@@ -456,7 +456,7 @@ def train(
     n_max, first : int
         Maximum number of vectors, and number of vectors of the first basis.  There are at most as many vectors as rows.
     tolerance : float
-        Largest residual of the KKT conditions with K, in units of the targets, which is twice the allowed violation.
+        Largest residual of the KKT conditions with K, in units of the targets.  The residual is twice the violation.
     basis : Basis, optional
         If given, this basis is used and does not grow.
     method, seed, **options
@@ -471,7 +471,7 @@ def train(
     Raises
     ------
     UserError
-        One sentence says what was wrong with an argument, or that nothing can be chosen.
+        One sentence says what is wrong with an argument, or that no vector can be chosen.
     """
     rows, duals, n_max, first, tolerance = asked(x, duals, n_max, first, tolerance)
     n, n_max = min(first, n_max), min(n_max, len(rows))
@@ -568,7 +568,7 @@ def left_out(
     """Return the functions at each row, trained on the rows of other folds, (l, o).  All folds use the same basis, because it
     does not depend on targets.
 
-    folds: (l,).  If the other folds hold only one class, the function is the constant 1 or -1 of that class.
+    folds: (l,).  If the other folds hold only one class, the function is constant: 1 or -1, the target of that class.
     """
     rows = as_rows(x)
     values = np.empty((len(rows), len(duals)))

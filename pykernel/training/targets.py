@@ -51,7 +51,7 @@ class Targets:
         "counts": for a class with N_c of N samples, the target is +N / N_c in the class and -N / (N - N_c) for the
         rest.  With weights, sums of weights replace the numbers of samples.  With these targets, least squares gives
         Fisher's discriminant (paper 004, below equation 4, where a sign is missing).  "signs": the targets are +1 and -1.
-        The function of a class without samples learns only the targets of the rest.
+        If a class has no samples, its function learns only the targets of the other classes.
         """
         need_choice(coding, "coding", get_args(Coding))
         count = checked_count(count, "the number of classes", 2)
@@ -78,13 +78,15 @@ class Targets:
     def need_samples(self, rows: int, weighs: bool = True) -> None:
         """Raise UserError unless there are two or more rows, one for each target.  weighs: whether targets may have weights."""
         if rows != len(self):
-            raise UserError(f"there are {rows:,} rows, but targets of {len(self):,} samples")
+            raise UserError(
+                f"there are {rows:,} rows, but targets of {len(self):,} samples; the two numbers must be equal"
+            )
         if rows < 2:
             raise UserError("there is only one sample; leaving one out requires two or more")
         if not weighs and self.weights is not None:
             raise UserError(
-                "kfd takes no sample weights: a sample is also an expansion vector, and the penalty on its weights would "
-                "change; take ls-svm or krr"
+                "kfd takes no sample weights: a sample is also an expansion vector, and the penalty on the vector's "
+                "coefficients would change; take ls-svm or krr"
             )
 
     @property
@@ -207,7 +209,9 @@ def _sample_weights(weights: Any, samples: int) -> np.ndarray | None:
         return None
     values = checked_numbers(weights, "weights")
     if values.shape != (samples,):
-        raise UserError(f"weights have the shape {values.shape}; there must be one for each of the {samples:,} samples")
+        raise UserError(
+            f"weights have the shape {values.shape}; there must be one weight for each of the {samples:,} samples"
+        )
     if not (values > 0).all():
         raise UserError(f"weights hold {values.min():g}; all must be above 0: leave samples without weight out")
     return _constant(values)

@@ -19,8 +19,8 @@ from pykernel.spec.sections import SQUARED
 from pykernel.training.machine import Machine, number_of, pairs
 
 MARGIN = 0.5
-"""The range of an input in training is extended on each side by this fraction of the range, because the device refuses inputs outside of
-it.  In int16, twice the range costs one of the 15 bits of a count."""
+"""The range of an input in training is extended on each side by this fraction of the range, because the device refuses inputs outside
+of the extended range.  In int16, doubling the range costs one of the 15 bits of a count."""
 ALIKE = 4
 """Inputs without a scaler are treated as inputs of one kind if their joint range is at most this many times the median range."""
 Limits = float | Sequence[float] | None
@@ -30,8 +30,8 @@ Distance = Literal["auto", "differences", "products"]
 REACH = 1e6
 """Default limit of the inputs, as a multiple of the largest magnitude in the vectors, in the inputs' own units."""
 PRODUCTS, PRODUCTS_DIM = 4.0, 128
-""""auto" computes distances by products up to this gamma |v|^2 and this number of inputs, because the rounding error
-grows with both."""
+""""auto" computes distances by products if gamma |v|^2 is at most PRODUCTS and the number of inputs is at most
+PRODUCTS_DIM, because the rounding error grows with both."""
 BOUNDED = ("sigmoid", "fourier", "tanh", "logistic")
 """Functions of a product whose values have a magnitude of at most 1."""
 FILE_LIMIT = 256 * 2**20
@@ -171,7 +171,7 @@ def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
         calibration=machine.calibration,
     )
     if machine.support_class is not None:
-        # fractions of votes are not integers, but int16 votes give the same classes
+        # integers cannot hold the fractions in ovo_vote; in int16, the model has the functions of pairs, with the same classes
         found["decision"] = "ovo" if int16 and machine.decision == "ovo_vote" else machine.decision
         if machine.break_ties:
             found["break_ties"] = True
@@ -208,7 +208,7 @@ def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: 
         )
     if max_abs is not None:
         raise UserError(
-            f"{where}: max_abs belongs to its raw samples; leave it out here, and give it to the first step"
+            f"{where}: max_abs belongs to its raw samples; leave max_abs out here, and give it to the first step"
         )
     return signal.input_max_abs
 
@@ -236,7 +236,7 @@ def _named_signal(signal: Spec, channels: Sequence[str] | None) -> dict[str, Any
 
 
 def _rounded_as_good(machine: Machine, seen: np.ndarray | None) -> Machine:
-    """Return the machine with 8-bit weights of hidden units if its answers on the rows are as good, else the machine itself."""
+    """Return the machine with 8-bit weights of hidden units if they hardly change the answers on the rows, else the machine itself."""
     if seen is None or machine.function not in kernel_settings.HIDDEN:
         return machine
     smaller = replace(machine, vectors=in_eight_bits(machine.vectors))
@@ -266,7 +266,7 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
     if max_abs is None and (seen is None or not len(seen)):
         raise UserError(
             f"{machine.source}: int16 needs the range of each input, which this {machine.function} model does not "
-            "contain; give max_abs, the largest |x - center| of each, or rows of data"
+            "contain; give max_abs, the largest |x - center| of each input, or rows of data"
         )
     center = machine.centers
     ranges: dict[str, Any] = {}
@@ -287,7 +287,7 @@ def within_ranges(machine: Machine, seen: np.ndarray | None, max_abs: Limits) ->
         center = np.array([float(f"{value:.9g}") for value in center])
     ranges["max_abs"] = np.broadcast_to(np.array(max_abs, float), machine.dim).tolist()
     machine = moved(machine, center)
-    if machine.function in kernel_settings.HIDDEN:  # any scale is possible; fill the 16 bits of each input
+    if machine.function in kernel_settings.HIDDEN:  # hidden units allow any scale: use all 16 bits for each input
         most = np.array(ranges["max_abs"])
         machine = replace(machine, vectors=machine.vectors * machine.scales * most, scale=1 / most)
     return machine, ranges
@@ -307,7 +307,9 @@ def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     # an input that hardly changed may change later, so its range is at least half of the largest, in scaled units
     scale = np.abs(machine.scales)
     least = 0.5 * (margin * scale).max() / scale
-    if machine.scale is None and machine.function in kernel_settings.HIDDEN:  # inputs may have different units
+    if (
+        machine.scale is None and machine.function in kernel_settings.HIDDEN
+    ):  # inputs in different units have different ranges
         least = np.where(high > low, 0.0, least)
     return center, np.maximum(margin, least)
 
@@ -421,8 +423,8 @@ def collapsed(machine: Machine) -> Machine:
 def rounded(machine: Machine, precision: str) -> Machine:
     """Return the same functions with a center and a scale that are numbers of the precision.
 
-    The rounding errors of center and scale are compensated in the vectors and the bias.  Without this, if inputs lie far
-    from zero, the error of the center would be an error of every distance.  For polynomial and sigmoid kernels, only the
+    The rounding errors of center and scale are compensated in the vectors and the bias.  Otherwise, for inputs
+    far from zero, the error of the center would enter every distance.  For polynomial and sigmoid kernels, only the
     error of the scale can be compensated.  For normalised and custom kernels, the vectors are transformed in the same
     way as inputs.
     """
@@ -462,7 +464,7 @@ def shifted(machine: Machine, by: np.ndarray) -> np.ndarray:
 
 
 def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
-    """Return how distances are computed, and the machine for this method.  Products are used if their rounding error is
+    """Return how the device computes distances, and the machine changed for this method.  Products are used if their rounding error is
     small enough.
 
     |x|^2 + |v|^2 - 2 x'v loses digits in proportion to gamma |v|^2.  If the vectors lie far from zero but near each
@@ -508,7 +510,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     low, high = -300.0, math.log10(wanted)
     if not fits(10**high):
         if not fits(10**low):
-            raise UserError(f"{where}: {precision} does not hold its numbers; scale the data and fit it again")
+            raise UserError(f"{where}: {precision} cannot hold its numbers; scale the data and fit the model again")
         while high - low > 1e-3:
             middle = (low + high) / 2
             low, high = (middle, high) if fits(10**middle) else (low, middle)
@@ -518,12 +520,12 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
     max_abs = float(f"{math.floor(10 ** (high - exponent) * (1 + 1e-12))}e{exponent}")
     if given is not None:
         raise UserError(
-            f"{where}: max_abs is {given:g}, where {precision} overflows; it must be at most {max_abs:g}"
+            f"{where}: max_abs is {given:g}, where {precision} overflows; max_abs must be at most {max_abs:g}"
             + (", or use float64" if precision == "float32" else "")
         )
     if max_abs < largest:
         raise UserError(
-            f"{where}: could overflow {precision} if every input were as large as the largest in its vectors, {largest:g}; "
+            f"{where}: could overflow {precision} if every input were as large as the largest number in its vectors, {largest:g}; "
             f"{'use float64, or ' if precision == 'float32' else ''}bring the inputs to one scale before the model"
         )
     return max_abs

@@ -72,8 +72,9 @@ class Vectors:
         return np.maximum(square, 0.0), z, u
 
     def answering(self, middle: np.ndarray | float, deviation: np.ndarray | float) -> Vectors:
-        """Return the same model with answers in the labels' unit, if it was trained on (label - middle) / deviation,
-        both (O,).
+        """Return the model with answers in the labels' unit.  The model was trained on (label - middle) / deviation.
+
+        middle, deviation: numbers, or one number for each output, (O,).
         """
         return replace(self, weights=self.weights * deviation, bias=middle + self.bias * deviation)
 
@@ -89,7 +90,7 @@ class Vectors:
         return np.concatenate([part.ravel() for part in (self.vectors, self.log_scale, self.weights, self.bias)])
 
     def unpacked(self, numbers: np.ndarray) -> Vectors:
-        """Return the same shapes, filled with other numbers."""
+        """Return vectors, widths, weights and bias of the same shapes from ``numbers``, which are in the order of ``packed``."""
         parts, at = [], 0
         for part in (self.vectors, self.log_scale, self.weights, self.bias):
             parts.append(numbers[at : at + part.size].reshape(part.shape))
@@ -101,7 +102,7 @@ class Vectors:
 class Rows:
     """Rows for the training.
 
-    x: inputs (n, D).  targets: (n, O): numbers, or for classes, 1 for the row's class and 0 for others.  Two classes
+    x: inputs (n, D).  targets: (n, O): numbers, or for classes, 1 for the row's class and 0 for all other classes.  Two classes
     have only the second column.  counts: (n,), how often each row counts, with a mean of 1.
     """
 
@@ -114,7 +115,9 @@ class Rows:
 
     @cached_property
     def blocks(self) -> list[tuple[Rows, np.ndarray, dict[int, np.ndarray]]]:
-        """The rows in parts that fit into a cache, each with [x, x^2, 1], (rows, 2 D + 1), and buffers by number of vectors."""
+        """The rows in parts that fit into a cache.  With each part: [x, x^2, 1], (rows, 2 D + 1), and buffers, by the number of
+        vectors.
+        """
         products = np.column_stack([self.x, np.square(self.x), np.ones(len(self))])
         parts = [slice(first, first + BLOCK) for first in range(0, len(self), BLOCK)]
         return [(Rows(self.x[part], self.targets[part], self.counts[part]), products[part], {}) for part in parts]
@@ -274,7 +277,7 @@ def search(
 ) -> Path:
     """Run L-BFGS from a start, for at most ``steps`` steps.
 
-    look: returns the risk on rows that were set aside; None if there are none.
+    look: a function that returns the risk on the rows that were set aside; None if no rows were set aside.
     """
     looks: list[float] = []
     best, best_step, step, last = start, 0, 0, start.packed()
@@ -358,8 +361,8 @@ class Trained:
     not dropped, the best first.
     optimism: by how much the risk of the chosen candidate is too small because it was chosen as the minimum (R. J. & R.
     Tibshirani, 2009).
-    places, left_out: the rows of the comparison, and the functions at these rows, (places, O), of models that were not
-    trained on them.
+    places: positions of the rows on which the candidates were compared.  left_out: the functions at these rows, (places,
+    O), of models that were not trained on them.
     interrupted: whether the search was ended early.
     """
 

@@ -1,7 +1,7 @@
-"""Try the planned model without each kind of feature of its signal stage.
+"""Try the planned model again, each time without one kind of feature of its signal stage.
 
-Each trial is the planned model with the same size and the same values.  Only the kernel's width changes: it depends on
-the number of features in the same way as the default width.
+Each trial keeps the planned model's size and parameter values, except the kernel's width, which changes with the number
+of features as the default width does.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def without(signal: Content, key: str, what: Any) -> Content:
 
 
 def without_each(stage: Stage) -> dict[str, Stage]:
-    """Return, for each kind of feature that can be dropped, the stage without this kind."""
+    """Return a stage without each kind of feature: name of the kind -> stage.  Stages that are not valid are left out."""
     found, signal = {}, stage.base["signal"]
     for name, (key, what) in groups_of(signal).items():
         with contextlib.suppress(UserError):
@@ -62,9 +62,10 @@ def without_each(stage: Stage) -> dict[str, Stage]:
 
 
 def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list[Content]:
-    """Return for each stage the error of the planned model with this stage, the error's change, and bytes of RAM; or the reason why not.
+    """Return the planned model's error with each stage, the change of the error, and the bytes of RAM; or the reason why there is no error.
 
-    earns: whether the error without this kind of feature is too large to be considered equal to the planned model's error.
+    earns: whether the model needs this kind of feature, because without it the error is larger than ``Search.as_good_as``
+    allows.
     """
     told = winner.told
     assert told is not None
@@ -74,7 +75,7 @@ def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list
         own = each.get("learning") or each.get("frozen")
         row = {"name": name, "error": None, "change": None, "earns": True, "ram_bytes": each.get("ram_bytes")}
         if own is None or each.get("diverged") or not math.isfinite(own["error"]):
-            why = "the model diverges" if each.get("diverged") else "too few steps were answered"
+            why = "the model diverges" if each.get("diverged") else "the model answers too few steps"
             rows.append(row | {"reason": each.get("reason", why)})
             continue
         error = own["error"]
@@ -85,7 +86,7 @@ def ablation(search: Search, winner: Trial, stages: Mapping[str, Stage]) -> list
 
 
 def _task(search: Search, winner: Trial, stage: Stage) -> Content:
-    """Return the task that tries the planned model with another [signal]."""
+    """Return the task that tries the planned model with this stage."""
     arm, table = winner.arm, search.table
     after, dim = stage.plain, int(table.x.shape[1])
     values = dict(winner.values)

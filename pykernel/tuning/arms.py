@@ -32,7 +32,7 @@ from pykernel.tuning.data import Table
 from pykernel.tuning.promises import Losses
 
 MOST = 128
-"""The largest size that a plan tries."""
+"""The largest size of a model that a plan tries."""
 COMPONENTS = (2, 3, 4, 8)
 """The numbers of Gaussians that are tried for a monitor's bank."""
 MONITOR: tuple[Knob, ...] = (
@@ -57,7 +57,7 @@ class Trial:
 
     @property
     def content(self) -> Content:
-        """The spec's content; after the trial, the content that was tried."""
+        """The content of the spec to try; after the trial, the content of the spec that was tried."""
         return dict(self.found["spec"]) if "spec" in self.found else self.arm.made.with_values(self.size, self.values)
 
     @property
@@ -67,7 +67,10 @@ class Trial:
 
     @property
     def score(self) -> float:
-        """The value to minimise: the error.  A monitor that exceeds its false-alarm rate is ranked after all monitors that keep it."""
+        """The value to minimise: the error.
+
+        A monitor that exceeds its permitted false-alarm rate is ranked after all monitors that do not.
+        """
         told = self.told
         if self.fits is False or told is None or self.found.get("diverged") or not math.isfinite(told["error"]):
             return math.inf
@@ -159,9 +162,10 @@ def arms(
 ) -> list[Arm]:
     """Return the arms of all chosen rules for this data, beginning with the rules that usually work best.
 
-    Each rule is combined with its default technique, or with each of ``techniques``.  A target without an FPU gets int16 models as well,
-    where possible.  labels: "never" if the device gets no labels.  The arms are then models that do not learn on the device and, if no
-    rules are chosen, the default model, which stays as it was trained on the recording.
+    Each rule is combined with its default technique, or with each of ``techniques``.  For a target without an FPU,
+    int16 models are tried as well, where possible.  labels: "never" if the device gets no labels.  The arms are then
+    models that do not learn on the device and, if no rules are chosen, the default model, which stays as it was trained
+    on the recording.
     """
     if "label" not in base:
         return _monitors(base, chosen)
@@ -183,7 +187,7 @@ def arms(
         whole = int16_combinations(base, known, every)
         found = [made for made in whole if not techniques or made.technique in (None, *techniques)] + found
     first: dict[str, Combination] = {}
-    # training vectors takes longest, so these arms start first, and the other cores run the other trials
+    # arms with trained vectors take longest: they start first, while other cores run the remaining trials
     for made in sorted(found, key=lambda made: made.technique != TRAINED):
         first.setdefault(made.name, made)
     return [Arm.of(made) for made in first.values()]
@@ -200,7 +204,7 @@ def _staged(base: Content) -> Content:
 
 
 def _monitors(base: Content, chosen: Sequence[str] | None) -> list[Arm]:
-    """Return one arm for each number of Gaussians in a bank."""
+    """Return the arms of monitors, one for each number of Gaussians in the bank."""
     learning, found = base.get("learning", {}), []
     for k in (learning["components"],) if "components" in learning else COMPONENTS:
         content = base | {"learning": learning | {"components": k}}

@@ -31,7 +31,7 @@ NETWORK = "network"
 LINEAR = "linear"
 """The technique without vectors: a linear function of the inputs."""
 POLYNOMIALS = {"quadratic": 2, "cubic": 3}
-"""Techniques that are ridge regressions on products of inputs -> the products' degree."""
+"""Technique that is a ridge regression on products of inputs -> highest degree of the products."""
 BASES: dict[str, tuple[str, ...]] = {
     "frozen": (TRAINED, NETWORK, LINEAR, *POLYNOMIALS, "sgma", "efvs"),
     "expansion-rls": (NETWORK,),
@@ -42,7 +42,7 @@ BASES: dict[str, tuple[str, ...]] = {
 WAYS = tuple(dict.fromkeys(way for ways in BASES.values() for way in ways))
 NUMBERS_INPUT: Content = STAGED["input"]
 NUMBERS_LABEL: Content = STAGED["label"]
-"""The stages of [label] for a rule on raw numbers."""
+"""The stages of [input] and of [label] for a rule on raw numbers."""
 MARGIN = 10.0
 """[input] max_abs of a planned spec is this many times the largest recorded input.
 
@@ -200,10 +200,10 @@ class Combination:
     """A rule, its technique (None if the rule has no techniques), and the keys of a spec that have an effect for this pair.
 
     budget: the (section, key) that sets the model's size; None if the size depends only on the inputs.
-    spec: the simplest model.  None for a rule whose vectors come from the data: the technique is then the way to get
-    the vectors, and ``content`` has the other sections.
-    training: settings that a first training chose: units, widths, ridge, steps and start for trained vectors; the penalty for
-    networks.
+    spec: the simplest model with this rule and technique.  None for a rule that needs vectors from the beginning: its
+    technique is then the way to get the vectors from the data, and ``content`` has the sections that do not depend on the
+    vectors.  training: settings that a first training chose: units, widths, ridge, steps and start for trained vectors; the
+    penalty for networks.
     """
 
     rule: str
@@ -255,7 +255,7 @@ class Combination:
         if self.spec is not None:
             make_spec(self.with_values(size, values))
         elif self.budget is not None and (size is None or not 1 <= size <= N_MAX_LIMIT):
-            raise UserError(f"a basis has {size} vectors; it must have 1 to {N_MAX_LIMIT:,}")
+            raise UserError(f"a basis has {size} vectors; the number of vectors must be from 1 to {N_MAX_LIMIT:,}")
 
 
 @dataclass(frozen=True)
@@ -310,9 +310,10 @@ def combine(
 
 
 def int16_combinations(content: Content, known: Known, chosen: Sequence[str]) -> list[Combination]:
-    """Return int16 models: each rule with each of its techniques, with stages where possible.
+    """Return int16 models: each rule with each of its techniques.
 
-    The ranges of inputs and labels are those of the known rows, extended by half of the range on each side.
+    Where the rule allows it, numeric labels are centered and scaled, and a linear part is added.  The ranges of
+    inputs and labels are those of the known rows, extended by half of the range on each side.
     """
     given = {key: content["input"][key] for key in ("columns", "dim") if key in content["input"]}
     finite = known.finite
@@ -350,7 +351,7 @@ def reason_of(error: UserError) -> str:
 
 
 def _surroundings(content: Content, known: Known) -> Iterator[Content]:
-    """Yield contents without the rule: first the given content, then contents with fewer and fewer stages."""
+    """Yield contents without a rule: first all given stages of inputs and labels, then fewer and fewer stages."""
     given, label = content.get("input", {}), content.get("label", {})
     bare = {key: value for key, value in given.items() if key not in _SCALING}
     inputs = [given]
@@ -374,7 +375,7 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
 def input_limit(x: np.ndarray, sentinels: Iterable[float] = ()) -> float:
     """Return [input] max_abs for recorded rows: MARGIN times their largest magnitude, rounded up to 1, 2 or 5 times a power of 10.
 
-    The limit is smaller if this limit would accept a sentinel that is larger than all rows.
+    If this limit would accept a sentinel beyond the largest row, a smaller limit is returned.
     """
     most = max(1e-6, float(np.abs(x[np.isfinite(x)]).max(initial=0.0)))
     steps = [float(f"{step}e{n}") for n in range(-8, 310) for step in (1, 2, 5)]
@@ -456,15 +457,15 @@ def _from_data(content: Content, rule: str, method: str) -> Combination:
     refuse(
         (
             function != "gaussian",
-            f"[kernel] function is {function}, and {rule} is tried only with Gaussian kernels; see pykernel fit",
+            f"[kernel] function is {function}, but {rule} is tried only with Gaussian kernels; for other kernels see pykernel fit",
         ),
         (
             rule in ("kfd", "expansion-softmax") and not content["label"].get("classes"),
-            f"[label] classes is missing; {rule} tells classes apart, so they must be given",
+            f"[label] classes is missing; rule {rule} needs the list of classes",
         ),
         (
             rule == "expansion-rls" and bool(content["label"].get("classes")),
-            "[label] classes is given; the rule for classes is expansion-softmax",
+            "[label] classes is given, but rule expansion-rls predicts numbers; for classes, take rule expansion-softmax",
         ),
     )
     input = {key: content["input"][key] for key in ("columns", "dim", "max_abs") if key in content["input"]}

@@ -28,10 +28,10 @@ NAMELESS = {"name": "model"}
 """The name of every model in a task, because the user's name must not change the task."""
 
 HEADROOM = 0.96
-"""Fraction of the instruction limit that a model without a proved bound may use.  The rest is a reserve, because the longer search for
-the worst case at the end of a plan finds slightly more instructions."""
+"""Fraction of the instruction limit that a model without a proved bound may use.  The rest is a reserve: at the end of
+a plan, a longer search for the worst case usually finds a slightly more expensive call."""
 CODE = 24 * 1024
-"""Assumed flash, without constants, of a model that was not measured.
+"""Bytes of flash that are assumed for the code of a model that was not measured.  Its constants are added.
 
 On a Cortex-M4F at -O2 the default models take at most 17 KB, with constants (docs/data/default-cost.csv), subspaces 20 to 49 KB
 (subspace-device.csv), and all other models less than 24 KB (streaming-cost.csv, training-cost.csv, signal-cost.csv).
@@ -41,7 +41,7 @@ CALLS = ("update", "push", "push_labelled", *ASKED)
 """The functions to which the limit of instructions applies."""
 
 _tables: dict[Any, tuple[set[str], int]] = {}
-"""``choices`` of a spec -> the parameters that are tables in the generated C, and the bytes of all other tables in the C."""
+"""``choices`` of a spec -> the parameters that are tables in the generated C, and the bytes of the remaining tables in the C."""
 _unread: dict[Any, tuple[str, ...]] = {}
 """``choices`` of a spec -> unread fields.  The fields are kept for later searches in this process, because finding them takes longer than
 the rest of a search that only reads stored results."""
@@ -105,13 +105,14 @@ def target_costs(
 
     The host learns the first half.  The device continues from the host's state for ``samples`` samples or INSTRUCTIONS instructions,
     and its memory is compared with the host's, byte for byte.  x: (rows, DIM).  y: as for HostModel.update; (rows, 0) or None without
-    labels.  Neither may have gaps.  tries: number of tries in the search for the most expensive update, if no bound is proved.  For a
-    model that does not learn, the search is for the most expensive call of the main question; see ``worst_call``.  With 0 tries, there
-    are no search and no bounds.  With a signal stage, samples are raw samples; their number is rounded up to whole steps, at least two.
+    labels.  x and y must not have gaps.  tries: number of tries in the search for the most expensive update, if no bound is proved.
+    For a model that does not learn, the search is for the most expensive call of the main question; see ``worst_call``.  If tries is
+    0, nothing is searched, and no bounds are proved.  With a signal stage, samples are raw samples; their number is rounded up to
+    whole steps, at least two.
 
     Returns the mean and maximum number of instructions of the update (if the model learns) and of the main question (usually predict),
     and ``worst`` if there was a search.  With a signal stage, the numbers are for NAME_push and for the answer to the newest features.
-    An AVR's emulator counts cycles, not instructions: mean and maximum are then cycles, which are more.  The result also has bounds,
+    An AVR's emulator counts cycles instead of instructions, so mean and maximum are then cycles.  The result also has bounds,
     flash_bytes (everything that is linked), ram_bytes (the struct), stack_bytes, samples and updates_refused.  If the model does not
     fit the target, the result has only ``refused``, the reason.
 
@@ -140,7 +141,7 @@ def target_costs(
     learns, samples = program.learns, spec.stride * -(-max(samples, 2 * spec.stride) // spec.stride)
     if learns:
         host.update(x[:half], y[:half])
-        host.call("train")  # does nothing for a model that is not trained
+        host.call("train")  # has no effect if the model has no NAME_train
     device.memory.bytes[:] = host.memory.bytes
     end, last = device.spent + INSTRUCTIONS, min(half + samples, len(x))
     done, refused = half, 0

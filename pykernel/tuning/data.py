@@ -20,10 +20,10 @@ FEWEST = 20
 
 
 class Devices(NamedTuple):
-    """The numbers of rows of many devices.  In the table, the rows of the training devices come first, then those of the judging devices.
+    """The numbers of rows of many devices.  In the table, training devices come first, followed by judging devices.
 
-    teach: rows of each training device, from which vectors, scales and whole models are made.  judge: rows of each judging device, on
-    which models are evaluated.
+    teach: number of rows of each training device; vectors, scales and frozen models are made from these rows.  judge: number of
+    rows of each judging device; models are evaluated on these rows.
     """
 
     teach: tuple[int, ...]
@@ -36,7 +36,7 @@ class Devices(NamedTuple):
 
 
 def parts_of(devices: int, folds: int) -> list[list[int]]:
-    """Return the indices of the devices in each fold.  The last fold is not larger than the others."""
+    """Return the indices of the devices in each fold.  No fold is smaller than the last one."""
     return [part.tolist() for part in np.array_split(np.arange(devices), folds)]
 
 
@@ -55,8 +55,8 @@ class Table:
     stage: Stage | None = None
     completes: bool = False  # whether models are also compared on rows with a missing input
     final: bool = False  # whether models trained on the PC are trained on all rows, so that no rows are judged
-    devices: Devices | None = None  # with many devices: the rows of training devices and of judging devices
-    device_folds: int = 1  # number of folds of devices; each fold judges models that the other folds trained
+    devices: Devices | None = None  # with many devices: the numbers of rows of training devices and of judging devices
+    device_folds: int = 1  # number of folds of devices; models are trained without a fold and evaluated on it
 
     @property
     def split(self) -> int:
@@ -67,7 +67,7 @@ class Table:
 
     @cached_property
     def folds(self) -> tuple[Table, ...]:
-        """This table, and tables of the same devices with other judging devices, so that each device judges once."""
+        """Tables with the same devices in other orders, so that each device is a judging device once.  Without folds, only this table."""
         if self.devices is None or self.device_folds == 1:
             return (self,)
         rows = [*self.devices.teach, *self.devices.judge]

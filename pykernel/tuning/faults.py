@@ -3,12 +3,12 @@
 Faults of one sensor: R. Isermann, Fault-Diagnosis Systems, 2006 (offset, drift, gain, noise, lag); K. Ni and others, Sensor network
 data fault types, 2009 (spikes, stuck values, dropouts); and oscillation, as in control loops.  Faults of the machine, which move
 several sensors at once: J. J. Downs, E. F. Vogel, A plant-wide industrial process control problem, 1993 (the Tennessee Eastman
-process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are 1 to 20, in units of the
-standard deviation of the part of a sensor's values that the other sensors do not explain.  For several sensors, the size is the root of
-the sum of squares.
+process: step, random variation, slow drift, sticking valve); and a regime that was never seen.  Sizes are 1 to 20.  The unit is the
+standard deviation of the part of a sensor's values that the other sensors do not explain.  The size of a fault of several sensors is
+the root of the sum of the squared sizes of its sensors.
 
-Machines rarely fail only once: a loose contact recurs, one fault follows another, and many faults begin with a run.  Faults therefore
-occur in five manners (``MANNERS``), with about the same number of faults in each manner.
+Machines rarely fail only once: a loose contact recurs, one fault follows another, and many faults occur when a run begins.  Faults
+therefore occur in five manners (``MANNERS``), with about the same number of faults in each manner.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SMALLEST, SMALL, LARGEST = 1.0, 4.0, 20.0
 SHORTEST, LONGEST = 20, 300
 """Minimum and maximum number of rows of a fault."""
 ROOM = 6500
-"""Minimum number of rows of a repetition, which leaves room for faults of each manner."""
+"""Minimum number of rows in one repetition of the recording, so that the faults of any manner fit in."""
 APART, RARE, OFTEN = 200, 6300, 600
-"""Number of rows without a fault before each group of faults: at least APART.  On average, RARE rows are added for rare faults, and OFTEN
-rows for other faults."""
+"""Number of rows without a fault before each group of faults: APART, and a random number more, whose mean is RARE for
+rare faults and OFTEN for other faults."""
 MANNERS = ("rare", "repeated", "in succession", "with a run", "dense and small")
 """How faults occur.
 
@@ -36,15 +36,15 @@ In succession: two different faults, 5 to 50 rows apart.  With a run: a fault th
 changed.  Dense and small: the same small fault, 20 rows long, 8 times, with 100 to 480 rows between.
 """
 CHANGE, ABRUPT, NEAR_RUN = 0.5, 4.0, 20
-"""A run begins where a sensor's means over the previous and the next NEAR_RUN rows differ by CHANGE standard deviations of the sensor, and
-by ABRUPT standard deviations of its values within these rows.
+"""A run begins where a sensor's means over the previous and the next NEAR_RUN rows differ by at least CHANGE standard
+deviations of the sensor, and by at least ABRUPT standard deviations of its values within these rows.
 """
 COUNT = 128
 """Minimum number of faults in a trial.  The rows are repeated until this number is reached."""
 PROMISED = 256
-"""Minimum number of faults for the error that a plan promises."""
+"""Minimum number of faults from which a plan estimates the error that it promises."""
 SHOWS = 0.5
-"""A fault that changes its sensor by less than this many units, in root mean square, is drawn again."""
+"""A fault is drawn again if the root mean square of the change that it causes is below this number, in the units of sizes."""
 TRIES = 30
 NEAR = 100
 """Number of rows whose mean is the machine's operating point."""
@@ -99,7 +99,7 @@ class Sensors(NamedTuple):
 def usual_spread(x: np.ndarray) -> np.ndarray:
     """Estimate the standard deviation of each column, (D,), from its quartiles, so that rare large values have no influence.
 
-    If half of a column is one value, the ordinary standard deviation is returned.
+    If half of a column's values are equal, the ordinary standard deviation is returned.
     """
     low, high = np.quantile(x, [0.25, 0.75], axis=0)
     return np.where(high > low, 0.741 * (high - low), x.std(axis=0))
@@ -143,7 +143,7 @@ class Case(NamedTuple):
 
     @property
     def before(self) -> np.ndarray:
-        """The sensor's values in up to 500 rows before the fault, and in at least two rows."""
+        """The sensor's finite values in the 500 rows before the fault, or in the first two rows if the fault begins there."""
         found = self.values[max(0, self.first - 500) : max(2, self.first)]
         return found[np.isfinite(found)]
 
@@ -184,7 +184,7 @@ def stuck(case: Case) -> np.ndarray:
 
 
 def stuck_with_dither(case: Case) -> np.ndarray:
-    """The sensor is stuck, except for the last digit."""
+    """The sensor is stuck, but its last digit still changes."""
     step = case.steps[case.sensor]
     count = step if step > 0 else 0.05 * case.much
     return stuck(case) + count * case.rng.integers(-1, 2, len(case.x))
@@ -200,13 +200,13 @@ def spikes(case: Case) -> np.ndarray:
 
 
 def another_time(case: Case) -> np.ndarray:
-    """The sensor repeats its values of another time, so that only its relation to the other sensors is unusual."""
+    """The sensor repeats its values from another time, so that only its relation to the other sensors is unusual."""
     start = int(case.rng.integers(0, len(case.values) - len(case.x) + 1))
     return case.values[start : start + len(case.x)]
 
 
 def slow(case: Case) -> np.ndarray:
-    """The sensor follows with a lag."""
+    """The sensor follows the true value with a lag."""
     kept = math.exp(-1 / between(case.rng, 5, 50))
     found, now = np.empty(len(case.x)), float(case.before[-1])
     for i, value in enumerate(case.x.tolist()):
@@ -227,7 +227,7 @@ def oscillation(case: Case) -> np.ndarray:
 
 
 def together(case: Case, course: np.ndarray) -> np.ndarray:
-    """Several sensors follow a common cause with this course, (n,), each by a random amount.  Returns their values, (n, D)."""
+    """A common cause with this time course, (n,), moves several sensors by random amounts.  Returns the values of all sensors, (n, D)."""
     moving = np.flatnonzero(case.own > 0)
     some = case.rng.choice(moving, int(case.rng.integers(min(2, len(moving)), len(moving) + 1)), replace=False)
     parts = np.zeros(len(case.own))
@@ -266,7 +266,7 @@ def place_of(rows: np.ndarray) -> np.ndarray:
 
 
 def regime(case: Case) -> np.ndarray:
-    """All sensors move along the line from the present operating point to another time's, by 0.5 to 2 times the distance, either way."""
+    """The operating point moves towards or away from that of another time, by 0.5 to 2 times the distance between the two."""
     other = int(case.rng.integers(0, len(case.rows) - NEAR + 1))
     way = place_of(case.rows[other : other + NEAR]) - place_of(case.rows[max(0, case.first - NEAR) : case.first])
     return case.block + np.outer(
@@ -322,7 +322,7 @@ def runs_of(x: np.ndarray) -> np.ndarray:
 
 
 def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) -> list[tuple[int, int]]:
-    """Return first and last rows of a manner's faults, in time order, from row ``first`` on.
+    """Return the first row and the end of each fault of a manner, in time order.  No fault begins before row ``first``.
 
     The list is empty if the manner needs a run and no run begins.
     """
@@ -345,11 +345,11 @@ def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) 
 def with_faults(
     x: np.ndarray, sensors: Sensors, seed: int = 0, least: int = COUNT
 ) -> Iterator[tuple[np.ndarray, list[Fault]]]:
-    """Repeat the rows, each time with other faults of one manner, until there are ``least`` faults.
+    """Yield repetitions of the rows with new faults of one manner each, and the list of these faults, until there are ``least`` faults.
 
-    The repetitions are in the order of the manners.  The kinds of faults alternate.
-    x: (rows, D); if there are fewer than ROOM rows, a repetition contains them several times.  Yields nothing if no sensor moves, or if
-    no fault shows.
+    The manners follow each other in the order of MANNERS.  The kinds of faults alternate.
+    x: (rows, D); if these are fewer than ROOM rows, each repetition contains them several times.  Yields nothing if no sensor moves, or
+    if no fault shows.
     """
     rows, copies, runs = len(x), math.ceil(ROOM / len(x)), runs_of(x)
     runs = np.concatenate([runs + i * rows for i in range(copies)])
@@ -385,10 +385,10 @@ def _put(
     manner: str,
     queue: list[str],
 ) -> Iterator[tuple[int, int, str]]:
-    """Put faults into ``changed`` at these spots: the same fault at all spots, or different faults if the manner is "in succession".
+    """Put faults into ``changed`` at these spots: the same fault at all spots, but different faults if the manner is "in succession".
 
-    A fault has the first kind in the queue that shows in the rows, and this kind is removed from the queue.  Rows in which the fault does
-    not show stay unchanged.
+    The first kind in the queue that shows in the rows is taken out of the queue.  Where the fault does not show at a further spot,
+    the rows stay unchanged.  Yields the first row, the end and the kind of each fault.
     """
     how = None
     for first, last in spots:

@@ -16,7 +16,7 @@ def notes_of(table: Path) -> Path:
 
 
 class Code(BaseModel):
-    """A sentinel whose cells ``pykernel table`` emptied: its value, and the smallest and the largest of the other numbers."""
+    """A sentinel whose cells ``pykernel table`` emptied: its value, and the smallest and the largest of the column's other numbers."""
 
     column: str
     value: FiniteFloat
@@ -40,11 +40,14 @@ class Origin(BaseModel):
         if self.wave is None:
             return self.column
         seconds, since = {"day": (86400, "midnight"), "week": (7 * 86400, "Monday, 0:00")}[self.period]
-        return f"{self.wave}(2 pi s / {seconds}), s the seconds since {since}, of {self.column}"
+        return f"{self.wave}(2 pi s / {seconds}), where s is {self.column} in seconds since {since}"
 
 
 class Notes(BaseModel):
-    """The notes on a table.  table: its digest.  made: new columns and their origins.  label: a column that was not changed."""
+    """The notes on a table.
+
+    table: digest of its text.  made: new columns and their origins.  label: name of the label's column, which was not changed.
+    """
 
     table: str
     made: dict[str, Origin]
@@ -59,7 +62,7 @@ def notes(text: str, made: Mapping[str, Origin], label: str | None, codes: Seque
 
 
 def noted(data: dict[str, Any], table: str | Path) -> None:
-    """Add the notes of ``pykernel table`` (how inputs were made, and emptied sentinels) to the description of a table.
+    """Add the notes of ``pykernel table`` (origins of inputs, and emptied sentinels) to the description of a table.
 
     Does nothing if the notes are on another table, or if no notes can be read.
     """

@@ -35,28 +35,29 @@ BATCH, FEW_AT_ONCE, MANY_ROWS = 8, 4, 10_000
 FEW_ROWS = 100
 """With fewer rows than this, a plan gives a warning."""
 SMALLER = 1.05
-"""A smaller model is reported as well if its error is at most this many times the planned model's error, and if it needs at most half of
-the bytes."""
+"""A second, smaller model is reported if it needs at most half of the planned model's bytes, and if its error is at
+most this many times the planned model's error."""
 WORSE = 0.05
-"""A monitor with at most half of the bytes is reported as well if the fraction of faults that it misses is larger by at most this value."""
+"""A second, smaller monitor is reported if it needs at most half of the planned monitor's bytes, and if the fraction of
+faults that it misses is larger by at most this value."""
 ALIKE = 0.02
 """Monitors are considered equally good if the fractions of faults that they miss differ by at most this value, or by at most a standard
 deviation."""
 SHARES = (1.0, 1 / 2, 1 / 4)
-"""Numbers of trained vectors that are tried, as fractions of the largest number within the limits, up to START."""
+"""Numbers of trained vectors to try, as fractions of START or, if fewer fit the limits, of the largest number that fits."""
 STOOD_IN = (4, 16)
-"""Numbers of random vectors whose costs are measured, to estimate the largest number of vectors within the limits."""
+"""The costs of models with these numbers of random vectors are measured, to estimate the largest number of vectors within the limits."""
 BOUNDING = 0.3
-"""Fraction of the plan's time after which the measurement of random vectors is given up."""
+"""Fraction of the plan's time after which the measurement of models with random vectors is given up."""
 LEADERS = 6
-"""Number of the best arms whose trials are varied."""
+"""Only this many of the best arms are varied."""
 BEHIND = 3
-"""If it is not known whether the device gets labels, one in this many changes goes to the kind of model (learning or frozen) that has the
-larger error."""
+"""If it is not known whether the device gets labels, one in this many changes is made to the kind of model (learning or
+frozen) that has the larger error."""
 WIDTHS = (1 / 4, 1 / 2, 2.0)
-"""Factors of the initial kernel width; each kernel is also tried with these widths."""
+"""Each kernel is also tried with its initial width times each of these factors."""
 RULES_WITH_TECHNIQUES = 3
-"""Number of the best rules that are tried with every technique."""
+"""This many of the best rules are tried with every technique."""
 RETRIES = 4
 """How many smaller sizes are tried for a model that is too large, before other trials follow."""
 TRIES = 200
@@ -80,7 +81,7 @@ EMULATED = 600_000_000
 
 
 def by_chance(missed: float) -> float:
-    """Return by how much the fractions of missed faults of equally good monitors may differ."""
+    """Return by how much the fractions of faults that equally good monitors miss may differ."""
     return max(ALIKE, deviation_of(missed, COUNT)) if missed <= 1 else ALIKE
 
 
@@ -104,7 +105,7 @@ class Search:
     seed: int = 0
     every_technique: Sequence[str] = ()
     labels: str | None = None
-    """Whether the device gets labels: "always", "never"; None: not known."""
+    """Whether the device gets labels: "always" or "never"; None if it is not known."""
     trials: list[Trial] = field(default_factory=list)
     repeatable: bool = True
     """Whether another plan with the same number of trials makes the same trials."""
@@ -118,7 +119,7 @@ class Search:
         """Run batches of trials until there are no new trials, or until ``left`` returns 0.
 
         left: called before each batch; returns how many trials may still be run.
-        until: called before each batch; returns the time at which the batch ends, finished or not.
+        until: called before each batch; returns the time at which the batch ends, even if trials are unfinished.
         """
         size = FEW_AT_ONCE if len(self.table.x) > MANY_ROWS else BATCH
         now = time.monotonic()
@@ -226,7 +227,8 @@ class Search:
     def as_good_as(self, error: float) -> float:
         """Return the largest error that is considered equal to this error.
 
-        The result is 1 % larger; for classes, by at least one wrong row; for monitors, by as many missed faults as may be due to chance.
+        The result is 1 % larger and, for classes, larger by at least one wrong row.  For monitors, it is larger by the
+        difference that chance may cause (``by_chance``).
         """
         if self.table.y is None:
             return error + by_chance(error)
@@ -234,7 +236,7 @@ class Search:
         return max(NEAR * error, error + one_row)
 
     def _measure(self) -> None:
-        """Measure the winner on the target, until a winner fits; at most a few measurements for each batch."""
+        """Measure winners on the target, one after the other, until one of them fits; at most FEW_AT_ONCE winners for each batch."""
         if self.limits.target is None:
             return
         for _ in range(FEW_AT_ONCE):
@@ -265,8 +267,8 @@ class Search:
     def _bound_trained(self, until: float) -> None:
         """Estimate how many trained vectors stay within all limits.
 
-        Costs grow linearly with the number of vectors.  Models with random vectors have the same costs and need no
-        training.  until: the time at which measurements that are not finished are given up.
+        Costs grow linearly with the number of vectors.  They are measured on models with random vectors, which cost the
+        same as trained ones and need no training.  until: the time at which unfinished measurements are given up.
         """
         target = self.limits.target
         for arm in self._arms_of(TRAINED, NETWORK) if target is not None else ():
@@ -291,7 +293,7 @@ class Search:
 
     def _proposals(self, rng: np.random.Generator) -> Iterator[Trial | None]:
         """Yield the next trials, in order.  Yield None if the trials that follow depend on results that are not known yet."""
-        # only one arm with trained vectors comes first, because arms in other precisions use the settings of its training
+        # of the arms with trained vectors, only one comes first, because arms in other precisions use the settings of its training
         first = [*self._arms_of(TRAINED)[:1], *(arm for arm in self.arms if arm.made.technique != TRAINED)]
         for arm in sorted(first, key=lambda arm: not self._may_fit(arm, self._first_size(arm))):
             yield from self._new(arm, self._first_size(arm), {})
@@ -339,7 +341,7 @@ class Search:
                     yield from self._new(arm, self._first_size(arm), values)
 
     def _changes(self, rng: np.random.Generator) -> Iterator[Trial]:
-        """Yield changes of the best arms.
+        """Yield trials that change the best arms.
 
         Every other change considers only the best arm of each rule, because the techniques of a rule are similar.
         """
@@ -367,7 +369,7 @@ class Search:
         return sorted(found, key=lambda each: each[1].score)
 
     def _smaller_ones(self) -> Iterator[Trial]:
-        """Yield smaller trials for arms whose trials were too large."""
+        """Yield trials of smaller sizes for arms whose trials were too large."""
         for arm in self.arms:
             if arm.best is None and arm.trials and arm.trials[-1].fits is False and arm.most >= LEAST:
                 yield from self._new(arm, self._size(arm, START), arm.trials[-1].values)
@@ -403,7 +405,7 @@ class Search:
     def _may_fit(self, arm: Arm, size: int | None) -> bool:
         """Return whether all fields of the model fit into the RAM.
 
-        The C may have fewer fields, but to find these fields takes as long as a trial.
+        The C may have fewer fields, but finding out which takes as long as a trial.
         """
         if arm.made.spec is None or self.limits.ram is None:
             return True
@@ -497,7 +499,7 @@ def rows_verified(spec: Spec, instructions: int) -> int:
 
 
 def seconds_to_verify(search: Search) -> float:
-    """Estimate how many seconds ``verified`` will take, if the best model so far stays the best; 0 without a target.
+    """Estimate how many seconds ``verified`` will take if no better model is found; 0 without a target.
 
     A model that is not measured yet is assumed to take as long as the best measured model.
     """
@@ -524,7 +526,7 @@ def nearest_miss(search: Search) -> str:
     units = {"ram": "bytes of RAM", "flash": "of flash", "instructions": "instructions", "cycles": "cycles"}
     given = {key: getattr(limits, key) for key in units}
     allowed = [f"{limit:,} {units[key]}" for key, limit in given.items() if limit is not None]
-    what = "nothing" if search.complete else "nothing that was tried"
+    what = "no model" if search.complete else "no model that was tried"
     head = f"{what} fits {', '.join(allowed)}" + (f" on {limits.target}" if limits.target else "")
     missed = []
     for trial in search.trials:
@@ -541,7 +543,7 @@ def nearest_miss(search: Search) -> str:
         return (
             f"no model learned from this data: {reasons[0]}"
             if reasons
-            else f"no model was tried; give more {option('time')}"
+            else f"no model was tried; raise {option('time')}"
         )
     _, trial, uses = min(missed, key=lambda each: each[0])
     amounts = trial.found.get("amounts") or {"ram": trial.found["ram_bytes"], "flash": flash_of(trial.found)}
@@ -551,10 +553,10 @@ def nearest_miss(search: Search) -> str:
     over = [f"--{key} {(amounts | enough)[key]}" for key, part in uses.items() if part > 1]
     untried = [arm.name for arm in search.arms if not (search.complete or arm.trials)]
     late = (
-        f"; {len(untried)} of {len(search.arms)} kinds of models were not tried, such as {', '.join(untried[:1])}: "
-        f"give more {option('time')}"
+        f"; {len(untried)} of {len(search.arms)} kinds of models were not tried, such as {', '.join(untried[:1])}; "
+        f"raise {option('time')}"
     )
-    near = f"the nearest model is {model_name(trial)}, which takes {takes}: give {' and '.join(over)} or more"
+    near = f"the nearest model is {model_name(trial)}, which takes {takes}: for this model, give {' and '.join(over)} or more"
     return f"{head}; {near}{late if untried else ''}"
 
 

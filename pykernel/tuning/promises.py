@@ -1,8 +1,8 @@
 """Compare models by their errors on the same rows, and estimate the chosen model's error on future rows.
 
-The judged rows are divided into BLOCKS blocks, in their order; with many devices, a block is one device or several.  For each model
-and block, the number of scored rows and the sum of their losses are kept.  A loss is a squared difference; for classes, 1 for a wrong
-class.  Rows that are neighbours in time, or from the same device, are correlated, but blocks hardly are.
+The judged rows are divided, in their order, into BLOCKS blocks; with many devices, a block has the rows of one or several devices.
+For each model and block, the number of scored rows and the sum of their losses are kept.  A loss is a squared difference; for
+classes, 1 for a wrong class.  Rows that are neighbours in time, or from the same device, are correlated, but blocks hardly are.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ and if the last block's error is at least GROWS times the error over all rows.""
 PER_BLOCK = ("sums", "rows", "offsets")
 """The values that are kept for each block."""
 NEW = 1.25
-"""Factor by which a promise's interval is wider than the interval of a mean over the judged rows: a promise is for other rows, and the
-search has used the judged rows."""
+"""Factor by which the interval of a promise is wider than the interval of the mean over the judged rows.  A promise is
+made for new rows, and the search has already used the judged rows."""
 FOLDS = 4
-"""Number of folds of the judged rows.  Each fold in turn takes no part in the choice.
+"""Number of folds of the judged rows.  Each fold in turn is left out when a model is chosen.
 
 If every block were a fold, each choice would be made on nearly the same rows, and would usually pick the same model.  With 100 equal
 models, a 95 % interval then contains the true error in 70 % of cases; with four folds, in 90 %.
@@ -118,7 +118,7 @@ class Losses:
     def deviation(self) -> float:
         """Standard deviation of the error."""
         spread = _root_sum(self.influence())
-        if self.of_classes:  # blocks without any error show no spread
+        if self.of_classes:  # if no block has an error, the blocks show no spread
             return max(spread, deviation_of(self.mean, int(self.rows.sum())))
         return spread / (2 * self.error) if self.error > 0 else 0.0
 
@@ -167,7 +167,10 @@ def follows(errors: np.ndarray, there: np.ndarray) -> float:
 
 
 def deviation_of(part: float, count: int) -> float:
-    """Return the standard deviation of the fraction ``part`` of ``count`` cases, after a case with and a case without it are added."""
+    """Return the standard deviation of a fraction ``part`` that was observed in ``count`` cases.
+
+    One case of each kind is added, so that the result is not 0 for a fraction of 0 or 1.
+    """
     part = (part * count + 1) / (count + 2)
     return math.sqrt(part * (1 - part) / (count + 2))
 
@@ -220,7 +223,8 @@ def chosen(losses: Sequence[Losses], sizes: Sequence[float]) -> int:
 def nested(losses: Sequence[Losses], sizes: Sequence[float]) -> Losses:
     """Return the losses of chosen models on rows that took no part in the choice.
 
-    For each fold, which is every FOLDS-th block, a model is chosen on the other blocks, and its losses on the fold are returned.
+    A fold consists of every FOLDS-th block.  For each fold, a model is chosen on the blocks outside of it, and the
+    losses of this model on the fold are returned.
     """
     first = losses[0]
     folds = min(FOLDS, len(first.rows))
@@ -237,8 +241,8 @@ def promise(found: Losses) -> dict[str, float]:
     """Return the error to expect on future rows, and half the width of its 95 % interval.
 
     For classes, two right and two wrong rows are added (Agresti and Coull), because a few rows without an error prove little.
-    first, last: present only if errors grow, see ``Losses.growth``.  The interval is then wider by the difference between the last block's
-    error and the error over all rows.
+    If errors grow, the result also has ``first`` and ``last`` (see ``Losses.growth``), and the interval is wider by the
+    difference between the last block's error and the error over all rows.
     """
     told = {"error": found.error, "within": NEW * found.within}
     if found.of_classes:

@@ -1,4 +1,4 @@
-"""Check a recording before a model is planned for it: find rows that are unlike all others, and raw waveforms."""
+"""Check a recording before a model is planned for it: find rows that are unlike all other rows, and raw waveforms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pykernel.tuning.data import Table
 from pykernel.tuning.tables import listed
 
 LASTS = 20
-"""Minimum number of rows of a reported alarm, which may have gaps of up to the same number of rows."""
+"""Alarms are joined if fewer rows than this are between them, and reported if they have at least this many rows."""
 KNOWN, RELEARN, FEWEST = 1500, 400, 400
 """KNOWN: number of rows at the beginning of a pass that raise no alarms; at most a quarter of the recording.  RELEARN: number of rows in
 alarm after which a state becomes normal.  FEWEST: minimum number of rows in a recording."""
@@ -47,7 +47,10 @@ def states_told(x: np.ndarray) -> str:
     model.update(x)
     count = int((model.read("regimes")[0] > 0).sum())
     known = f"{count} normal states" if count > 1 else "one normal state"
-    return f"a monitor has learned {known} at the end; any other state is an alarm until it has lasted long enough or is acknowledged"
+    return (
+        f"after this recording, a monitor knows {known}; any other state raises an alarm until it has lasted long enough "
+        "or is acknowledged"
+    )
 
 
 def period_of(x: np.ndarray) -> int | None:
@@ -69,7 +72,7 @@ def period_of(x: np.ndarray) -> int | None:
 
 
 def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
-    """Return sentences about the recording.  rows: the number of recorded rows.  The table has the last rows, or all rows of many devices."""
+    """Return sentences about the recording.  rows: the number of recorded rows.  The table may have only the last of these rows."""
     (unit, first), told = ("row", 1 + rows - len(table.x)) if table.stage is None else ("step", 1), list[str]()
     if table.y is None and table.devices is None and len(table.x) >= FEWEST and (found := unlike(table.x)):
         named = listed([f"{first + begin:,} to {first + end:,}" for begin, end in found])
@@ -86,6 +89,6 @@ def told_of(table: Table, columns: Sequence[str], rows: int) -> list[str]:
         novelty = "[novelty] and " * (table.y is None)
         told.append(
             f"the columns oscillate about once in {period} rows: if they are a raw waveform, a {what} with features is usually better; "
-            f"{option('spec')} takes a spec with {novelty}[signal] channels = [{channels}], window = {window}, features = [{taken}]"
+            f"use {option('spec')} with a spec that has {novelty}[signal] channels = [{channels}], window = {window}, features = [{taken}]"
         )
     return told

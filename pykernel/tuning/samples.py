@@ -1,4 +1,4 @@
-"""Read the rows from which a basis is chosen (from a file in parts, or from a small table), and check all rows once."""
+"""Read rows to choose a basis from: a small table at once, or a file part by part.  Check all rows once."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def read(
             of_label is not None and wanted is not None and of_label in wanted,
             f"{data}: column {label!r} is the label; leave it out of {option('inputs')}",
         ),
-        (wanted == [], f"{data}: has one column, the label; at least one input is needed"),
+        (wanted == [], f"{data}: has only the label's column; at least one input is needed"),
     )
     rows = as_rows(path, wanted)
     if len(rows) < 2:
@@ -134,7 +134,7 @@ def _read_csv(
         table.data["missing"] = {"rows": int((~whole).sum()), "then": "left out"}
     whole &= ~table.apart
     if whole.sum() < 2:
-        raise UserError(f"{source}: has {int(whole.sum())} rows with all inputs; at least 2 are needed")
+        raise UserError(f"{source}: has {int(whole.sum())} rows without a missing input; at least 2 are needed")
     y, assumed = (None, []) if label is None else (table.y[whole], table.assumed)
     rows = ArrayRows(table.x[whole], name=source)
     return Samples(source, rows, table.inputs, table.column, table.classes, y, assumed, table.data)
@@ -145,7 +145,7 @@ def _position(text: str, width: int, data: str, given: str) -> int:
         at = int(text)
     except ValueError:
         raise UserError(
-            f"{given} is {text!r}; {data} has no names of columns: give positions from 0 to {width - 1}"
+            f"{given} is {text!r}; {data} has no column names: give positions from 0 to {width - 1}"
         ) from None
     if not -width <= at < width:
         raise UserError(f"{given} is {at}; {data} has {width} columns, at positions from 0 to {width - 1}")
@@ -164,13 +164,11 @@ def _labels(
             values = [float(each) for each in wanted]
         except ValueError:
             raise UserError(
-                f"{option('classes')} is {','.join(wanted)}; {data} holds numbers: give the numbers that are classes"
+                f"{option('classes')} is {','.join(wanted)}; {data} holds numbers: give those numbers that are classes"
             ) from None
         unknown = sorted(set(there.tolist()) - set(values))
         if unknown:
-            raise UserError(
-                f"{data}: column {column} holds {unknown[0]:g}, which {option('classes')} does not name; add it there"
-            )
+            raise UserError(f"{data}: column {column} holds {unknown[0]:g}, which is missing from {option('classes')}")
         names = list(wanted)
     else:
         if len(there) > OUTPUTS_LIMIT:
@@ -211,7 +209,7 @@ def look(samples: Samples, show: Show | None = None) -> Seen:
             column.take(block[:, j], float(least[j]), float(most[j]), np.arange(start, start + added))
         low, high = np.minimum(low, least), np.maximum(high, most)
         if show is not None:
-            show((start + added) / len(rows), "looking at all rows")
+            show((start + added) / len(rows), "checking all rows")
     samples.data["sentinels"] = samples.data["sentinels"] or seen.report()["sentinels"]
     return Seen(mean, np.sqrt(squares / count), low, high)
 
@@ -235,7 +233,7 @@ def scaled(samples: Samples, seen: Seen, wanted: bool | None) -> Scaled:
         uneven = spread.max() > 4 * spread.min() or bool((np.abs(seen.mean) > 100 * spread).any())
         wanted = uneven
         if uneven:
-            samples.assumed.append("inputs standardised: their scales differ, or are far from zero")
+            samples.assumed.append("inputs standardised: their scales differ, or some inputs are far from zero")
     if not wanted:
         return Scaled(samples.rows, None, None, np.maximum(np.abs(seen.low), np.abs(seen.high)))
     center, scale = seen.mean, 1 / spread

@@ -23,9 +23,10 @@ from pykernel.tuning.combinations import Content
 DERIVED = ("columns", "dim", "max_abs", "resolution")
 """Keys of [input] that follow from the signal."""
 NAMES = ("column", "columns", "outputs")
-"""Keys of [label] that name the labels.  The inner model has only the labels' number."""
+"""Keys of [label] that name the labels.  The inner model has only the number of labels."""
 MEASURED_ROWS, MEASURED_WINDOWS = 20_000, 8
-"""A device is measured on the last MEASURED_ROWS raw rows, or on the last MEASURED_WINDOWS windows if these have more rows."""
+"""Costs on a device are measured with the last MEASURED_ROWS raw rows, or with the last MEASURED_WINDOWS windows if
+these have more rows."""
 
 
 HELD = 0.3
@@ -41,7 +42,7 @@ class Stage:
     """A signal stage, and the recorded rows that it turns into steps.
 
     base: name, precision, [signal] and [label] of the spec.  x: raw rows (rows, CHANNELS).  y: the rows' labels; (rows, 0)
-    if there are none, or if the labels are measures of the signal.  raw_rows: number of raw rows, and of gaps.
+    if there are none, or if the labels are measures of the signal.  raw_rows: the numbers of raw rows and of gaps.
     """
 
     base: Content
@@ -70,7 +71,7 @@ class Stage:
         return other.scaled(other.steps()[0]) if "center" in self.base.get("input", {}) else other
 
     def scaled(self, x: np.ndarray) -> Stage:
-        """Return the stage with center, scale and ranges that are computed from the steps before the judged steps.
+        """Return the stage with center, scale and ranges computed from the steps before the judged ones.
 
         Without these values, an int16 model would use the largest possible magnitudes of features.  A feature beyond
         twice the recorded range is clipped.
@@ -97,11 +98,11 @@ class Stage:
         return make_spec(self.base)
 
     def overlaps(self) -> list[str]:
-        """A sentence that steps share raw samples; an empty list if they do not."""
+        """A warning in one sentence if steps share raw samples; otherwise an empty list."""
         signal = self.plain.signal
         assert signal is not None
         share = (signal.window or 1) + plan_of(signal).oldest * signal.step > signal.step
-        return ["steps share raw samples, so that errors estimated on left-out steps are too small"] if share else []
+        return ["steps share raw samples, so errors estimated on left-out steps are optimistic"] if share else []
 
     def steps(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the samples of the inner model: features (steps, DIM) and labels."""

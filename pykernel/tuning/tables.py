@@ -210,7 +210,7 @@ def _classes_of(
         unknown = sorted(there - set(given))
         if unknown:
             raise UserError(
-                f"{name}: column {column!r} holds {unknown[0]!r}, which {option('classes')} does not name; add it there"
+                f"{name}: column {column!r} holds {unknown[0]!r}, which is missing from {option('classes')}"
             )
         missing = [each for each in given if each not in there]
         if missing:
@@ -261,7 +261,7 @@ def _need_rows(table: LabelledTable) -> None:
         if steps:
             raise UserError(f"{name}: no step of [signal] has the label {empty!r}; {why}")
         raise UserError(
-            f"{name}: no row of class {empty!r} has all inputs; leave out the inputs that are missing there"
+            f"{name}: every row of class {empty!r} lacks an input; leave out the inputs that are missing in these rows"
         )
 
 
@@ -274,8 +274,8 @@ def infer(
     """Read the samples of a plan from a text table with a header line, or from the tables of many devices, one after the other.
 
     Rows with gaps are kept.  inputs: names of columns; if empty, all columns of varying numbers, except the label and times.  label: a
-    column's name; without a label, a monitor is planned.  A label is considered a class if it is text, or if it has only two values,
-    both integers.
+    column's name; without a label, a monitor is planned.  Labels are considered classes if they are text, or if they have only two
+    values, both integers.
     """
     read = read_columns(file, name, show, inputs, label, label is not None)
     chosen = chosen_inputs(read, inputs, label)
@@ -291,7 +291,7 @@ def infer(
 
 
 def _infer_label(table: LabelledTable, label: str, read: WholeTable) -> None:
-    """Find the label's numbers or classes, and add a sentence if the label may be or is a class."""
+    """Find the label's numbers or classes.  Add a sentence if the labels are classes, or may be meant as classes."""
     cells = _labels(read, label)
     if label in read.numeric:
         table.y = read.numeric[label]
@@ -334,8 +334,8 @@ UNEVEN, GAP = 0.1, 10
 """Rows are unevenly spaced if the range of the middle 90 % of intervals is more than UNEVEN times the median interval.  An interval of more
 than GAP medians is a gap."""
 RISES, LEAST_RISES = 20, 7
-"""A column that never falls, and rises at least RISES times, is considered a count of time or rows.  In a shorter table it must rise in
-every row, and at least LEAST_RISES times."""
+"""A column that never falls, and rises at least RISES times, is considered a count of time or rows.  In a table with
+fewer rows, the column must rise in every row, and at least LEAST_RISES times."""
 MOMENT = re.compile(r"\s*(\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ,].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")
 """Matches a cell that holds a date or a time."""
 
@@ -352,8 +352,9 @@ def read_columns(
 ) -> WholeTable:
     """Read a table into memory: all columns, or, if they are given, only the inputs and the label.
 
-    labelled: whether there is a label.  codes: numbers that mean a missing value.  kind: how columns are read; the label is read
-    as text.  Raises UserError if the table is invalid, or if an input or the label is missing.
+    labelled: whether there is a label.  codes: numbers that mean a missing value.  kind: the type as which columns are
+    read, except the label, which is read as text.  Raises UserError if the table is invalid, or if an input or the
+    label is missing.
     """
     header: list[str] = []
     kinds: dict[str, str] = {}
@@ -374,7 +375,7 @@ def read_columns(
             (
                 # column names 0, 1, ... are those that pandas writes
                 not inputs and all(map(is_number, header)) and [*map(float, header)] != [*range(len(header))],
-                f"{name}, line 1: holds numbers, {listed(header)}, where the columns' names should be; put a line with names before it",
+                f"{name}, line 1: holds numbers, {listed(header)}, where the columns' names should be; put a line with names above it",
             ),
         )
         others = () if inputs and (label or not labelled) else header
@@ -441,7 +442,7 @@ class WholeTable:
 
     @property
     def starts(self) -> list[int]:
-        """The first row of each device except the first."""
+        """The first row of each device after the first device."""
         return list(itertools.accumulate(self.rows.values()))[:-1]
 
     @property
@@ -545,7 +546,7 @@ def is_word(cell: str) -> bool:
 
 
 def few_words(cells: Sequence[str]) -> list[str] | None:
-    """Return the different words of a column, sorted; None if there are too many for an input per word."""
+    """Return the different words of a column, sorted; None if there are too many for one input per word."""
     words = set[str]()
     for cell in cells:
         if cell not in words and is_word(cell):

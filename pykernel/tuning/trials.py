@@ -1,8 +1,8 @@
 """Run one trial of a plan: a model learns the first rows of a table, and is evaluated on the last rows, which are the judged rows.
 
 A model is evaluated twice: *frozen*, as it is after the first rows, and *learning*, where each row is predicted and then
-learned.  Monitors have no labels.  They are evaluated by faults that are put into the judged rows (``faults.py``): a good monitor
-raises an alarm for each fault.
+learned.  Monitors have no labels.  They are evaluated with faults that are put into the judged rows (``faults.py``): a good
+monitor raises an alarm for each fault.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ ANSWERED = 0.95
 MOST_PRODUCTS = 300
 """A polynomial with more products of inputs is not tried."""
 TRAINED_ROWS = 4000
-"""Maximum number of rows on which a model is trained on the host; they are evenly spaced."""
+"""Maximum number of rows on which a model is trained on the host.  The rows are evenly spaced."""
 MOVED_ROWS = 10_000
-"""Maximum number of rows on which vectors are trained.  The training time grows only linearly with the number of rows."""
+"""Maximum number of rows on which vectors are trained.  It is larger than TRAINED_ROWS, because the training time grows
+only linearly with the number of rows."""
 RETRAINED = 5
 """How many times a model that is trained on the device is trained again during the judged rows."""
 NEAR_BEST = 1.01
@@ -97,9 +98,9 @@ def continues(spec: Spec) -> bool:
 
 
 def judge(spec: Spec, table: Table, others: Sequence[Spec] = ()) -> dict[str, Any]:
-    """Return the errors of a model on the judged rows: root mean square, or for classes the fraction of wrong answers.
+    """Return a model's errors on the judged rows: the root mean square error or, for classes, the fraction of wrong answers.
 
-    others: the models made for the further folds of the table.
+    others: the models for the table's second and later folds.
     frozen, learning: the error, its standard deviation (from blocks of rows), the number of scored rows, and the losses of
     each block; None if there is no error.
     diverged: number of updates that were refused because the model would leave its range.
@@ -210,7 +211,8 @@ def _error(answers: np.ndarray, table: Table, spec: Spec) -> dict[str, Any] | No
 def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dict[str, Any]]:
     """Return error, standard deviation and bytes of each simple predictor on the same rows.  labels: "never" if the device gets no labels.
 
-    frozen: the predictor's results if it learned only the first rows, or the rows of the training devices; missing for "last label".
+    frozen: the results of a predictor that learned only the first rows or, with many devices, the rows of the training devices; missing
+    for "last label".
     """
     if table.y is None:
         return {}
@@ -224,9 +226,10 @@ def simple(spec: Spec, table: Table, labels: str | None = None) -> dict[str, dic
 
 
 def _simple_errors(late: int, frozen: bool, spec: Spec, table: Table) -> dict[str, dict[str, Any]]:
-    """Return the errors of simple predictors, with labels that are ``late`` rows late.
+    """Return the errors of simple predictors, with labels that arrive ``late`` rows late.
 
-    Predictors begin anew where models do.  frozen: whether predictors learn only the first rows, or the rows of the training devices.
+    A predictor starts anew where a model does.  frozen: whether predictors learn only the first rows or, with many
+    devices, the rows of the training devices.
     """
     found: dict[str, list[np.ndarray]] = {}
     for fold in table.folds:
@@ -268,7 +271,7 @@ def content_of(task: Mapping[str, Any], table: Table, training: Content | None =
         return given
     base = task["base"]
     if base.get("precision") == "int16" and (task["rule"] == "kfd" or table.stage is not None):
-        raise UserError("trained models in int16 are made by pykernel fit")
+        raise UserError("plan does not train this model in int16; use pykernel fit")
     settings = {} if training is None else training
     if task["method"] == TRAINED:
         return _trained(base, int(task["size"]), *_first_rows(table, MOVED_ROWS), task.get("training"), settings)
@@ -393,7 +396,7 @@ def _network(task: Mapping[str, Any], x: np.ndarray, y: np.ndarray, chosen: Cont
 
 
 def headed(content: Content, rule: str) -> Content:
-    """Return a frozen model's content for another rule.  The new model continues to learn from this content, mixed with a linear expert.
+    """Return the content of a model with this rule that continues to learn from a frozen model, mixed with a linear expert.
 
     For rule "frozen", the content is returned unchanged.
     """
@@ -440,15 +443,15 @@ def _frozen(base: Content, machine: Machine, x: np.ndarray) -> Content:
 # ------------------------------------------------------------------------------------------------------ without labels
 
 GUARD = 20
-"""Number of rows after a fault that are counted neither as faulty nor as fault-free.  The sensor recovers at once, but the smoothed level
-stays high for some rows."""
+"""Number of rows after a fault that are counted neither as faulty nor as fault-free.  The sensor recovers at once, but
+the monitor's smoothed level stays high for some rows."""
 TWICE = 2.0
 """A monitor keeps its false-alarm rate if the fraction of fault-free rows in alarm is at most this many times the wanted fraction."""
 CHOICE, PROMISE = (0, COUNT), (1, PROMISED)
 """Seed and number of the faults by which models are chosen, and of the faults for a promise.
 
-The same faults cannot be used for both: the chosen model's error would be too small.  Further devices have further seeds, of the same
-parity.
+The same faults cannot be used for both: the error on the faults used for the choice is optimistic.  Each further device
+has a seed of its own, of the same parity.
 """
 
 
@@ -567,8 +570,8 @@ def _repetitions(
 def watched_simply(spec: Spec, table: Table, part: float) -> dict[str, dict[str, Any]]:
     """Return the results of simple monitors on the faults of a promise.
 
-    A monitor is in alarm above the level that the fraction ``part`` of the fault-free rows exceeds, so that all monitors have the same
-    false-alarm rate.
+    A monitor is in alarm above the level that a fraction ``part`` of the fault-free rows exceeds.  All monitors
+    therefore have the same false-alarm rate.
     """
     dim, found = table.x.shape[1], {}
     every = list(_repetitions(spec, table, True, lambda: Rivals(dim, spec.completes).step))

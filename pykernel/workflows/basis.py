@@ -75,7 +75,7 @@ def need_possible(given: Fit) -> None:
         ),
         (
             _coordinates(given) and (given.n_max or 0) > OUTPUTS_LIMIT,
-            f"without {label}, the spec has an output for each of {given.n_max} vectors, and a spec has {OUTPUTS_LIMIT} at most; "
+            f"without {label}, the spec has an output for each of {given.n_max} vectors, but a spec has at most {OUTPUTS_LIMIT} outputs; "
             f"give {label}, or {option('n_max')} {OUTPUTS_LIMIT}",
         ),
         (
@@ -101,7 +101,7 @@ def need_possible(given: Fit) -> None:
         ),
         (
             given.confidence is not None and not given.tau,
-            f"{confidence} is for {tau}; give the part that may be left out, such as {option('tau', 0.01)}",
+            f"{confidence} needs {tau}, the part of tr K that may be left out, such as {option('tau', 0.01)}",
         ),
     )
     make_spec(
@@ -117,14 +117,14 @@ def _need_table(given: Fit) -> None:
     for name in OF_TABLES:
         if getattr(given, name) != getattr(Fit, name):
             raise UserError(
-                f"{option(name)} applies only to machines that are trained on a table in memory, and {asks}; leave it out"
+                f"{option(name)} applies only to machines that are trained on a table in memory, but {asks}; leave {option(name)} out"
                 + f", or give {option('label')}" * (why == "label")
             )
     many = f"; give one table, or a folder of one table's .parquet files{', or the label' * (why == 'label')}"
     if not isinstance(given.data, str | Path):
-        raise UserError(f"several tables were given, and {asks}{many}")
+        raise UserError(f"several tables were given, but {asks}{many}")
     if Path(given.data).is_dir() and not any(Path(given.data).rglob("*.parquet")):
-        raise UserError(f"{given.data}: is a folder of several tables, and {asks}{many}")
+        raise UserError(f"{given.data}: is a folder of several tables, but {asks}{many}")
     need_free(path_of(given.output), str(given.data), given.force)
     need_free(path_of(given.report), str(given.data), force=True)  # every command overwrites its report
     need_different([path_of(path) for path in (given.output, given.report)])
@@ -145,7 +145,7 @@ def _need_trained(given: Fit) -> None:
 def _write(
     report: dict[str, Any], job: work.Job, basis: Basis, spec: Spec | None, asked: Mapping[str, Any]
 ) -> Document:
-    """Write the spec or the basis, and the report: both files or none.  Returns the report for people."""
+    """Write the spec or the basis, and the report: both files or none.  Returns the report as a document."""
     given = job.options
     output, written = (str(path) if path else None for path in (given.output, given.report))
     report.update(output=output, spec=None if spec is None else output, report=written)

@@ -52,13 +52,13 @@ TUNED_ROWS = 5000
 LIMIT_ROWS = 3000
 """Largest number of rows for which the Gram matrix's eigenvalues are computed, to compare the basis with the best possible one."""
 PULL = 1e-2
-"""Largest width of trained vectors whose weights the device learns.  With wider kernels, the kernel functions are
-nearly linearly dependent."""
+"""Weight of the penalty that draws the trained widths to their initial values, if the device learns the weights.  With a
+smaller penalty, kernels become so wide that their functions are nearly linearly dependent."""
 MARGIN = 1.01
 """Smallest residual of a vector, as a multiple of the precision's resolution.
 
-The multiple is above 1, because rounding a vector's numbers changes its residual.  The margin of a hundredth is 170 roundings of k(x, x)
-in float32, whose resolution is 0.001.
+The multiple is above 1, because rounding a vector's numbers changes its residual.  In float32, whose resolution is 0.001, the margin is
+0.00001, which is 170 times the rounding error of k(x, x).
 """
 
 
@@ -103,7 +103,7 @@ def _model(options: Asked) -> Model:
     if options.rule == "kfd":
         if given is not None:
             raise UserError(
-                f"{option('model', given)} does not go with {option('rule', 'kfd')}, which is a model itself; leave it out"
+                f"{option('model', given)} does not go with {option('rule', 'kfd')}, which is a model itself; leave {option('model')} out"
             )
         return "kfd"
     if options.rule == "nystrom-rls" and given == "ls-svm":
@@ -133,7 +133,7 @@ class Chosen:
     """The chosen basis.
 
     seconds: the time that the choice took.  selection: with a label, the choice of width and ridge.  machine: the weights, if
-    the device gets weights.  With --features, ``machine`` computes the features, and ``sigma`` are their singular values.
+    the device gets weights.  With --features, ``machine`` computes the features, and ``sigma`` holds their singular values.
     """
 
     basis: Basis
@@ -153,7 +153,7 @@ def begin(request: Request, show: Show) -> Job:
         make_spec({"name": called(options), "input": inputs, "kernel": {"sigma": 1.0}}, samples.name)
     if samples.column is None:
         samples.assumed.append(
-            f"without a label, the spec computes coordinates of a basis; to predict a column, name it by {option('label')}"
+            f"without a label, the spec computes coordinates of a basis; to predict a column, name the column with {option('label')}"
         )
     seen = look(samples, show)
     options.watch.data(samples.data)
@@ -175,7 +175,7 @@ def _moved(request: Request, samples: Samples, seen: Seen, show: Show) -> tuple[
     x, y, counts = samples.rows.take(at), samples.y[at], np.ones(len(at))
     if n_max > len(x):
         raise UserError(
-            f"{option('n_max')} is {n_max}; for {option('method', 'trained')} it must be at most {len(x):,}, the number of rows"
+            f"{option('n_max')} is {n_max}; with {option('method', 'trained')}, give at most {len(x):,}, the number of rows"
         )
     targets = class_targets(y, len(samples.classes)) if samples.classes else value_targets(y[:, None], counts)[0]
     found = train(
@@ -318,7 +318,7 @@ class Job(Request):
         middle = found[len(found) // 2]
         if function != "linear":
             gaussian = function == "gaussian"
-            what = "half the median distance of two rows" if gaussian else "by the rows' distances or magnitudes"
+            what = "half the median distance between rows" if gaussian else "from the rows' distances or magnitudes"
             self.samples.assumed.append(f"{width_name(function)} {middle:g}, {what}")
         return [middle]
 
@@ -448,13 +448,13 @@ def _rounding_warnings(report: dict[str, Any], chosen: Chosen, spec: Spec) -> li
     if chosen.machine is None or difference <= COARSE * typical:
         return []
     return [
-        f"in {spec.precision}, predictions differ by up to {difference:.3g} from those computed "
-        f"here; take a larger {option('ridge' if chosen.sigma is None else 'shrinkage')}, fewer vectors, or {option('precision', 'float64')}"
+        f"in {spec.precision}, predictions differ by up to {difference:.3g} from those in float64 on "
+        f"this PC; take a larger {option('ridge' if chosen.sigma is None else 'shrinkage')}, fewer vectors, or {option('precision', 'float64')}"
     ]
 
 
 def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
-    """Return the smallest fraction that any basis of 0, ..., n vectors leaves out, in O(l^3).
+    """For each number of vectors, 0 to n, return the smallest fraction of tr K that a basis can leave out, in O(l^3).
 
     This is the sum of the remaining eigenvalues of K / tr K.
     """
@@ -468,7 +468,7 @@ def _limit_of(job: Job, kernel: MercerKernel, n: int) -> list[float] | None:
 
 
 def _compare(job: Job, chosen: Chosen, spec: Spec) -> dict[str, Any]:
-    """Return the differences between the device's numbers and float64, on some rows."""
+    """Return the largest difference between the device's answers and those in float64, on some rows."""
     at = np.unique(np.linspace(0, len(job.samples.rows) - 1, COMPARED_ROWS).astype(np.int64))
     predicted = np.asarray(HostModel(spec).predict(job.samples.rows.take(at)), np.float64).reshape(len(at), -1)
     x = job.scaled.rows.take(at)

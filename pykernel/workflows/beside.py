@@ -1,5 +1,5 @@
-"""``fit`` without a named model: compare a machine whose vectors are chosen among the rows, a machine with trained vectors, and a network,
-and take the machine that is significantly better on left-out rows.
+"""``fit`` without a named model: compare a machine whose vectors are chosen among the rows, a machine with trained vectors, and a network
+on left-out rows, and choose one of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ SURELY = 2.0
 class Rival:
     """A machine that is compared with others.
 
-    wrong: the loss on each compared row, by machines trained without that row, (rows,).  job, made: None if vectors were chosen among rows.
+    wrong: the loss of each compared row, for a machine that was trained without this row, (rows,).  job, made: None if vectors were chosen
+    among rows.
     """
 
     model: str
@@ -120,13 +121,13 @@ def _rival(job: TrainedJob, made: Frozen, wrong: np.ndarray) -> Rival:
 def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     shown = rate if report["classes"] else number
     return (
-        f"the model takes {report['flash_bytes']:,} bytes of flash; with {option('model', other['model'])} {told_vectors(other)} have the error "
-        f"{shown(other['error'])} in place of {shown(report['errors']['cross_validated'])}, in {other['flash_bytes']:,} bytes"
+        f"the model takes {report['flash_bytes']:,} bytes of flash; {option('model', other['model'])} with {told_vectors(other)} takes "
+        f"{other['flash_bytes']:,}, and has the error {shown(other['error'])} in place of {shown(report['errors']['cross_validated'])}"
     )
 
 
 def surely(first: np.ndarray, second: np.ndarray) -> float:
-    """Return by how much the second losses are smaller on average, in standard errors of the difference.
+    """Return by how many standard errors of the difference the second losses are smaller on average.
 
     first, second: (rows,).
     """

@@ -93,7 +93,7 @@ class Checked(Result):
         if not self.equal:
             return CheckFailed(first_difference([*self.rows, *self.on_target, *self.witnesses]))
         large = any(" takes " in sentence for sentence in self.exceeded)
-        smaller = "; a smaller [reduction] n_max takes less" * (large and self.spec.has("reduction", "n_max"))
+        smaller = "; a smaller [reduction] n_max needs fewer bytes" * (large and self.spec.has("reduction", "n_max"))
         return CheckFailed("; ".join(self.exceeded) + smaller) if self.exceeded else None
 
     @property
@@ -221,12 +221,12 @@ def _need_possible(asked: Check) -> None:
     refuse(
         (
             asked.data and asked.samples,
-            f"{option('samples')} is for random samples; leave it out, or {option('data')}",
+            f"{option('samples')} is for random samples; leave {option('samples')} or {option('data')} out",
         ),
         (asked.data and asked.stream is not None, "data and stream are two recordings; give one of them"),
         (
             how_of(asked) and (asked.target or asked.board),
-            f"{next(iter(how_of(asked)), '')} is for this machine's compilers; leave it out, or {target} and {board}",
+            f"{next(iter(how_of(asked)), '')} is for this machine's compilers; give neither {target} nor {board} with it",
         ),
     )
 
@@ -283,7 +283,10 @@ def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
 def _recorded(
     spec: Spec, data: str | Path | Sequence[str | Path], log: str | Path | None, watch: Watch
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[str, int]]]:
-    """Return the rows of a recording and []; for many devices, all their rows, one device after the other, and each device's number of rows."""
+    """Return the rows of a recording, and an empty list.
+
+    For many devices, return the rows of all devices, one device after the other, and each device's number of rows.
+    """
     import numpy as np
 
     from pykernel.host.samples import read_each, read_rows
@@ -298,7 +301,7 @@ def _recorded(
     need_none(log=log)
     parts = read_each(spec, many, watch)
     x, y = (np.concatenate(each) for each in zip(*parts, strict=True))
-    watch.tell(f"devices  {len(many):,}, {len(x):,} rows in all; each begins anew")
+    watch.tell(f"devices  {len(many):,}, with {len(x):,} rows; the model starts anew on each device")
     return (x, y), [(device.name, len(rows)) for device, (rows, _) in zip(many.devices, parts, strict=True)]
 
 

@@ -37,14 +37,15 @@ from pykernel.workflows.given import width as kernel_width
 LEAST_RIDGE = 1e-6
 """Smallest default ridge of ls-svm and krr in float32, as a fraction of the Gram matrix's trace."""
 EVERY = 13 * 2**33
-"""All rows may be vectors if the number of widths times the number of rows cubed is at most this: 2,048 rows with the 13 default widths."""
+"""All rows may be vectors if widths * rows^3 is at most this number, which 2,048 rows reach with the 13 default widths."""
 MINUTE = 13 * 3 * 2**20
-"""Without a limit, the numbers of widths, rows and vectors are chosen so that their product is at most this: 256 vectors for 12,288 rows.
+"""Without a limit, the number of vectors is chosen so that widths * rows * vectors is at most this number: 256 vectors for 12,288 rows and
+13 widths.
 
-EVERY and MINUTE are constants rather than measurements, so that a spec does not depend on the machine.
+EVERY and MINUTE are constants instead of measured times, so that a spec does not depend on the machine.
 """
 PAIRS = 2048
-"""With more rows than this, vectors are not chosen by comparing all pairs of rows, which takes three times as long and gives the same errors."""
+"""With more rows than this, vectors are not chosen by comparing all pairs of rows: that takes three times as long, and gives the same errors."""
 FEW, MANY = 16, 512
 """The smallest and the largest number of vectors by default."""
 
@@ -67,7 +68,7 @@ def scales(table: LabelledTable, train: np.ndarray, wanted: bool | None) -> bool
     if wanted is None:
         wanted = uneven(table.x[train])
         if wanted:
-            table.assumed.append("inputs standardised: their scales differ, or are far from zero")
+            table.assumed.append("inputs standardised: their scales differ, or their values are far from zero")
     return wanted
 
 
@@ -162,7 +163,7 @@ class ChosenJob(Job):
             return self.fewer(fits, limit)
         if options.n_max is None and wanted is not None:
             self.table.assumed.append(
-                f"{wanted:,} of {len(self.train):,} rows are vectors, so that this takes about a minute; {option('n_max')} gives another number"
+                f"{wanted:,} of {len(self.train):,} rows are vectors, so that training takes about a minute; {option('n_max')} sets another number"
             )
         return wanted
 
@@ -261,7 +262,7 @@ def _class_parameters(options: Fit, table: LabelledTable) -> dict[str, Any]:
         return given
     for name, text in given.items():
         if text != "press":
-            raise UserError(f"{option(name, text)} is for classes, but {table.column} is a number")
+            raise UserError(f"{option(name, text)} is for classes, but {table.column} holds numbers")
     return {}
 
 

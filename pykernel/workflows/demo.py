@@ -67,7 +67,7 @@ def run_demo(
     """Run all steps from data to a checked C project in ``out``.  Returns the figures as plain values, and a document about them.
 
     Writes ``out/features.csv``, ``out/spec.toml``, ``out/errors.html`` and the project
-    ``out/bikeshare/``: all of them, or nothing.  progress: called with the fraction of the work that is done, from 0 to 1,
+    ``out/bikeshare/``: either all of them or none.  progress: called with the fraction of the work that is done, from 0 to 1,
     and the next step.  Without a compiler the C is written but not compared.  Raises UserError if the folder cannot be written.
     """
     with new_folder(Path(out)), engine_used(chosen_engine()):
@@ -77,9 +77,9 @@ def run_demo(
 def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> tuple[dict[str, Any], Document]:
     progress(0.0, "reading a year of bike rentals")
     x, y, names = bikeshare()
-    progress(0.02, "learning it, hour by hour")
+    progress(0.02, "learning the year, hour by hour")
     predictions, statuses = HostModel(spec).prequential(x, y)
-    progress(0.5, "linear models, to compare with")
+    progress(0.5, "running linear models for comparison")
     others = baselines(x, y)
     here: list[dict[str, Any]] = []
     targets: list[dict[str, Any]] = []

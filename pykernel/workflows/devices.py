@@ -76,7 +76,9 @@ def unread_error(report: Mapping[str, Any]) -> UserError | None:
     of = len(report["devices"]) + len(unread)
     if len(unread) == 1:
         return UserError(f"{unread[0]['reason']} (the other {of - 1:,} recordings were read)")
-    return UserError(f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; the JSON names all)")
+    return UserError(
+        f"{unread[0]['reason']} ({len(unread):,} of {of:,} recordings cannot be read; the JSON names them all)"
+    )
 
 
 def spread(values: Iterable[tuple[str, float | None]]) -> dict[str, Any] | None:
@@ -129,8 +131,8 @@ class SimulatedDevices(Result):
 def simulated(
     found: Sequence[tuple[Device, dict[str, Any]]], unread: Sequence[dict[str, Any]], many: Recordings, spec: Spec
 ) -> dict[str, Any]:
-    """Report on a simulation of many devices: a row for each device, the median and worst error, and the fraction that beats simple
-    predictors.
+    """Report on a simulation of many devices: a row for each device, the median and worst error, and the fraction of devices whose model
+    beats the simple predictors.
     """
     devices = [{"device": device.name, "path": device.path, **_row(told), "simulation": told} for device, told in found]
     judged = [row for row in devices if row["winner"] is not None]
@@ -153,7 +155,7 @@ def simulated(
 
 
 def _row(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one device's row: the error over the second half, and its comparison with the best simple predictor's error.
+    """Return one device's row: the error over the second half, and the comparison with the best simple predictor's error.
 
     ratio: the model's error divided by the predictor's.  winner: "model", "simple" or "neither"; None if too few rows are scored.
     """

@@ -47,7 +47,7 @@ class FittedTable(Result):
     spec: Spec | None
     report: dict[str, Any]
     page: Document
-    """The result for people.  ``page.write("report.html")`` writes it to a file, and a notebook shows it."""
+    """The result as a document.  ``page.write("report.html")`` writes it to a file, and a notebook shows it."""
     selection: Selection | None = None
     basis: Basis | None = None
 
@@ -63,7 +63,7 @@ class FittedTable(Result):
 
 
 def run(given: Fit) -> FittedTable:
-    """Run ``pykernel fit``.  Leave-one-out costs O(l^3) for each width with l rows; with n vectors, O(l n^2)."""
+    """Run ``pykernel fit``.  Leave-one-out on l rows costs O(l^3) for each width if all rows are vectors, and O(l n^2) with n vectors."""
     given = _filled(given)
     try:
         if given.of_basis:
@@ -79,7 +79,7 @@ def run(given: Fit) -> FittedTable:
 def _filled(given: Fit) -> Fit:
     """Return the arguments; values that were not given are taken from the spec.  Only a spec with [signal] is kept as an argument.
 
-    The width is searched again, not taken from the spec, because every spec has a width.
+    The width is not taken from the spec, because every spec has one; the width is chosen again.
     """
     if given.spec is None:
         return given
@@ -96,7 +96,7 @@ def _filled(given: Fit) -> Fit:
         said |= {"inputs": spec.input.columns}
     elif given.inputs is not None:
         raise UserError(
-            f"{option('inputs')} is for raw columns, and [signal] of the spec names the channels; leave it out"
+            f"{option('inputs')} names columns, but the spec's [signal] already names its channels; leave {option('inputs')} out"
         )
     elif given.label is None and spec.label.column is None:
         raise UserError(f"the spec's [label] names no column; give {option('label')}")
@@ -142,7 +142,7 @@ def _need_possible(given: Fit) -> None:
     need_free(path_of(given.output), str(given.data), given.force)
     need_free(path_of(given.report), str(given.data), force=True)  # every command overwrites its report
     if given.report and given.output and Path(given.report).absolute() == Path(given.output).absolute():
-        raise UserError(f"{given.report}: is named for both the spec and the report; give two names")
+        raise UserError(f"{given.report}: is named for both the spec and the report; give two different names")
     need_report(given.report)
     content: dict[str, Any] = {"name": called(given), "precision": given.precision, "input": {"dim": 1}}
     kernel: dict[str, Any] = {"function": "gaussian", "sigma": 1.0}
@@ -162,7 +162,7 @@ def _read(given: Fit, many: Recordings | None) -> LabelledTable:
         signal = {"precision": given.precision, "signal": stage.model_dump(mode="json", exclude_unset=True)}
     assert label is not None
     if many is not None:
-        refuse((signal is not None, "[signal] makes steps of one recording's rows; give one file"))
+        refuse((signal is not None, "[signal] can make steps only of one recording's rows; give one file"))
         with given.watch.progress(many.size) as show:
             table = read_table(many, str(given.data), names, label, classes, given.model, show)
         table.assumed.append(f"{len(many):,} devices: errors are estimated on whole devices that are left out")
@@ -187,7 +187,7 @@ def _page(table: LabelledTable) -> Section:
 
 
 def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]) -> Document:
-    """Write the spec and the report: both files or none.  Returns the report for people."""
+    """Write the spec and the report: both files or none.  Returns the report as a document."""
     spec = None if given.output is None else str(given.output)
     found.report.update(output=spec, spec=spec, report=str(given.report) if given.report else None)
     drawn = None if found.selection is None else found.selection.surface_told()

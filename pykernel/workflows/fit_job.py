@@ -1,5 +1,5 @@
 """The part of ``fit`` that all kinds of vectors share: hold out rows, train within the flash limit, freeze the model as a spec, and
-measure it.
+measure its error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Frozen:
-    """A trained estimator (or a pipeline of a scaler and the estimator), its spec, the comparison of both, and bytes of flash."""
+    """A trained estimator (or a pipeline of a scaler and the estimator), its spec, the comparison of both, and the spec's bytes of flash."""
 
     trained: Any
     spec: Spec
@@ -109,11 +109,11 @@ class Job:
                 ),
                 (
                     number is None and text != "deleted",
-                    f"{option('cv')} is {text}, but whole devices are left out; give a number of folds, or leave it out",
+                    f"{option('cv')} is {text}, but whole devices are left out; give a number of folds, or leave {option('cv')} out",
                 ),
                 (
                     number is not None and number > there,
-                    f"{option('cv')} is {text}; there are {there} devices to leave out, one or more in a fold",
+                    f"{option('cv')} is {text}, but a fold leaves out at least one device, and there are only {there}; give fewer folds",
                 ),
             )
             return GroupFolds(number or min(DEVICE_FOLDS, there), devices)
@@ -157,13 +157,13 @@ class Job:
         if fits < 1:
             raise UserError(
                 f"{option('flash')} is {limit:,} bytes, but one vector of {self.table.x.shape[1]} inputs with its weights takes "
-                f"{fixed + each:,}; give more, or fewer {option('inputs')}"
+                f"{fixed + each:,}; allow more bytes, or give fewer {option('inputs')}"
             )
         return fits
 
     def fewer(self, fits: int, limit: int) -> int:
         """Return the number of vectors that fit, and add to the assumptions that this number is smaller than requested."""
-        self.table.assumed.append(f"at most {fits:,} vectors, as {option('flash')} holds {limit:,} bytes")
+        self.table.assumed.append(f"at most {fits:,} vectors, because {option('flash')} is {limit:,} bytes")
         return fits
 
     def sizes(self) -> tuple[int, int]:
@@ -196,7 +196,7 @@ class Job:
         raise NotImplementedError
 
     def fitted(self, trained: Any) -> Any:
-        """Train the estimator or its pipeline on the rows, each weighted by its class, and return it."""
+        """Train the estimator or its pipeline on the rows, each weighted by its class, and return the trained object."""
         if self.options.weights is None:
             return trained.fit(*self.rows)
         name = "__".join([*([trained.steps[-1][0]] if hasattr(trained, "steps") else []), "sample_weight"])
@@ -204,13 +204,16 @@ class Job:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """The weight of a row of each class, (classes,).  The mean weight of the training rows is 1."""
+        """For each class, the weight of its rows, (classes,).  The mean weight of the training rows is 1."""
         given, classes, y = self.options.weights, self.table.classes or (), self.rows[1]
         if given is None:
             return np.ones(len(classes))
         told = option("weights", given)
         refuse(
-            (not classes, f"{told} is for classes, and {self.table.column} is a number; leave it out"),
+            (
+                not classes,
+                f"{told} is for classes, but {self.table.column} holds numbers; leave {option('weights')} out",
+            ),
             (
                 self.table.model == "kfd",
                 f"{told} does not apply to kfd; leave it out, or give {option('model', 'ls-svm')}",
@@ -221,14 +224,14 @@ class Job:
         else:
             parts = given.split(",") if isinstance(given, str) else given if isinstance(given, Sequence) else [given]
             each = np.array([positive_numbers(part, "weights")[0] for part in parts])
-        refuse((len(each) != len(classes), f"{told} must be balanced, or {len(classes)} numbers: one for each class"))
+        refuse((len(each) != len(classes), f"{told}: give balanced, or {len(classes)} numbers, one for each class"))
         each = each / each[y].mean()
         shown = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(classes, each, strict=True))
-        self.table.assumed.append(f"errors, too, are weighted by class: {shown}")
+        self.table.assumed.append(f"training and errors are weighted by class: {shown}")
         return each
 
     def reported(self, vectors: int | None) -> tuple[Frozen, dict[str, Any]]:
-        """Show the assumptions, train and freeze, and report."""
+        """Show the assumptions, train and freeze a machine, and return it with its report."""
         self.options.watch.data(self.table.data)
         self.options.watch.note(*assumed_told(self.table.assumed))
         made = self.run(vectors)
@@ -251,7 +254,7 @@ class Job:
             vectors = made.vectors - max(1, math.ceil((made.size - limit) / self.sizes()[1]))
             if vectors < 1:
                 raise UserError(
-                    f"{option('flash')} is {limit:,} bytes, but a model of {made.vectors} vectors takes {made.size:,}; give more"
+                    f"{option('flash')} is {limit:,} bytes, but a model of {made.vectors} vectors takes {made.size:,}; allow more bytes"
                 )
 
     def frozen(self, trained: Any, distance: Distance = "auto") -> Frozen:
@@ -274,7 +277,7 @@ class Job:
         # the estimator was trained on class indices
         named = replace(source, classes=tuple(table.classes)) if table.classes else source
         made = content(named, called(options), options.precision, None, columns, table.classes, distance)
-        if table.stage is None and options.precision != "int16":  # int16 has separate ranges
+        if table.stage is None and options.precision != "int16":  # int16 has a range for each input
             limit = input_limit(usual, sentinels(table.data))
             made["input"]["max_abs"] = nearer_limit(made["input"]["max_abs"], limit, made["input"].get("center"))
         spec = make_spec(made | {"label": made.get("label", {}) | table.label()}, table.name)
@@ -282,7 +285,7 @@ class Job:
         if beyond:
             raise UserError(
                 f"{beyond:,} of {len(table.x):,} rows hold inputs beyond {spec.input_max_abs:.3g}, the largest magnitude for which this model cannot "
-                f"overflow in {options.precision}; scale the columns alike, or take a lower {option('degree')}, or {option('precision', 'float64')}"
+                f"overflow in {options.precision}; bring the columns to similar scales, or give a lower {option('degree')}, or {option('precision', 'float64')}"
             )
         x = self.rows[0]
         rounding = compare(spec.inner, replace(source, signal=None), trained, x[:: -(-len(x) // COMPARED_ROWS)])
@@ -361,7 +364,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     refuse(
         (
             not 0 <= part < 1 or which not in ("", "last", "random"),
-            f"{hold_out} is {','.join(filter(None, (text, which)))}; it must be from 0 to below 1, such as 0.3, or 0.3,last or 0.3,random",
+            f"{hold_out} is {','.join(filter(None, (text, which)))}; give a fraction from 0 to below 1, such as 0.3, 0.3,last or 0.3,random",
         ),
         (seed < 0, f"seed is {seed}; it must be 0 or more"),
         (seed >= 2**32, f"seed is {seed}; it must be at most {2**32 - 1}"),
@@ -383,7 +386,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
         refuse(
             (
                 which and not whole,
-                f"{hold_out} is {given}, and the rows before these do not have all classes; give a smaller part, or {part:g},random",
+                f"{hold_out} is {given}, but the rows before the held-out rows lack a class; give a smaller part, or {part:g},random",
             )
         )
         table.in_time = whole
@@ -396,7 +399,7 @@ def held_out(table: LabelledTable, given: str | float | None, seed: int) -> tupl
     if table.in_time and which == "":
         judged = f"the last {100 * part:g} % of the rows are held out, and " * bool(part)
         table.assumed.append(
-            f"errors of neighbouring rows are alike, so {judged}folds are blocks of rows; {option('hold_out', f'{part:g},random')} draws random rows"
+            f"errors of neighbouring rows are correlated, so {judged}folds are blocks of rows; {option('hold_out', f'{part:g},random')} draws random rows"
         )
     return train[~table.apart[train]], test
 

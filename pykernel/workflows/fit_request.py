@@ -26,14 +26,16 @@ from pykernel.telling import QUIET
 from pykernel.workflows.models import Model, Watched
 
 MANY_ROWS = 1000
-"""If training takes at least as much work as for this many rows that are all vectors, all cores are used.  For less work, this saves no time."""
+"""All cores are used if training takes at least as much work as training on this many rows that are all vectors.  For less work, several
+cores save no time.
+"""
 DEFAULT_RIDGE = 0.1
 N_MAX = ("--n", "--vectors")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit(Training):
-    """Train a kernel machine on a table, or choose a basis of its rows, and write it as a spec for the device.
+    """Train a kernel machine on a table, or choose a basis of its rows, and write the result as a spec.
 
     Leave-one-out chooses width and ridge. With few vectors (--n-max, --flash), trained vectors and a
     network are tried, too. Text labels are classes.
@@ -55,17 +57,17 @@ class Fit(Training):
     output: Annotated[
         File | None, Opt("Spec to write; FILE.npz for the basis alone.", "SPEC", short="-o", needed=True, was=OUT)
     ] = None
-    label: Annotated[str | None, Opt("Label's column, or position in an .npy file.", "Y", without="a basis")] = None
+    label: Annotated[str | None, Opt("The label's column, or its position in .npy.", "Y", without="a basis")] = None
     inputs: Inputs = None
     spec: Annotated[
         Model | None,
         Opt(
-            "Spec that says keys, columns or the [signal].",
+            "Spec to take keys, columns or [signal] from.",
             "SPEC",
             without="none",
             kind=Path,
             was=("--signal",),
-            more="If it was trained by fit, this table trains a new one in the same way.",
+            more="If fit trained the spec's model, a new model is trained on this table in the same way.",
         ),
     ] = None
     classes: Classes = None
@@ -100,7 +102,7 @@ class Fit(Training):
             "Maximum number of vectors.",
             "N",
             short="-n",
-            without="as a minute allows; for a basis 100 or 64",
+            without="about a minute's work; for a basis 100 or 64",
             was=N_MAX,
         ),
     ] = None
@@ -110,7 +112,10 @@ class Fit(Training):
     hold_out: Annotated[
         str | float | None,
         Opt(
-            "Keep this part of the rows for a test; .3,last or .3,random says which.", "PART", rare=True, without="none"
+            "Keep this fraction of the rows for a test; .3,last or .3,random also says which rows.",
+            "PART",
+            rare=True,
+            without="none",
         ),
     ] = None
     seed: Seed = 0
@@ -124,7 +129,7 @@ class Fit(Training):
         "--learn": "here it is --set learning.rule=nystrom-rls",
         "--kfd": "here it is --set learning.rule=kfd",
         "--save": "give --output a name that ends with .npz to save only the basis",
-        "--checkpoint": "a choice that is interrupted begins anew; it takes minutes at most",
+        "--checkpoint": "an interrupted choice starts again from the beginning; a choice takes minutes at most",
         "--shards": "a basis is chosen from all rows at once",
         "--no-standardise": "here it is --set training.standardise=false",
     }
@@ -149,4 +154,4 @@ class Fit(Training):
 
 
 OF_BASES = ("rule", "normalise", "features", "candidates", "points", "tau", "confidence")
-"""Arguments of a basis whose rows need not be in memory."""
+"""Arguments that request a basis.  The rows of a basis need not be in memory."""

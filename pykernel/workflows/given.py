@@ -24,7 +24,7 @@ BASIS_MODELS = ("krr", "ls-svm")
 COMPARED_ROWS = 1000
 """Largest number of rows on which the written spec is compared with the trained model."""
 COARSE = 0.05
-"""A warning says if rounding changes a prediction by more than this fraction of a typical error."""
+"""If rounding changes a prediction by more than this fraction of a typical error, a warning says so."""
 TRAINED = "trained"
 """The method that trains vectors; other methods choose rows as vectors."""
 
@@ -42,7 +42,7 @@ def need_unweighted(spec: Spec) -> None:
     """Raise UserError for a spec whose classes have weights."""
     if getattr(spec.label, "weights", None) is not None:
         raise UserError(
-            "[label] weights changes which class is predicted, but here models are judged by errors; leave it out, and add it to the new spec if this spec learns"
+            "[label] weights changes which class is predicted, but here models are judged by their unweighted errors; leave weights out, and add them to the new spec if its model learns"
         )
 
 
@@ -70,7 +70,7 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
     for word in text:
         name, equals, value = word.partition("=")
         if not equals or name not in known:
-            keys = f"it must be KEY=VALUE, for {method} with a key of {', '.join(known)}"
+            keys = f"give KEY=VALUE; keys for {method}: {', '.join(known)}"
             remedy = did_you_mean(name, known, keys) if equals else keys
             raise UserError(f"{option('with')} holds {word!r}; {remedy}")
         found[name] = _value_as(known[name], value, option("with", word))
@@ -92,8 +92,8 @@ def _value_as(annotation: str, value: str, where: str) -> Any:
             try:
                 return convert(value)
             except ValueError:
-                raise UserError(f"{where}: {value!r} must be {what}") from None
-    raise UserError(f"{where}: {value!r} must be true or false")
+                raise UserError(f"{where}: {value!r} is not {what}") from None
+    raise UserError(f"{where}: {value!r} is neither true nor false")
 
 
 @contextlib.contextmanager
@@ -118,7 +118,7 @@ def called(given: Fit) -> str:
 
 
 def trained_by(given: Fit, spec: Spec) -> Spec:
-    """Return the spec with a section [training], which says how it was trained."""
+    """Return the spec with a section [training], which says how the model was trained."""
     from pykernel.request.option import declared, stated
     from pykernel.spec.model import make_spec
 
@@ -142,10 +142,7 @@ def prefix(out: Path) -> str:
 
 
 def need_unset(given: Fit, names: Sequence[str], trained: str) -> None:
-    """Raise UserError if an argument was given that has no effect because of another argument's value, such as trained vectors.
-
-    names: the arguments without an effect.  trained: the name of the other argument.
-    """
+    """Raise UserError if the user gave one of the arguments ``names``, which have no effect with the given value of the argument ``trained``."""
     named = str(getattr(given, trained))
     why = ", which trains vectors and widths" if named == TRAINED else ""
     for name in names:
@@ -163,7 +160,7 @@ def width(given: Fit, known: Sequence[str], where: str = "") -> tuple[str | None
     need_known(given.kernel, known, "kernel", where)
     widths = {"sigma": given.sigma, "gamma": given.gamma}
     own = {"gaussian": "sigma", "linear": None}.get(given.kernel, "gamma")
-    remedy = f"it has {option(own)}" if own else "it has no width"
+    remedy = f"this kernel has {option(own)}" if own else "this kernel has no width"
     for name, value in widths.items():
         if value is not None and name != own:
             raise UserError(f"{option(name)} does not apply to the {given.kernel} kernel; {remedy}")

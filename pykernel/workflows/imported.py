@@ -1,4 +1,4 @@
-"""Run ``pykernel import``: turn a model that was trained elsewhere into a frozen spec, and compare both."""
+"""Run ``pykernel import``: turn a model that was trained elsewhere into a frozen spec, and compare their answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pykernel.workflows.given import opened, prefix, write_file
 from pykernel.workflows.requests import Import
 
 CHECKED = 1000
-"""Largest number of rows that are compared with the source."""
+"""Largest number of rows on which the spec is compared with the original model."""
 RAW = 2**17
 """Largest number of raw samples in the comparison, not counting the samples before the first features."""
 
@@ -99,7 +99,7 @@ def run(given: Import) -> Found:
         write_file(out, spec.to_toml())
     else:
         wrong = CheckFailed(
-            "{data}: the spec and the model disagree: decision values differ by {difference:.3g}, {classes_differ:,} classes differ; "
+            "{data}: the spec and the model disagree: decision values differ by {difference:.3g}, and {classes_differ:,} classes differ; "
             "nothing was written".format(data=data, **report["rounding"])
         )
     parts = [_told(report, spec), *_lost_told(report), *_compared(report), Facts([("spec", report["spec"])])]
@@ -113,7 +113,7 @@ def _labelled(spec: Spec, columns: list[str] | None) -> Spec:
     wanted = 1 if spec.label.classes else spec.outputs
     if len(columns) != wanted:
         raise UserError(
-            f"{option('label')} names {len(columns)} columns, and the model predicts {wanted}; name as many columns"
+            f"{option('label')} names {len(columns)} columns, but the model predicts {wanted}; name {wanted}"
         )
     content = spec.model_dump(mode="json", exclude_unset=True)
     named = {"columns": columns} if len(columns) > 1 else {"column": columns[0]}
@@ -219,12 +219,12 @@ def _contents(spec: Spec, machine: Machine) -> dict[str, Any]:
 
 
 def _all_words(given: str | None) -> list[str] | None:
-    """Return all words between commas, including empty and repeated words, so that an error message can name these."""
+    """Return all words between commas.  Empty and repeated words are kept, so that an error message can name them."""
     return None if given is None else [word.strip() for word in given.split(",")]
 
 
 def _rows_needed(machine: Machine, vectors: int | None) -> int:
-    """Return how many rows of a table to compare or, with ``vectors``, to train on; for raw samples, how many give as many steps."""
+    """Return how many rows of a table to compare or, with ``vectors``, to train on; for raw samples, the number that makes this many steps."""
     if machine.signal is None or machine.signal.signal is None:
         return CHECKED if vectors is None else MANY
     signal = machine.signal.signal

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 else:  # these are Any at run time, because importing the types of a request would take long
     Model = TheSpec = Rows = Recording = Data = State = Stream = Any
 
-TAKES = "Or a Spec, or a fitted estimator: the device starts from what it has learned."
+TAKES = "Or a Spec, or a fitted estimator: the device starts from what the estimator has learned."
 GivenModel = Annotated[Model, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path, more=TAKES)]
 Start = Annotated[
     Recording | None,
@@ -104,8 +104,8 @@ def _pipeline(pipeline: Any, name: str) -> tuple[Spec, Memory | None]:
 
     if isinstance(pipeline.steps, dict):  # a pipeline of River
         raise UserError(
-            "a Pipeline of River has steps that learn, which the C does not have; give a model of pykernel.river that "
-            "learned the raw inputs: without a rule it standardises them itself, by running means and deviations"
+            "a Pipeline of River has steps that learn, which cannot be translated to C; give a model of pykernel.river that "
+            "learned the raw inputs: without a rule, such a model standardises its inputs by running means and deviations"
         )
     *before, (_, model) = steps.steps_of(pipeline)
     if not hasattr(type(model), LEARNS):

@@ -1,4 +1,4 @@
-"""Make a page in which a model predicts and learns recorded rows, with the figures of its report."""
+"""Make a page in which a model predicts and learns recorded rows, with figures from the report of ``pykernel simulate``."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def living_page(
 ) -> tuple[str, Simulated | None]:
     """Return the text of the page, and the simulation of the rows (None if there are no labels to compare answers with).
 
-    x, y: as ``read_rows`` returns them; y is None without labels.  target: emulated CPUs that learn the same rows, for
-    instructions, bounds and hashes.  beside: hashes of other machines.  Raises CheckFailed if a CPU computes other bytes.
+    x, y: as ``read_rows`` returns them; y is None without labels.  target: emulated CPUs that learn the same rows, so that the page
+    can show instructions, bounds and hashes.  beside: hashes from other machines.  Raises CheckFailed if a CPU computes different bytes.
     """
     from pykernel.gen.streams import as_taken
     from pykernel.targets.page import make_page, need_page

@@ -60,12 +60,12 @@ SILENCE = 10.0
 """After this many seconds without a better model, a line of progress is printed."""
 ENDING, ENDING_BY_BEGINNING = 3.0, 3.0
 """Time reserved for the report and the errors of simple models after the trials: at least ENDING seconds, and at least ENDING_BY_BEGINNING
-times the duration of the start, because both take longer on a slow or busy PC.  In CPU seconds, the measured ratio is 1.2, for 1,000 and
-for 8,645 rows."""
+times the duration of the start, because start and end take longer on a slow or busy PC.  In measured CPU seconds, the end takes 1.2 times as
+long as the start, for 1,000 and for 8,645 rows."""
 COUNTED = 2.0
 """Approximate time to build a model for a target and count its instructions, in seconds."""
 RAM, FLASH = 16 * 1024, 64 * 1024
-"""Limits of a plan without given limits or target: the sizes of a common small microcontroller."""
+"""Limits if the user gives neither limits nor a target: the sizes of a common small microcontroller."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +76,7 @@ class Planned(Result):
     specs: ``planned``; and, if they exist, ``learning`` (the best model that learns, if the planned model does not),
     ``frozen`` (the best model that does not learn, if the planned model learns and it is not known whether the device gets
     labels), ``small`` (a nearly equally good model with much less memory).
-    For a spec that learns, a file next to the spec's holds its state after all rows, from which ``generate`` starts.
+    For a model that learns, a file next to its spec's file holds the model's state after all rows, from which ``generate`` starts.
     """
 
     report: dict[str, Any]
@@ -119,12 +119,12 @@ def run(given: Plan) -> Planned:
     make_spec(base)  # raises UserError for invalid column names
     if table.y is None and labels is not None:
         raise UserError(
-            f"{option('labels')} is for a column to predict, but a monitor gets no labels; leave it out, or give {option('label')}"
+            f"{option('labels')} is for a column to predict, but a monitor gets no labels; leave {option('labels')} out, or give {option('label')}"
         )
     if is_assumed:
         others = ", ".join(option(name) for name in ("ram", "flash", "target"))
         watch.tell(
-            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, as on a common small microcontroller; {others} or {option('ram', 'any')} change that"
+            f"limits   {RAM:,} bytes of RAM and {FLASH:,} of flash, as on a common small microcontroller; {others} or {option('ram', 'any')} change these limits"
         )
     if spec is None:
         watch.data(asked.read)
@@ -207,7 +207,7 @@ def concluded(
 ) -> Planned:
     """Verify the winner, and write the results.  Raises NothingFits if no model fits.
 
-    each: seconds of a trial; None if there is no time for further trials.  known: facts that were known before the trials.
+    each: seconds of a trial; None if there is no time for further trials.  known: the part of the report that was known before the trials.
     """
     winner, row, uses = verified(course, asked.watch.tell)
     learner, frozen, small = beside(course, winner, asked.watch)
@@ -274,7 +274,7 @@ def beside(course: Search, winner: Trial, watch: Watch) -> tuple[Trial | None, T
 
 
 def count(course: Search, trials: Sequence[Trial]) -> None:
-    """Without a target, measure instructions and flash on TARGET, if its emulator is installed.  Both are reported but not limited."""
+    """Without a target, measure instructions and flash on TARGET, if its emulator is installed.  The report shows both, but neither is limited."""
     if course.limits.target is not None:
         return
     with contextlib.suppress(UserError):
@@ -299,7 +299,7 @@ def with_gaps(course: Search, winner: Trial) -> dict[str, float]:
 
 
 def judge_again(course: Search, trials: Sequence[Trial]) -> None:
-    """Evaluate monitors again with more and other faults, because a monitor's error on the faults by which it was chosen is too small."""
+    """Evaluate monitors again with more and different faults, because the error on the faults used for the choice is optimistic."""
     tasks = [trial.arm.task(trial, course.limits.ram) | {"promise": True} for trial in trials]
     for trial, found in zip(trials, course.workers.run(tasks), strict=True):
         trial.found["promised"] = {key: found[key] for key in ("learning", "missed", "manners")}
@@ -321,7 +321,7 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
     if not stages:
         return None
     took = duration(len(stages) * each)
-    watch.tell(f"trying it without each kind of feature: {len(stages)} trials, about {took}")
+    watch.tell(f"trying the planned model without each kind of feature: {len(stages)} trials, about {took}")
     try:
         return {"features": ablation(course, winner, stages)}
     except KeyboardInterrupt:
@@ -372,7 +372,9 @@ class _Watch:
         """Return the time at which trials must end, so that the whole plan ends in time.  Trials get at least half of the time."""
         if self.trials is not None:
             return math.inf
-        named = 1 if len(course.kinds()) == 1 else 2  # number of models to verify or to count
+        named = (
+            1 if len(course.kinds()) == 1 else 2
+        )  # number of models that are verified, or whose instructions are counted
         ending, jobs = self.ending + named * (seconds_to_verify(course) or COUNTED), course.workers.jobs
         if course.table.y is None and course.trials:  # new processes evaluate two monitors again
             one = (clock.monotonic() - self.began) / len(course.trials) * (jobs if isinstance(jobs, int) else 1)
@@ -387,7 +389,10 @@ def limits_of(
     asked = [name for name, value in {"target": target, **amounts}.items() if value]
     if any_size:
         refuse(
-            (asked, f"{option('ram', 'any')} and {' '.join(map(option, asked[:1]))} contradict each other; give one")
+            (
+                asked,
+                f"{option('ram', 'any')} and {' '.join(map(option, asked[:1]))} contradict each other; give one of them",
+            )
         )
         return Limits(), {}, False
     own = {} if spec is None or spec.target is None else spec.target.model_dump(exclude_none=True)

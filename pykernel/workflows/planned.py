@@ -101,10 +101,10 @@ def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def choice(course: Search, winner: Trial) -> dict[str, Any]:
-    """Return the model with the smallest error, its bytes, this model's and the planned model's error on the judged rows, and why both differ.
+    """Return the model with the smallest error, its bytes, its error and the planned model's on the judged rows, and why it was not planned.
 
-    why: None if both are the same model; "near" if the errors are nearly equal; "test" if a paired test does not separate them; for
-    monitors "chance".
+    why: None if it is the planned model; "near" if the errors are nearly equal; "test" if a paired test finds no significant difference;
+    "chance" for monitors.
     """
     best = course.candidates()[0]
     own, least = ((trial.told or {})["error"] for trial in (winner, best))
@@ -125,7 +125,7 @@ def beside_simple(
 ) -> dict[str, Any] | None:
     """Divide a model's error by the error of the best simple predictor, on the same blocks of rows.
 
-    winner: "model", the predictor's name, or None if the 95 % interval (low, high) contains 1.  frozen: whether to take
+    winner: "model", the predictor's name, or None if the 95 % interval (low, high) contains 1.  frozen: whether to compare with
     predictors that learned only the first rows.
     """
     told = {name: each["frozen"] if frozen else each for name, each in others.items()}
@@ -144,8 +144,8 @@ def beside_simple(
 def against_simple(winner: Trial, others: Mapping[str, Any]) -> dict[str, Any] | None:
     """Compare a monitor with simple monitors that have the same false-alarm rate: see ``verdict``.
 
-    winner: a simple monitor that misses fewer of the same faults, or "model" if each simple monitor misses more.  None if the difference
-    to some simple monitors may be due to chance; the report then names the smallest of these.
+    winner: a simple monitor that misses fewer of the same faults, or "model" if every simple monitor misses more.  None if the differences
+    from some simple monitors may be due to chance; the report then names the smallest of these monitors.
     """
     told = winner.found["promised"]["learning"]
     found = verdict(told["error"], {name: each["error"] for name, each in others.items()})
@@ -210,8 +210,8 @@ def told_of_life(report: Mapping[str, Any]) -> list[str]:
         )  # this import needs an extra, but so did the planned model
 
         told.append(
-            f"[input] max_abs reaches {BEYOND:g} of each input's recorded range beyond that range, or more: the device refuses inputs "
-            "farther out, on which the model was not trained."
+            f"On each side, [input] max_abs extends an input's recorded range by at least {BEYOND:g} of this range: the device refuses inputs "
+            "farther out, because the model was not trained on them."
         )
     if (limit := report["max_abs"]) is not None:
         codes = sorted({each for each in sentinels(report["data"]) if abs(each) > limit})

@@ -29,7 +29,7 @@ class Proved(Result):
     ``proved_ranges``, ``statements`` and ``reached`` statements, ``unreached`` functions, ``seconds``.
     findings: errors that could not be excluded: ``level``, ``call``, ``kind``, ``meaning``, ``condition``, ``file``, ``line``,
     ``code``, ``stack``.
-    nan_steps, proved_nan_steps: numbers of assertions about NaN, which another prover proves.
+    nan_steps, proved_nan_steps: the number of assertions about NaN, which are left to another prover, and how many of them it proved.
     """
 
     name: str
@@ -108,7 +108,7 @@ def run(given: Prove) -> Proved:
             names = list(dict.fromkeys(each.name for each in proof.calls))
             for name in sorted(wanted - set(names)):
                 hint = did_you_mean(name, names, f"there are: {', '.join(names)}")
-                raise UserError(f"{option('call')} {name!r} is none of {spec.name}'s calls; {hint}")
+                raise UserError(f"{option('call')} {name!r} is not a call of {spec.name}; {hint}")
         if output is not None:
             try:
                 return replace(_run(proof, wanted, Path(output).resolve(), timeout, tools, show), output=str(output))
@@ -176,7 +176,7 @@ def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]
     begun, every = found.coverage.get(call.main, (0, 1))
     why = found.why
     if found.ended and begun < every:
-        why = "the analysis found no way through this call, so it says nothing"
+        why = "the analysis found no path through this call, so it proves nothing"
     elif found.ended and alarms:
         why = f"{alarms} alarm{'s' if alarms > 1 else ''}"
     elif found.ended and len(found.checks) < call.checks:
@@ -185,7 +185,9 @@ def _row(found: Finding, unproved: frozenset[tuple[str, int]]) -> dict[str, Any]
         left := [name.replace("answer_", "the answer ") for name, ok in found.checks.items() if not ok]
     ):
         why = (
-            f"may take {', '.join(left)} out of its range" if len(left) == 1 else f"may leave ranges: {', '.join(left)}"
+            f"may take {', '.join(left)} out of its range"
+            if len(left) == 1
+            else f"may take values out of their ranges: {', '.join(left)}"
         )
     return {
         "level": call.level,

@@ -41,7 +41,7 @@ AGAIN = 0.5
 FEW = 2
 """Data is considered a table of text after this many consecutive lines of numbers."""
 LATEST = 100_000
-"""Largest number of rows whose time intervals are reported."""
+"""Number of rows at the end of the recording from which the time intervals are computed."""
 GLANCE = 1.0
 """Seconds between two updates of the display."""
 
@@ -60,14 +60,16 @@ def record(given: TableOf, out: Path) -> Found:
     """Write rows as they arrive, until the data ends or an interrupt or SIGTERM arrives."""
     for name in ("label", "like", "codes"):
         if getattr(given, name) is not None:
-            raise UserError(f"{option(name)} is for a table, and {given.data} is recorded; leave it out")
+            raise UserError(
+                f"{option(name)} is for the conversion of a table, but {given.data} is a recording; leave {option(name)} out"
+            )
     if out.suffix.lower() != ".csv":
-        raise UserError(f"{out}: a recording is a table of text: give {option('output')} with .csv")
+        raise UserError(f"{out}: a recording is written as text: give {option('output')} a name that ends with .csv")
     source, began = str(given.data), time.monotonic()
     heard = _Heard(source, words(given.inputs))
     with given.watch.progress(None) as show, _Tables(out, given.force) as tables, _until_told():
         for data in _pieces(source, given.watch.tell):
-            with whole_task():  # interrupts are delayed, so that no row is written in part or twice
+            with whole_task():  # interrupts are delayed, so that no row is written partly or twice
                 for came in heard.feed(data):
                     tables.take(came, heard)
                 tables.flush()
@@ -107,7 +109,7 @@ def record(given: TableOf, out: Path) -> Found:
 def _losses(tables: _Tables, heard: _Heard) -> str:
     """Say how many rows were lost or damaged."""
     what = "lines that are not rows" if heard.text else "damaged frames"
-    told = [f"{tables.lost:,} rows are lost, and empty here" if tables.lost else "no row is lost"]
+    told = [f"{tables.lost:,} rows were lost, and are empty here" if tables.lost else "no row was lost"]
     told += [f"{heard.damaged:,} {what}"] * bool(heard.damaged)
     told += [f"{heard.frames.early:,} frames came before the columns' names"] * bool(heard.frames.early)
     return "; ".join(told)
@@ -260,7 +262,7 @@ class _Heard:
     def _named(self, count: int) -> list[str]:
         if self.given and len(self.given) != count:
             raise UserError(
-                f"{option('inputs')} names {len(self.given)} columns, and a line of {self.source} has {count} cells"
+                f"{option('inputs')} names {len(self.given)} columns, but a line of {self.source} has {count} cells"
             )
         if self.given:
             return list(self.given)

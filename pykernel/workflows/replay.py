@@ -1,4 +1,4 @@
-"""Repeat what devices have logged."""
+"""Repeat the logs of devices, and compare the results with what the devices logged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ MOST = 2 * STATE_LIMIT
 
 @dataclass(frozen=True)
 class _OnDevice:
-    """The replay of one device's log.  start, state: bytes of the device's state before the log and at its end, with their files' names."""
+    """The replay of one device's log.
+
+    start, state: the bytes of the device's state before the log and at its end, each with the name of its file.
+    """
 
     spec: Spec
     start: tuple[bytes, str] | None = None
@@ -51,7 +54,7 @@ class _OnDevice:
                 if spec.program.learns
                 else f"status or {answer}"
             )
-            raise UserError(f"{name}: holds nothing to compare with; record {what}")
+            raise UserError(f"{name}: holds no results to compare; record {what}")
         fields = differing_fields(spec, at_end, run.model.memory) if at_end is not None else []
         found = {"ok": run.difference is None and not fields} | run.report() | {"fields": fields, "wrong": None}
         if not found["ok"]:

@@ -1,7 +1,7 @@
 """The request of each command: its options in the shell, its arguments in Python, and the checks of their values.
 
-A request is carried out by a function in another module, which may be slow to import.  ``function`` combines a request and its function
-into a Python function.
+The function that carries out a request is in another module, because that module may be slow to import.  ``function`` combines a request
+and this function into a Python function.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from pykernel.workflows.state_requests import Merge, Migrate, Replay, Show
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Demo:
-    """Show every step, on a year of bike rentals.
+    """Show every step from data to C, on a year of bike rentals.
 
     A model of a few kilobytes predicts the rentals of each hour, then learns them. The table compares it with simple
-    forecasts and linear models. Then pykernel generates the model's C, compiles it and runs it on the same year. Its
-    memory must equal the simulation's, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F runs the
-    C, too. The demo takes less than a minute.
+    forecasts and linear models. Then pykernel generates the model's C, compiles it and runs it on the same year. The
+    C's memory must equal the simulation's, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F
+    runs the C, too. The demo takes less than a minute.
 
         pykernel demo -o my-demo
 
@@ -78,11 +78,11 @@ class Simulate:
 
     Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
-    linear models. If the model does not learn, they learn only from the first half. Lines of advice say why a model is bad,
-    and which change helps on these rows.
+    linear models. If the model does not learn, these forecasts learn only from the first half of the rows. Advice says
+    why a model is bad, and which change helps on these rows.
     For classes, errors is the fraction of rows with a wrong class. For a model without labels, the table shows the mean
-    and the largest answer. A list shows the surest alarms: their rows, how far the level is above the threshold, and, if the model
-    gives them, the kind of alarm, the most blamed input with its share, and a second input with at least half of this share.
+    and the largest answer. A list has the alarms with the highest levels: their rows, the level relative to the threshold, and, if
+    known, the kind of alarm, the most blamed input with its share, and a second input with at least half that share.
 
     Exit codes: 0 done, 2 bad input.
     """
@@ -94,13 +94,13 @@ class Simulate:
             "A table or -; for many devices, a folder or tables.",
             "DATA…",
             kind=list[str],
-            more="Or arrays: x (rows, D), and y (rows,) or (rows, labels), with NaN where there is no label; for classes, y has their positions or "
-            "their names in the spec; a model without labels takes x alone, or None for y.",
+            more="Or arrays: x (rows, D), and y (rows,) or (rows, labels), with NaN where there is no label; for classes, y holds the positions or "
+            "the names of the spec's classes; a model without labels takes x alone, or None for y.",
         ),
     ]
     _: KW_ONLY
     delay: Delay = 0
-    refresh_every: Annotated[int, Opt("Call the model's refresh after each N rows.", "N", without="never")] = 0
+    refresh_every: Annotated[int, Opt("Call the model's refresh after every N rows.", "N", without="never")] = 0
     train_every: Annotated[int, Opt("Call the model's train after every N labels.", "N", without="never")] = 0
     output: Annotated[File | None, Opt("Write each row's answer.", "CSV", short="-o", was=OUT)] = None
     report: Report = None
@@ -152,7 +152,7 @@ class Generate:
     for_: Annotated[
         str | None,
         Opt(
-            "Also a recorder (docs/guide/replay.md), the firmware for check --board, or a module for MicroPython.",
+            "Add a recorder (docs/guide/replay.md), the firmware for check --board, or a module for MicroPython.",
             "recorder,check,micropython",
         ),
     ] = None
@@ -170,7 +170,7 @@ class Check:
     """Check that the C computes what the host computes, to the byte.
 
     Each compiler on this machine compiles the C, with and without optimisation. The C and a simulation learn the same random
-    samples, some of them difficult; then their memories are compared. LLVM simulates, and Numba is the reference.
+    samples, some of them difficult; then their memories are compared. LLVM simulates; Numba is the reference.
 
         pykernel check spec.toml
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
@@ -178,13 +178,13 @@ class Check:
 
     A board needs the firmware of generate --for check (docs/guide/boards.md).
 
-    Columns: equal says whether the bytes are equal. Code and constants are in flash (first compiler). For a target,
-    flash is the whole program, RAM is the model, and stack is the largest use. The second table counts instructions: worst is
-    the most that a search found, bound the proved limit (docs/guide/bounds.md). Column instead is the memory of simple predictors.
+    Columns: equal says whether the bytes are equal. Code and constants are bytes of flash. For a target, flash is the
+    whole program, RAM is the model, and stack is the deepest use. The second table counts instructions: worst is the
+    largest number that a search found, bound is the proved limit (docs/guide/bounds.md).
 
-    If a spec's [target] limits more than RAM, the model runs on that CPU, too.
+    If [target] limits more than RAM, the model is checked on that CPU, too.
 
-    Exit codes: 0 equal, 1 not equal or beyond the [target], 2 bad input (or no compiler, no board, or a model too large for a target's part).
+    Exit codes: 0 equal, 1 not equal or over a limit of [target], 2 bad input (or no compiler, no board, or a model too large for a target's part).
     """
 
     model: GivenModel
@@ -210,13 +210,13 @@ class Check:
     ] = None
     data: Annotated[
         Files | None,
-        Opt("Rows to learn; each file of a folder anew.", "DATA", without="random ones", kind=str, was=("--check",)),
+        Opt("Rows to learn; a new model for each file.", "DATA", without="random ones", kind=str, was=("--check",)),
     ] = None
     log: Annotated[File | None, Opt("Write what the board answered, for pykernel state replay.", "CSV", rare=True)] = (
         None
     )
     samples: Annotated[
-        int | None, Opt("Random samples to learn.", "N", least=1, without="12000; targets and boards 1000")
+        int | None, Opt("Random samples to learn.", "N", least=1, without="12000; target or board: 1000")
     ] = None
     seed: Seed = 0
     record: Record = None
@@ -225,12 +225,12 @@ class Check:
     stream: Annotated[
         Stream | None,
         Py(
-            "Arrays in place of random samples: (rows, D), and (rows,) or (rows, labels); a model without labels takes inputs alone."
+            "Arrays in place of random samples: inputs (rows, D), and labels (rows,) or (rows, labels); a model without labels takes inputs alone."
         ),
     ] = None
     levels: Annotated[Sequence[str] | None, Py("Optimisation levels for this machine's compilers.")] = None
     compilers: Annotated[Sequence[str] | None, Py("This machine's compilers; by default all that are found.")] = None
-    engine: Annotated[str | None, Py("The only engine of the simulation: llvm, numba or python.")] = None
+    engine: Annotated[str | None, Py("Simulate with this engine only: llvm, numba or python.")] = None
     watch: Watched = QUIET
 
     shell: ClassVar = ("trust_code", "engine", "json")
@@ -241,13 +241,13 @@ class Check:
 class Prove:
     """Prove that no call of the C accesses memory outside an array or overflows.
 
-    Frama-C analyses each public function once, from every memory that NAME_load accepts and with every input. After the
+    Frama-C analyses each public function once, for every memory that NAME_load accepts and for every input. After the
     call, the declared ranges of the memory hold again. So the ranges hold after any number of calls.
 
         pykernel prove spec.toml
         pykernel prove spec.toml --call update --timeout 60
 
-    It needs Frama-C, Why3 and Z3: apt install frama-c-base why3 z3.
+    The command needs Frama-C, Why3 and Z3: apt install frama-c-base why3 z3.
 
     Columns: alarms are places where the analysis could not exclude an error. Ranges says how many declared ranges are
     proved to hold after the call. Reached says how many statements of the called functions the analysis reached.
@@ -288,8 +288,8 @@ class Page:
 
     The page is one file and needs no network. In the browser, the C runs as WebAssembly: it predicts each row, then
     learns it. The page shows forecasts and true values, the errors of the model and of simple forecasts, a monitor's level and alarms, the
-    stored vectors, and the state's hash next to this PC's. It also has figures of the report of simulate, on a logarithmic axis, and bytes by
-    part; with --target, the instructions of a call and their bound. Readers can drop another CSV file on the page.
+    stored vectors, and the state's hash next to this PC's. It also has figures from simulate's report and the bytes of each part; with
+    --target, also the instructions of a call and their bound. Readers can drop another CSV file onto the page.
 
         pykernel page spec.toml data.csv -o page.html --target cortex-m4f
 
@@ -312,14 +312,14 @@ class Page:
 class Plan:
     """Find the best model for a table of data, within a device's limits.
 
-    This command tries every kind of model, and changes the best ones until the time is over. Without a label it plans a
+    This command tries every kind of model, and varies the best ones until time runs out. Without a label it plans a
     monitor.
 
         pykernel plan data.csv --label y --ram 4k --target cortex-m0plus
         pykernel plan recordings/ --label y
 
     Errors are measured on the last 30 % of the rows, or on left-out devices; for a monitor, faults are put into these rows.
-    A frozen model learned only the other rows; a learning model continues with labels. Without --labels, both are planned.
+    A frozen model is trained only on the other rows; a learning model goes on learning. Without --labels, both are planned.
 
     Exit codes: 0 done, 1 no model fits (the closest one is named) or the C computes other bytes, 2 bad input, 130
     interrupted before a model was tried.
@@ -335,14 +335,20 @@ class Plan:
     ] = None
     labels: Annotated[
         Literal["always", "never"] | None,
-        Opt("always or never: do true labels follow?", "WHEN", without="both", hint="for late labels, give the delay"),
+        Opt(
+            "Does the device get labels: always or never?",
+            "WHEN",
+            without="both",
+            hint="for late labels, give the delay",
+        ),
     ] = None
     ram: Annotated[
-        str | int | None, Opt("Limit of RAM, such as 4k; any: no limits at all.", "BYTES", without="the target's; 16k")
+        str | int | None,
+        Opt("Limit of RAM, such as 4k; any: no limits at all.", "BYTES", without="the target's, or 16k"),
     ] = None
-    flash: Annotated[str | int | None, Opt("Limit for code and constants.", "BYTES", without="the target's; 64k")] = (
-        None
-    )
+    flash: Annotated[
+        str | int | None, Opt("Limit for code and constants.", "BYTES", without="the target's, or 64k")
+    ] = None
     instructions: Annotated[str | int | None, Opt("Limit for one call, in the worst case.", "N", without="any")] = None
     cycles: Annotated[
         str | int | None,
@@ -368,7 +374,7 @@ class Plan:
         "--classes": OF_SPEC["--classes"],
         "--name": OF_SPEC["--name"],
         "--no-limits": "here it is --ram any",
-        "--rounds": "plan tries models for a time: give --time, or --trials",
+        "--rounds": "plan tries models for a limited time: give --time, or --trials",
     }
 
 
@@ -380,10 +386,10 @@ class TableOf:
         pykernel table year.csv --output year.npy
         pykernel table year.csv --label flow --output ready.csv
 
-    A port sends frames of generate --for recorder, or lines of numbers, until Ctrl-C (docs/guide/replay.md).
+    From a port, the command records frames of generate --for recorder, or lines of numbers, until Ctrl-C (docs/guide/replay.md).
 
-    Rows of a .npy file can be read in any order, for a basis of a table larger than memory. Rows of a CSV file with a missing cell are left
-    out. Other files with missing cells are refused.
+    Rows of a .npy file can be read in any order, for a basis of a table larger than memory. For a .npy output, rows of a CSV file that lack a
+    cell are left out; Parquet, Arrow and .npy files with missing cells are refused.
 
     In a .csv output, a column of few words becomes one column of 0 and 1 for each word, and a column of dates or times becomes
     phases of the day and the week. Cells are empty where a value is missing. Constant columns are left out. With --like ready.csv,
@@ -397,7 +403,7 @@ class TableOf:
     data: Annotated[
         File,
         Arg(
-            "A port, such as COM3 or /dev/ttyACM0@9600; a .csv, .parquet, .arrow or .npy file, or a folder; -.",
+            "A port, such as COM3 or /dev/ttyACM0@9600; a .csv, .parquet, .arrow or .npy file, a folder, or -.",
             "DATA",
             kind=str,
         ),
@@ -409,7 +415,7 @@ class TableOf:
     codes: Annotated[
         Numbers, Opt("For .csv: numbers that stand for a missing value; their cells become empty.", "V,V")
     ] = None
-    like: Annotated[File | None, Opt("For .csv: a table by this command whose columns to make.", "FIRST")] = None
+    like: Annotated[File | None, Opt("For .csv: make the same columns as this earlier output.", "FIRST")] = None
     precision: Annotated[Literal["float32", "float64"], Opt("For .npy: float32 or float64.", "TYPE")] = "float32"
     force: Force = False
     watch: Watched = QUIET
@@ -424,7 +430,7 @@ class Import:
     """Import a model that was trained elsewhere.
 
     Support vector machines, kernel ridge, Gaussian processes, linear models and networks with one hidden layer can be
-    imported, with the steps before them; with --vectors, also a device's state. --vectors trains fewer vectors to
+    imported, with their preprocessing; with --vectors, also a device's state. --vectors trains fewer vectors to
     imitate the model on rows of --data, or on made-up rows. skl2onnx, PyTorch and tf2onnx write .onnx files. No code in
     a file is executed; pickles are refused.
 
@@ -433,8 +439,8 @@ class Import:
 
     Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is the
     change by --vectors, in standard deviations; low and high are its 95 % interval. With --data, difference is the largest
-    difference of a decision value. Allowed is the effect of rounding, which decides the class of undecided rows. At most
-    1,000 rows or steps are compared.
+    difference of a decision value. Allowed is the largest effect of rounding, which may change the class of undecided rows.
+    At most 1,000 rows or steps are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.
     """
@@ -450,7 +456,7 @@ class Import:
             "Largest magnitude of an input; in int16, of its distance from the center.",
             "X",
             key="input.max_abs",
-            without="by the vectors",
+            without="from the vectors",
             was=("--limit",),
         ),
     ] = None
@@ -470,9 +476,9 @@ class Import:
         Opt("Fewer vectors, trained anew.", "N", without="the model's", was=("--n-max", "-n")),
     ] = None
     start: Annotated[Path | None, Opt("If MODEL is a spec: the state of a device.", "FILE", was=("--state",))] = None
-    data: Annotated[str | None, Opt("CSV file to compare on and to train --vectors on.", "DATA", was=("--check",))] = (
-        None
-    )
+    data: Annotated[
+        str | None, Opt("CSV file: rows for the comparison and for --vectors.", "DATA", was=("--check",))
+    ] = None
     trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.", rare=True)] = False
     force: Force = False
     watch: Watched = QUIET
@@ -500,8 +506,8 @@ class Info:
 
     pykernel info commands prints the arguments of all commands in the same form.
 
-    Columns: part is the microcontroller whose RAM and flash a model must fit. Built by names the
-    toolchains, run by the emulators. Names in brackets were not found on this machine. To install zig, unicorn and
+    Columns: part is the microcontroller into whose RAM and flash a model must fit. Column built by names the
+    toolchains, column run by the emulators. Names in brackets were not found on this machine. To install zig, unicorn and
     wasmtime, run pip install -e '.[emulate]' in a clone of pykernel. Your system's package manager installs the other tools.
 
     Exit codes: 0 done.
@@ -532,7 +538,7 @@ COMMANDS: dict[str, Any] = {
 }
 GONE = {
     "compare": "it is python -m benchmarks.compare now, in the repository",
-    "sweep": "it is plan --only now: the rules and techniques to try, within limits or with --ram any",
+    "sweep": "it is plan --only now, which names the rules and techniques to try; --ram any removes all limits",
     **{old: f"it is {name} now" for name, kind in COMMANDS.items() for old in getattr(kind, "was", ())},
 }
 """A command of earlier versions -> what replaces it."""

@@ -91,7 +91,7 @@ def only(given: Words) -> tuple[list[str] | None, list[str] | None]:
             if technique in WAYS and technique not in BASES.get(rule, ()):
                 having = ", ".join(each for each, ways in BASES.items() if technique in ways)
                 raise UserError(
-                    f"{option('only')} {rule}/{technique}: {rule} does not have this technique; {having} have it"
+                    f"{option('only')} {rule}/{technique}: {rule} does not have this technique; rules that have it: {having}"
                 )
     chosen, ways = (list(dict.fromkeys(each[place] for each in parts if each[place])) for place in (0, 2))
     if ways and not chosen and {*ways} <= {*WAYS}:  # only rules of BASES have these techniques
@@ -150,7 +150,7 @@ def planned_data(
     options.read = found.data
     for code in sorted({each for each in sentinels(found.data) if abs(each) <= options.max_abs}):
         watch.warn(
-            f"{code:g} stands for missing values, but other inputs are as large: the device cannot refuse it, so the firmware must "
+            f"{code:g} stands for missing values, but other inputs are as large: the device cannot refuse {code:g}, so the firmware must "
             "give NaN in its place"
         )
     if found.device is None:
@@ -209,14 +209,14 @@ def fleet(
     x, y = (np.concatenate(each) for each in zip(*taken, strict=True))
     table = Table(x, None if watches else y, delay, stage, completes, devices=devices, device_folds=folds)
     if len(order) < len(parts) or max(len(x) for x, _ in parts) > most:
-        watch.tell(f"{len(order):,} of {len(parts):,} devices are taken, and at most the first {most:,} {unit} of each")
+        watch.tell(f"{len(order):,} of {len(parts):,} devices are used, and at most the first {most:,} {unit} of each")
     judged = (
-        f"each of {len(order):,} is used once to test models of the others"
+        f"each of {len(order):,} is used once to test models trained on other devices"
         if folds > 1
         else f"{judges:,} of {len(order):,} are used to test the models"
     )
     watch.tell(
-        f"devices  {judged}; there, a model that learns begins anew, and its errors are measured on the second half of the rows"
+        f"devices  {judged}; on a test device, a model that learns starts anew, and its errors are measured on the second half of the rows"
     )
     for fold in () if watches else table.folds:
         if fold.known(fold.judged).sum() < 2 or not fold.known(slice(0, fold.split - delay)).any():
@@ -240,7 +240,7 @@ def recent(
         ),
     )
     if len(x) > MOST_ROWS:
-        watch.tell(f"the last {MOST_ROWS:,} of {len(x):,} {rows} are taken")
+        watch.tell(f"only the last {MOST_ROWS:,} of {len(x):,} {rows} are used")
         x, y = x[-MOST_ROWS:], None if y is None else y[-MOST_ROWS:]
     table = Table(x, y, delay, stage, completes)
     if len(x) < FEW_ROWS:
@@ -257,12 +257,12 @@ def recent(
 def need_no_code(spec: Spec) -> None:
     if spec.custom is not None:
         raise UserError(
-            f"{spec.name}: [kernel] names code, which plan does not execute; give a spec with one of the project's kernels"
+            f"{spec.name}: [kernel] names code, which plan does not execute; give a spec with one of pykernel's kernels"
         )
 
 
 def recorded(spec: Spec, options: Asked) -> tuple[np.ndarray, np.ndarray, int, Stage | None]:
-    """Return samples, labels, the number of samples after which a model learns a label, and the signal stage, if there is one.
+    """Return samples, labels, the delay of the labels in samples, and the signal stage, if there is one.
 
     Raises UserError for a spec with code, because a search runs in other processes, which do not execute a spec's code.
     """

@@ -111,7 +111,7 @@ def _told(recording: Recorded, simulation: Simulation | Monitoring, trial: Trial
             report |= {"verdict": None, "knows_second_half": True}
         some = "these rows" if trained == rows else f"the first {trained:,} of these rows"
         warnings.append(
-            f"the model was trained on {some}: expect larger errors on other rows, such as those that a plan estimates"
+            f"the model was trained on {some}: expect larger errors on other rows, which pykernel plan estimates"
         )
     if raw is not None:
         report |= {"raw_rows": raw.report()}
@@ -192,10 +192,10 @@ def _each(
     report |= {"output": None, "report": str(page) if page else None, "save": str(save) if save else None}
     noticed = [f"{device.name}: {line}" for device, told in found for line in data_sentences(told["data"])[:1]]
     if noticed:
-        more = f" (and more about {len(noticed) - 1:,} of the other devices, see the JSON)" if len(noticed) > 1 else ""
+        more = f" (the JSON has such notes on {len(noticed) - 1:,} other devices)" if len(noticed) > 1 else ""
         watch.note(f"data     {noticed[0]}{more}")
     warned = [f"{device.name}: {told['warnings'][0]}" for device, told in found if told["warnings"]]
-    more = f"; {len(warned):,} devices have such warnings" if len(warned) > 1 else ""
+    more = f"; {len(warned):,} devices have warnings" if len(warned) > 1 else ""
     report["warnings"] = [first + more for first in warned[:1]]
     simulated = SimulatedDevices(report, stated(given) | {"data": many.source})
     with all_or_none(save):

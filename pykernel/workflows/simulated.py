@@ -111,7 +111,7 @@ def _errors(simulation: Simulation, seen: Seen, plot: Callable[..., Plot], unit:
     at, errors = simulation.errors.curve(max(4, min(60, simulation.rows // 20)))
     both = enumerate(zip(simulation.errors.names, errors.T, strict=True))
     lines = [Line(name, at, y, f"c{i}" if i else "model") for i, (name, y) in both]
-    ylabel = f"part of {unit}s with a wrong class" if simulation.classes else "mean absolute error"
+    ylabel = f"fraction of {unit}s with a wrong class" if simulation.classes else "mean absolute error"
     # a logarithmic axis cannot show an error of 0
     log, marks = bool((errors[np.isfinite(errors)] > 0).all()), {"second half": simulation.rows / 2}
     course = plot("Error over time", ylabel=ylabel, lines=lines, log=log, zero=not log, marks=marks)

@@ -29,17 +29,24 @@ class Show:
         pykernel state show spec.toml monday.bin friday.bin
 
     A state is checked as the device checks it: format, kind of state, length, CRC-32, then every number. With --json all values are
-    printed, by the fields of the C struct.
+    printed, under the names of the C struct's fields.
 
     Columns: not zero is the number of values that are not zero. Unused places are zero. The state's hash is the number
-    that NAME_hash returns. For two states, the table has, for each field, how many values differ, the position of the first, and its values in A and B.
-    The sequence number, which counts how often a state was saved, is not compared.
+    that NAME_hash returns. For two states, the table shows for each field how many values differ, and the position and both values (in A and
+    in B) of the first difference. The sequence number, which counts how often a state was saved, is not compared.
 
     Exit codes: 0 done, or equal, 1 not equal, 2 bad input, or a snapshot that the device would refuse.
     """
 
     model: Annotated[TheSpec, Arg("The model, a TOML file.", "SPEC", reads="spec", kind=Path)]
-    files: Annotated[Sequence[File], Arg("A snapshot, from NAME_save or NAME_store; or two.", "FILE…", kind=list[Path])]
+    files: Annotated[
+        Sequence[File],
+        Arg(
+            "One snapshot, as written by NAME_save or NAME_store, or two snapshots to compare.",
+            "FILE…",
+            kind=list[Path],
+        ),
+    ]
 
     shell: ClassVar = ("trust_code", "json")
     was: ClassVar = ("snapshot",)
@@ -49,9 +56,10 @@ class Show:
 class Migrate:
     """Convert a saved state to a changed spec.
 
-    A learning rate, a limit, a horizon and other numbers that only control further learning may differ: a device can load
-    such a state itself. A larger [reduction] n_max adds empty places; predictions keep their bits. For a smaller n_max,
-    the technique of OLD removes vectors. Another rule, kernel, scaling or input is refused.
+    Numbers that only control further learning, such as a learning rate, a limit or a horizon, may differ; if nothing else
+    differs, the device can load the state without conversion. A larger [reduction] n_max adds empty places, and every
+    bit of the predictions stays the same. For a smaller n_max, the technique of OLD removes vectors. A different rule, kernel, scaling or
+    input is refused.
 
         pykernel state migrate old.toml state.bin new.toml -o new-state.bin
 
@@ -61,7 +69,7 @@ class Migrate:
     """
 
     old: Annotated[TheSpec, Arg("The spec that the state was learned with.", "OLD", reads="spec", kind=Path)]
-    state: Annotated[File, Arg("A snapshot, from NAME_save or NAME_store.", "STATE")]
+    state: Annotated[File, Arg("A snapshot, as written by NAME_save or NAME_store.", "STATE")]
     new: Annotated[TheSpec, Arg("The spec of the new firmware.", "NEW", reads="spec", kind=Path)]
     _: KW_ONLY
     output: StateOut
@@ -83,8 +91,8 @@ class Merge:
     The spec after --into may have another n_max. docs/guide/many-devices.md describes how each kind of model is merged. To evaluate the
     merged state, run simulate --start merged.bin on rows that no device has learned.
 
-    Columns: difference is the root mean square difference between the other devices' joint answers and this device's answers, for inputs
-    like those that this device has learned, in standard deviations of the answers.
+    Columns: difference compares a device's answers with the joint answers of the other devices, for inputs like those that this device has
+    learned. It is a root mean square, in standard deviations of the answers.
 
     Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
     """
@@ -96,7 +104,7 @@ class Merge:
             "Snapshots, one of each device; or a folder of .bin files.",
             "STATE",
             kind=list[Path],
-            more="Or their bytes.",
+            more="Or the snapshots' bytes.",
         ),
     ]
     _: KW_ONLY
@@ -109,9 +117,7 @@ class Merge:
 
     shell: ClassVar = ("trust_code", "json")
     was: ClassVar = ("merge",)
-    gone: ClassVar = OF_SPEC | {
-        "--data": "pykernel simulate, started from the merged state, tells how good it is on a recording"
-    }
+    gone: ClassVar = OF_SPEC | {"--data": "to evaluate the merged state on a recording, run pykernel simulate --start"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

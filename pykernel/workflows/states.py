@@ -95,7 +95,7 @@ def merged(given: Merge) -> Merged:
         devices += found
     names = [f"state {k + 1}" if isinstance(each, bytes) else str(each) for k, each in enumerate(devices)]
     if twice := [name for k, name in enumerate(names) if name in names[:k]]:
-        raise UserError(f"{twice[0]} is given twice; give each device once")
+        raise UserError(f"{twice[0]} is given twice; give one state of each device")
     if given.output is not None:
         need_different([Path(given.output), *(each for each in devices if isinstance(each, Path))])
     most = most_bytes(given.spec) if given.spec.program.persistent else 1
@@ -129,9 +129,7 @@ def run_merge(given: Merge) -> Found:
         "warnings": list(made.warnings),
     }
     rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.differences.items()]
-    left = (
-        f"the merged state's answers differ from the devices' by {number(made.left)} of the answers' standard deviation"
-    )
+    left = f"the merged state's answers differ from the devices' answers by {number(made.left)} of their standard deviation"
     page = told(
         Table(("device", "difference"), rows, title=f"{given.output}: {len(rows)} devices; {WAYS[made.way]}"),
         Sentence("" if made.left is None else left),

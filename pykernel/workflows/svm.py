@@ -27,7 +27,7 @@ from pykernel.workflows.fit_request import Fit
 from pykernel.workflows.given import method_options, need_known, need_unset
 
 MOST, FEW = 256, 16
-"""Largest number of vectors if no limit is given.  It is reduced for many rows, but not below FEW."""
+"""MOST: largest number of vectors if no limit is given.  For many rows, this number is reduced, but not below FEW."""
 MINUTE = 2**30
 """If no limit is given for svm, functions x rows x vectors^2 is at most this number, which takes about a minute:
 256 vectors for 16,384 rows, 128 vectors for 65,536 rows."""
@@ -58,7 +58,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
 
 @dataclass(frozen=True)
 class SvmJob(Job):
-    """A ``Job`` with the estimators for both machines."""
+    """A ``Job`` with the estimators for support vector and linear programming machines."""
 
     def vectors(self) -> int:
         self.need_possible()
@@ -68,7 +68,7 @@ class SvmJob(Job):
         rows, n_max = len(self.train), option("n_max")
         if self.options.n_max is None and given < min(MOST, rows):
             self.table.assumed.append(
-                f"at most {given:,} vectors of {rows:,} rows, so that this takes about a minute; {n_max} gives another number"
+                f"at most {given:,} vectors of {rows:,} rows, so that training takes about a minute; {n_max} sets another number"
             )
         return given
 
@@ -96,7 +96,9 @@ class SvmJob(Job):
 
     @property
     def ridge(self) -> float:
-        """The product of C and the ridge: for svm the label's unit, because |f|^2 has the unit of squared losses; for lp 1."""
+        """The product of C and the ridge: 1 for lp; ``unit`` for svm, because |f|^2 has the unit of the label squared, and losses have the
+        label's unit.
+        """
         return 1.0 if self.sparse else self.unit
 
     def machine(self, vectors: int | None) -> Any:
@@ -123,7 +125,7 @@ class SvmJob(Job):
         machine = self.machine(vectors)
         trained = make_pipeline(StandardScaler(), machine) if self.scales else machine
         with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
-            warnings.simplefilter("ignore")  # the report has the same messages as the warnings
+            warnings.simplefilter("ignore")  # the report repeats these warnings
             machine.progress = show
             self.fitted(trained)
         machine.set_params(progress=False)

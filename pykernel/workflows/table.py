@@ -30,7 +30,7 @@ from pykernel.workflows.record import is_recording, record
 from pykernel.workflows.requests import TableOf
 
 Converted = tuple[dict[str, Any], int]
-"""A description of the table as it was read, whose inputs are the written columns, and the number of written rows."""
+"""A description of the table as it was read (its inputs are the written columns), and the number of written rows."""
 
 
 def run(given: TableOf) -> Found:
@@ -44,7 +44,7 @@ def run(given: TableOf) -> Found:
         need_free(notes_of(out), data, given.force)
         if not text:
             raise UserError(
-                f"{data}: is not a table of text, and only a table of text can become a .csv file; give {option('output')} with .npy"
+                f"{data}: is not a table of text, and only a table of text can become a .csv file; give {option('output')} a name that ends with .npy"
             )
         if given.like is not None and (columns or given.label is not None):
             raise UserError(
@@ -53,17 +53,17 @@ def run(given: TableOf) -> Found:
         like = None if given.like is None else Path(given.like)
         codes = [] if given.codes is None else numbers(given.codes, "codes")
         if not all(map(math.isfinite, codes)):
-            raise UserError(f"{option('codes')} is {given.codes}; each must be a finite number")
+            raise UserError(f"{option('codes')} is {given.codes}; give only finite numbers")
         read, origins = prepare_table(data, out, columns, given.label, given.watch, like, codes)
         made = {new: origin.how for new, origin in origins.items() if origin.how != new}
         report = {"output": str(out), "rows": read["rows"], "made": made, "notes": str(notes_of(out)), "data": read}
         file = f"{out}, {read['rows']:,} rows; the device must compute the same inputs"
-        noted = f"{notes_of(out)}, for plan and fit: specs and headers then tell how inputs are made"
+        noted = f"{notes_of(out)}, for plan and fit: their specs and headers then say how inputs are made"
         facts = [*(("made", f"{each} = {how}") for each, how in made.items()), ("file", file), ("notes", noted)]
         return Found(report, told(Facts(facts)))
     for name in ("like", "label", "codes"):
         if getattr(given, name) is not None:
-            raise UserError(f"{option(name)} is for a .csv file, but {out} is not one; leave it out")
+            raise UserError(f"{option(name)} is for a .csv file, but {out} is not one; leave {option(name)} out")
     read, rows = (convert_csv if text else convert_table)(data, out, columns, np.dtype(precision), given.watch)
     names = read["inputs"]
     columned = ", ".join(f"{j}: {each}" for j, each in enumerate(names))
@@ -117,7 +117,9 @@ def convert_csv(data: str, out: Path, wanted: Sequence[str], kind: np.dtype, wat
         seen.end()
         rows = seen.rows - without
         if not rows:
-            raise UserError(f"{source}: has no row with all cells; fill them, or choose {option('inputs')}")
+            raise UserError(
+                f"{source}: every row lacks a cell; fill the cells, or choose columns by {option('inputs')}"
+            )
         target.seek(0)
         target.write(_header(kind, rows, len(names)))
     left = [{"column": each, "why": "other", "such_as": "", "words": []} for each in header if each not in seen.columns]
@@ -155,9 +157,9 @@ def prepare_table(
     """Write a text table with only numbers.  The table is made in memory.
 
     A column of few words becomes a column of 0 and 1 for each word, and times become phases of day and week.  Constants are
-    left out.  Cells are empty where a value is missing or a sentinel.
-    label: a column that is written unchanged, as the last column.  like: a table written by this function; the new table
-    gets the same columns.  codes: further numbers that stand for a missing value.
+    left out.  Cells are empty where a value is missing, or is a sentinel.
+    label: a column that is written unchanged, as the last column.  like: a table that this function wrote earlier; the new
+    table gets the same columns.  codes: further numbers that stand for a missing value.
     Also writes the notes that ``notes.noted`` reads.  Returns a description of the table as it was read, and the columns' origins.
     """
     first = None if like is None else _first(like)
@@ -175,7 +177,9 @@ def prepare_table(
         names = [each for each in wanted or read.columns if each != label]
         made = _origins(read, names)
         if not made:
-            raise UserError(f"{source}: has no column from which a model could learn; give a file that has some")
+            raise UserError(
+                f"{source}: has no column from which a model could learn; give a file that has such columns"
+            )
     else:
         made = first.made
         names = list(dict.fromkeys(origin.column for origin in made.values()))
@@ -224,7 +228,7 @@ def _first(table: Path) -> Notes:
 def _emptied(
     first: Notes, made: Mapping[str, Origin], columns: dict[str, list[str]], codes: Sequence[Code]
 ) -> list[Code]:
-    """Also empty cells with the codes (sentinels) of the first table.  Returns all codes."""
+    """Clear the cells that hold a code (a sentinel) of the first table, too.  Returns the codes of both tables."""
     for code in first.sentinels:
         for new in (new for new, origin in made.items() if origin == Origin(column=code.column)):
             columns[new] = ["" if cell and float(cell) == code.value else cell for cell in columns[new]]
@@ -233,7 +237,10 @@ def _emptied(
 
 
 def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | None, watch: Watch) -> None:
-    """Warn of words that the first table does not have.  In rows with such a word, all columns for words are 0, which no model has learned."""
+    """Warn of words that the first table does not have.
+
+    In rows with such a word, all columns made from the word's column are 0, which no model has learned.
+    """
     known: dict[str, set[str]] = {}
     for origin in made.values():
         if origin.word is not None:
@@ -244,7 +251,7 @@ def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | Non
         if new:
             watch.warn(
                 f"{len(new):,} of {len(cells):,} cells of {column} are words that {like} does not have, such as "
-                f"{shown_value(new[0])}: all columns of {column} are 0 there, which a model has never seen"
+                f"{shown_value(new[0])}: there, all columns made from {column} are 0, which no model has learned"
             )
 
 
@@ -299,7 +306,7 @@ def _cells(read: WholeTable, origin: Origin) -> list[str]:
     if values is None:
         if any(map(is_word, cells)):
             raise UserError(
-                f"{read.name}: column {origin.column!r} does not hold numbers, as it did in the first table"
+                f"{read.name}: column {origin.column!r} holds words, but it held numbers in the first table"
             )
         return [""] * len(cells)
     return [cell if there else "" for cell, there in zip(cells, np.isfinite(values), strict=True)]

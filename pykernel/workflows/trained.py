@@ -1,4 +1,4 @@
-"""``fit`` with trained vectors, whose widths and weights are trained together with them."""
+"""``fit`` with trained vectors: vectors, widths and weights are trained together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fit(options: Fit, table: LabelledTable) -> Found:
     refuse(
         (
             options.loss is not None and table.classes is not None,
-            f"{loss} is for numbers, but {table.column} holds classes; leave it out",
+            f"{loss} is for numbers, but {table.column} holds classes; leave {loss} out",
         ),
         (options.kernel != "gaussian", f"{kernel} is {options.kernel}; {trained} has the gaussian kernel only"),
     )
@@ -84,7 +84,7 @@ class TrainedJob(Job):
         errors: dict[str, float | None] = {"cross_validated": shown(machine.cv_error_), "corrected": None}
         if not classes and machine.loss == "squared":
             errors["corrected"] = root(machine.cv_error_ + machine.optimism_)
-        linear = f"a linear model is as good on left-out rows; take it ({option('kernel', 'linear')}), or other inputs"
+        linear = f"a linear model is as good on left-out rows; take a linear model ({option('kernel', 'linear')}), or other inputs"
         told = [*self.table.warnings, *([linear] if machine.linear_is_enough_ else [])]
         typical = 1.0 if classes else root(machine.cv_error_)  # for classes, the functions are log odds
         told += self.too_coarse(made, typical, f"take {option('precision', 'float64')}, or float32 in place of int16")

@@ -329,7 +329,7 @@ def test_a_model_without_a_sample_says_that_all_classes_are_alike():
 
 
 REFUSED = [
-    ({"label": {}}, r"\[label\] classes is missing; spectrum-softmax tells classes apart"),
+    ({"label": {}}, r"\[label\] classes is missing; spectrum-softmax separates classes"),
     (
         {"learning": {"rule": "spectrum-softmax", "noise": 0.1}},
         "noise belongs to krls-t, spectrum-ekf and spectrum-nlms; spectrum-softmax does not have it",
@@ -342,9 +342,12 @@ REFUSED = [
     ),
     (
         {"label": {"classes": ["a", "b"], "weights": [1.0, 2, 3]}, "mixture": {}},
-        "must be a number for each of the 2 classes",
+        "must hold one number for each of the 2 classes",
     ),
-    ({"label": {"classes": ["a", "b"], "weights": [1.0, 0.0]}, "mixture": {}}, "that is not from 0.0001 to 10000"),
+    (
+        {"label": {"classes": ["a", "b"], "weights": [1.0, 0.0]}, "mixture": {}},
+        "outside the range from 0.0001 to 10000",
+    ),
     (
         {"label": {"weights": "balanced"}, "learning": {"rule": "klms"}},
         r"\[label\] weights is for classes; leave it out",

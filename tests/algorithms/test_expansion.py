@@ -146,7 +146,7 @@ def test_it_learns_what_the_definition_says(rule: str, label: str, learning: Con
     learning = {key: value for key, value in learning.items() if (key == "eta") == (rule == "expansion-nlms")}
     numbers = "classes" not in label
     if numbers and rule == SOFTMAX:
-        with pytest.raises(UserError, match=r"\[label\] classes is missing; expansion-softmax tells classes apart"):
+        with pytest.raises(UserError, match=r"\[label\] classes is missing; expansion-softmax separates classes"):
             make_spec(content_of(rule, label))
         return
     content = content_of(rule, label, learning=learning, **({"label": {"gain": False}} if numbers else {}))
@@ -363,7 +363,7 @@ REFUSED: tuple[tuple[Content, str], ...] = (
     ({"input": {"standardise": True}}, r"standardise belongs to .*; expansion-nlms does not have it: leave it out"),
     (
         {"expansion": {"decision": "ovo"}},
-        'decision is "ovo", whose functions belong to pairs of classes; expansion-nlms',
+        'decision is "ovo", whose functions separate pairs of classes; expansion-nlms',
     ),
     ({"expansion": {"weights": None}}, r"\[expansion\] bias is given without weights"),
     ({"expansion": {"bias": None}}, r"\[expansion\] bias is missing"),

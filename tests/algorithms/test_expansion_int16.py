@@ -253,11 +253,11 @@ REFUSED = (
     ),
     (
         {"expansion": {"decision": "ovo"}},
-        'decision is "ovo", whose functions belong to pairs of classes; expansion-nlms',
+        'decision is "ovo", whose functions separate pairs of classes; expansion-nlms',
     ),
-    ({"kernel": {"function": "linear"}}, "is linear, which int16 cannot learn with; it must be gaussian"),
+    ({"kernel": {"function": "linear"}}, "is linear, which int16 cannot learn with; choose gaussian"),
     ({"kernel": {"function": "polynomial", "gamma": 1.0}}, "is polynomial, which int16 cannot learn with"),
-    ({"kernel": {"function": "sigmoid"}}, "is sigmoid, which int16 does not have"),
+    ({"kernel": {"function": "sigmoid"}}, "is sigmoid, which int16 does not compute"),
     ({"label": {}}, r"\[label\] max_abs is missing"),
     ({"learning": {"rule": "expansion-nlms", "eta": 1e-6}}, "eta is 1e-06; it must be at least"),
     (

@@ -197,7 +197,7 @@ SENTENCES = [
     ({"input": {"dim": 3, "missing": "mean"}} | FROZEN, r'"mean", but the mean is not known; add center'),
     ({"input": {"dim": 3, "missing": "hold"}} | FROZEN, r"\[input\] missing is 'hold'; it must be 'refuse' or 'mean'"),
     ({"input": {"dim": 3, "missing": "drop"}, "learning": {"rule": "klms"}}, r"missing is 'drop'; it must be"),
-    ({"input": {"missing": "hold"}, "signal": {"channels": ["a"], "lags": [0, 1]}, "label": {"column": "a"}, "learning": {"rule": "klms"}}, r"\[signal\] takes a raw row only as a whole; report a missing row with NAME_gap"),
+    ({"input": {"missing": "hold"}, "signal": {"channels": ["a"], "lags": [0, 1]}, "label": {"column": "a"}, "learning": {"rule": "klms"}}, r"\[signal\] accepts only complete raw rows; report a missing row with NAME_gap"),
     ({"input": {"dim": 3, "missing": "hold", "max_abs": 1.0}, "label": {"max_abs": 1.0}, "learning": {"rule": "klms"}, "precision": "int16"}, r"\[input\] missing"),
     ({"input": {"dim": 3, "missing": "hold"}, "learning": {"rule": "krr"}}, r"\[input\] missing belongs to"),
 ]  # fmt: skip

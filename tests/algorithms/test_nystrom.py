@@ -201,7 +201,7 @@ def specs(draw: st.DrawFn, precisions: tuple[str, ...] = ("float64",)) -> Spec:
     try:
         return spec_of(*words, **more)
     except UserError as error:  # of given vectors
-        assert "nearly a combination of the rows before it" in str(error)
+        assert "nearly a linear combination of the rows before it" in str(error)
         reject()
 
 

@@ -406,7 +406,7 @@ def test_all_functions_in_any_order(part):
             "[signal] max_abs is 1e+12; with the feature skewness it must be at most 1e+11, because powers of larger numbers overflow",
         ),
         ({"ahead": 2}, "[signal] ahead"),
-        ({"window": 8, "features": ["centroid"]}, "[signal] rate is missing; centroid needs it"),
+        ({"window": 8, "features": ["centroid"]}, "[signal] rate is missing; centroid needs the rate"),
         ({"window": 24, "rate": 9.0, "bands": [[1, 2]]}, "[signal] window is 24; bands needs a power of two"),
         ({"window": 16, "rate": 16.0, "bands": [[2, 1]]}, "[signal] bands holds [2, 1]; the first number must be"),
         ({"window": 16, "rate": 16.0, "bands": [[1.1, 1.9]]}, "choose a band with a multiple of 1 Hz up to 8 Hz"),

@@ -351,7 +351,7 @@ REFUSED = [
     ({"learning": {"rule": "spectrum-ekf", "eta": 0.4}}, "eta belongs to"),
     ({"learning": {"rule": "spectrum-ekf", "noise": 1e-4}}, r"noise is 0.0001; it must be from 1e-3 to 1e3"),
     ({"kernel": {"function": "laplacian", "gamma": 1.0}}, "function is laplacian; spectrum-ekf starts with the spectrum of a gaussian kernel"),
-    ({"input": {"dim": 2, "max_abs": 1e12}}, "inputs reach 1e.12; they must be at most 1e.09 times sigma"),
+    ({"input": {"dim": 2, "max_abs": 1e12}}, "inputs reach 1e.12; inputs must be at most 1e.09 times sigma"),
     ({"label": {"max_abs": 1e33}}, r"\[label\] max_abs is 1e.33"),
 ]  # fmt: skip
 

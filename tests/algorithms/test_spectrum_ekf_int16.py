@@ -192,7 +192,7 @@ REFUSED = [
     ({"learning": {"rule": RULE, "noise": 1e-4}}, r"noise is 0.0001; it must be from 1e-3 to 1e3"),
     ({"learning": {"rule": RULE, "features": 64}, "input": {"dim": 40, "max_abs": 1.0}}, f"at most {NUMBERS_MOST:,}"),
     ({"learning": {"rule": RULE, "eta": 0.1}}, "eta"),
-    ({"kernel": {"sigma": 1e-4}}, "lets inputs be too far apart for 16 bits"),
+    ({"kernel": {"sigma": 1e-4}}, "allows inputs that are too far apart for 16 bits"),
     ({"label": {}}, r"\[label\] max_abs is missing"),
     ({"mixture": {}}, r"\[mixture\]"),
     ({"interval": {}}, r"\[interval\]"),

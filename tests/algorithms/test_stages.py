@@ -209,7 +209,10 @@ def test_stages_that_mean_nothing_are_refused() -> None:
         ({"label": {"classes": ["a", "b"], "gain": True}}, r"\[label\] gain is for labels that are numbers"),
         ({"label": {"classes": ["a", "b"], "clip": 5.0}}, r"\[label\] clip is for labels that are numbers"),
         ({"label": {"outputs": 1}, "linear": {}}, r"\[linear\] needs inputs of a known size"),
-        ({"input": {"dim": 2, "standardise": True, "scale": [1, 1]}, "learning": {"rule": "okfeb"}}, "do the same"),
+        (
+            {"input": {"dim": 2, "standardise": True, "scale": [1, 1]}, "learning": {"rule": "okfeb"}},
+            "has standardise, and also center or scale",
+        ),
         ({"label": {"center": True}, "learning": {"rule": "nystrom-rls"}, "basis": {"method": "sgma"}}, "has stored"),
         (
             {"label": {"center": True}, "learning": {"rule": "okfeb"}},

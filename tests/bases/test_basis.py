@@ -77,7 +77,7 @@ def test_a_basis_is_what_its_definition_says(method, data_of):
     n_max, seed, epsilon = draw(st.integers(1, len(x) + 2)), draw(st.integers(0, 99)), 1e-3
     whole = kernel.gram(x, x)
     if not whole.any():
-        with pytest.raises(UserError, match=r"no row can be chosen: k\(x, x\) is zero for each"):
+        with pytest.raises(UserError, match=r"no row can be chosen: k\(x, x\) is zero for every row"):
             select_basis(x, kernel, n_max, method, seed=seed)
         return
     found = select_basis(x, kernel, n_max, method, seed=seed, epsilon=epsilon)
@@ -338,8 +338,11 @@ def test_progress_is_told_or_drawn(capsys):
         ({"method": "auto", "memory": 0.5}, "memory, in bytes, is 0.5; it must be a whole number of 1 or more"),
         ({"x": np.zeros((0, 3))}, "x has no rows; a basis needs at least one"),
         ({"x": np.full((4, 3), np.nan)}, "row 0 (from 0): column 0 is nan"),
-        ({"x": np.zeros(4)}, "has 1 dimensions; it must have two, "),
-        ({"x": np.zeros((4, 3)), "kernel": MercerKernel("linear")}, "no row can be chosen: k(x, x) is zero for each"),
+        ({"x": np.zeros(4)}, "has 1 dimensions; give an array of two, "),
+        (
+            {"x": np.zeros((4, 3)), "kernel": MercerKernel("linear")},
+            "no row can be chosen: k(x, x) is zero for every row",
+        ),
         ({"progress": True}, "progress is True; it must be a title, or a function of n and tr R / tr K"),
         (
             {"kernel": "gaussian"},

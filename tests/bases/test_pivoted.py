@@ -122,7 +122,7 @@ def test_values_near_the_end_of_the_range(method):
     assert len(found) == len(large) == 2 and large.stopped == "spanned"
     np.testing.assert_allclose(large.trace, found.trace, rtol=0, atol=1e-12)
     np.testing.assert_allclose(large.features(2.0**500 * x) / 2.0**500, found.features(x), rtol=0, atol=1e-12)
-    with pytest.raises(UserError, match=r"overflow[^\n]*; inputs must be smaller: scale them"):
+    with pytest.raises(UserError, match=r"overflow[^\n]*; scale the inputs to smaller values"):
         select_basis(np.full((30, 1), 1.2e154), linear, 5, method)
 
 
@@ -140,7 +140,7 @@ def test_values_near_the_end_of_the_range(method):
         ((590, 10), {}, "sgma", "10 vectors <= 590 rows / 59"),
         ((590, 11), {}, "exhaustive", "11 vectors > 590 rows / 59"),
         ((590, 10, 60), {}, "exhaustive", "10 vectors > 590 rows / 60"),
-        ((590, 1, None), {}, "exhaustive", "all candidates are wanted"),
+        ((590, 1, None), {}, "exhaustive", "every row is a candidate"),
         # K and C fit: 8 l (l + n)
         ((1000, 100), {"memory": 8 * 1000 * 1100}, "exhaustive", "fits into 8.392 MB"),
         ((1000, 100), {"memory": 8 * 1000 * 1100 - 1}, "sgma", "the Gram matrix does not fit"),

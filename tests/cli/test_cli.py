@@ -456,7 +456,7 @@ def test_no_table_breaks_a_word(rows, width):
         patch.setenv("COLUMNS", str(width))
         show_table("tables", ("target", "built, run by", "most", "spare"), rows, spare=["spare"])
     text = printed.getvalue()
-    left_out = "left out because the window is narrow: spare" in text
+    left_out = "columns left out because the window is too narrow: spare" in text
     words = {word for row in rows for cell in (row[:3] if left_out else row) for word in cell.split()}
     assert words <= set(text.split())
 
@@ -474,7 +474,7 @@ def test_what_a_spec_without_a_rule_gets_is_told(run, folder, command):
     (folder / "named.toml").write_text(load_spec("spec.toml").to_toml())
     (folder / "default.toml").write_text(SPEC.partition("[reduction]")[0])
     for spec, because in (
-        ("spec", "because of [reduction]; without that, it gets spectrum-ekf"),
+        ("spec", "because of [reduction]; otherwise it would get spectrum-ekf"),
         ("default", ""),
         ("named", None),
     ):
@@ -519,7 +519,7 @@ def test_a_bad_spec_generates_nothing(run, folder):
 def test_check_passes(run, folder, one_build):
     code, out, err = run("check", "spec.toml", "--samples", "2000")
     assert code == 0 and "yes" in out and "NO" not in out and "simulated by llvm\n" in out
-    assert re.search(r"^\S+ -O2, 2,000 samples: the bytes of llvm$", err, re.MULTILINE)  # said when it was known
+    assert re.search(r"^\S+ -O2, 2,000 samples: the same bytes as llvm$", err, re.MULTILINE)  # said when it was known
     code, out, err = run("check", "spec.toml", "--samples", "2000", "--json", "--seed", "1")
     report = json.loads(out)
     assert code == 0 and "bytes" not in err and report["ok"] and (report["engine"], report["witnesses"]) == ("llvm", [])

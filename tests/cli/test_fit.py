@@ -89,7 +89,7 @@ def test_many_rows_get_as_many_vectors_as_a_minute_allows(folder, fit, monkeypat
     monkeypatch.setattr(cli_fit, "FEW", 4)
     few, _ = fit(*given, "--output", "few.toml")
     assert 8 < few["vectors"] <= 16 and few["basis"] is not None
-    assert "16 of 90 rows are vectors, so that this takes about a minute" in "; ".join(few["assumed"])
+    assert "16 of 90 rows are vectors, so that training takes about a minute" in "; ".join(few["assumed"])
     fit(*given, "-n", "16", "--output", "same.toml")
     assert Path("same.toml").read_text() == Path("few.toml").read_text().replace('"few"', '"same"')
     fit(*given, "-n", "90", "--output", "all.toml")
@@ -186,7 +186,7 @@ def test_a_class_of_weight_three_is_one_of_which_each_row_is_there_three_times(f
 
     report, found = trained("once", 0.1, "--set", "training.weights=3,1")
     assert 'weights = "3,1"' in Path("once.toml").read_text()
-    told = f"errors, too, are weighted by class: low {3 / times.mean():.3g}, middle {1 / times.mean():.3g}"
+    told = f"training and errors are weighted by class: low {3 / times.mean():.3g}, middle {1 / times.mean():.3g}"
     assert told in report["assumed"]
     repeated, expected = trained("often", 0.1 * times.mean())
     np.testing.assert_allclose(found, expected, atol=2e-3 if model == "svm" else 1e-6)
@@ -522,30 +522,30 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--label", "a", "--inputs", "y"], "90 of 90 cells are words"),
         (["kinds.csv", "--set", "training.model=lssvm"], "--set training.model=lssvm is not known; did you mean 'ls-svm'?"),
         (["flow.csv", "--set", "training.model=kfd"], "90 different labels; at most 64 classes are possible: take --set training.model=ls-svm"),
-        (["kinds.csv", "--set", "label.classes=low,high"], "holds 'middle', which --set label.classes does not name"),
+        (["kinds.csv", "--set", "label.classes=low,high"], "holds 'middle', which is missing from --set label.classes"),
         (["two.csv", "--set", "label.classes=no,yes,maybe"], "is never 'maybe'; leave it out of --set label.classes"),
         (["one.csv"], "column 'y' is always low; at least two classes are needed"),
-        (["gap.csv"], "no row of class 'high' has all inputs"),
+        (["gap.csv"], "every row of class 'high' lacks an input"),
         (["alike.csv", "--set", "training.model=kfd"], "holds '1' and '1.0', which are the same number; write each class in one way"),
         (["still.csv"], "has no column of varying numbers other than the label 'y'"),
         (["short.csv"], "has 1 rows with a label and all inputs; at least 2 are needed"),
         (["kinds.csv", "--set", "kernel.function=rbf"], "--set kernel.function=rbf is not known; did you mean 'gaussian'?"),
-        (["kinds.csv", "--set", "kernel.gamma=1"], "--set kernel.gamma does not apply to the gaussian kernel; it has --set kernel.sigma"),
-        (["kinds.csv", "--set", "kernel.function=linear", "--set", "kernel.sigma=1"], "--set kernel.sigma does not apply to the linear kernel; it has no width"),
+        (["kinds.csv", "--set", "kernel.gamma=1"], "--set kernel.gamma does not apply to the gaussian kernel; this kernel has --set kernel.sigma"),
+        (["kinds.csv", "--set", "kernel.function=linear", "--set", "kernel.sigma=1"], "--set kernel.sigma does not apply to the linear kernel; this kernel has no width"),
         (["kinds.csv", "--set", "kernel.sigma=1,x"], "--set kernel.sigma is '1,x'; it must be numbers separated by commas"),
-        (["kinds.csv", "--set", "training.ridge=0"], "--set training.ridge holds 0; each must be above zero"),
+        (["kinds.csv", "--set", "training.ridge=0"], "--set training.ridge holds 0; all numbers must be above zero"),
         (["kinds.csv", "--set", "training.ridge=,"], "give at least one number"),
         (["kinds.csv", "--set", "kernel.function=polynomial", "--set", "kernel.degree=0"], "degree is 0; it must be"),
         (["kinds.csv", "--set", "training.cv=1"], "--set training.cv is '1'; it must be deleted, kept, or a number of folds, 2 or more"),
-        (["kinds.csv", "--set", "training.cv=91"], "cv is 91 folds; there must be from 2 to 90"),
+        (["kinds.csv", "--set", "training.cv=91"], "cv is 91; the number of folds must be from 2 to 90"),
         (["kinds.csv", "--set", "training.by=auc"], 'by is \'auc\'; it must be "error" or "press"'),
-        (["flow.csv", "--set", "training.by=error"], "--set training.by=error is for classes, but y is a number"),
+        (["flow.csv", "--set", "training.by=error"], "--set training.by=error is for classes, but y holds numbers"),
         (["flow.csv", "--set", "training.coding=signs"], "--set training.coding=signs is for classes"),
         (["kinds.csv", "--set", "training.coding=gray"], "coding is 'gray'"),
-        (["flow.csv", "--set", "training.weights=balanced"], "--set training.weights=balanced is for classes, and y is a number"),
+        (["flow.csv", "--set", "training.weights=balanced"], "--set training.weights=balanced is for classes, but y holds numbers"),
         (["kinds.csv", "--set", "training.model=kfd", "--set", "training.weights=1,2,3"], "does not apply to kfd; leave it out, or give --set training.model=ls-svm"),
-        (["kinds.csv", "--set", "training.model=svm", "--set", "training.weights=1,2"], "must be balanced, or 3 numbers: one for each class"),
-        (["kinds.csv", "--set", "training.model=svm", "--set", "training.weights=1,0,2"], "--set training.weights holds 0; each must be above zero"),
+        (["kinds.csv", "--set", "training.model=svm", "--set", "training.weights=1,2"], "give balanced, or 3 numbers, one for each class"),
+        (["kinds.csv", "--set", "training.model=svm", "--set", "training.weights=1,0,2"], "--set training.weights holds 0; all numbers must be above zero"),
         (["kinds.csv", "--n-max", "0"], "--n-max is 0; it must be from 1 to 90"),
         (["kinds.csv", "--n-max", "50", "--hold-out", "0.5"], "it must be from 1 to 45"),
         (["kinds.csv", "--set", "training.method=efvs"], "but every row is a vector; give --n-max or --flash, too"),
@@ -553,10 +553,10 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--set", "training.method=9"], "pivoted-cholesky; for 9 vectors give --n-max 9"),
         (["kinds.csv", "--set", "kernel.function=sigmoid", "--n-max", "9"], "the sigmoid kernel is not positive definite"),
         (["kinds.csv", "--set", "training.with=pool=3"], "but every row is a vector; give --n-max or --flash, too"),
-        (["kinds.csv", "--n-max", "9", "--set", "training.with=depth=3"], "--set training.with holds 'depth=3'; it must be KEY=VALUE, for auto with a key of"),
-        (["kinds.csv", "--n-max", "9", "--set", "training.method=sgma", "--set", "training.with=pool=x"], "--set training.with=pool=x: 'x' must be a whole number"),
+        (["kinds.csv", "--n-max", "9", "--set", "training.with=depth=3"], "--set training.with holds 'depth=3'; give KEY=VALUE; keys for auto: "),
+        (["kinds.csv", "--n-max", "9", "--set", "training.method=sgma", "--set", "training.with=pool=x"], "--set training.with=pool=x: 'x' is not a whole number"),
         (["kinds.csv", "--n-max", "9", "--set", "training.method=sgma", "--set", "training.with=view=rows"], "--set training.with=view=rows: 'rows' is not known; it must be one of function"),
-        (["kinds.csv", "--n-max", "9", "--set", "training.method=efvs", "--set", "training.with=lazy=2"], "--set training.with=lazy=2: '2' must be true or false"),
+        (["kinds.csv", "--n-max", "9", "--set", "training.method=efvs", "--set", "training.with=lazy=2"], "--set training.with=lazy=2: '2' is neither true nor false"),
         (["kinds.csv", "--flash", "40"], "--flash is 40 bytes, but one vector of 2 inputs with its weights takes"),
         (["kinds.csv", "--flash", "much"], "--flash is 'much'; it must be a number such as 4k"),
         (["kinds.csv", "--hold-out", "1"], "--hold-out is 1; it must be from 0 to below 1"),
@@ -566,7 +566,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--jobs", "fast"], "--jobs is 'fast'"),
         (["kinds.csv", "--set", "precision=float16"], "precision"),
         (["kinds.csv", "--set", "name=2nd"], "name"),
-        (["kinds.csv", "--output", "a.b.toml"], "a.b.toml: the model's name is 'a.b'; it must be 1 to 31 of a-z, 0-9 and single '_'"),
+        (["kinds.csv", "--output", "a.b.toml"], "a.b.toml: the model's name is 'a.b'; it must have 1 to 31 characters (a-z, 0-9, single '_')"),
         (["kinds.csv", "--output", "queue.toml"], "queue.toml: the model's name is 'queue', and queue.h would be taken for another"),
         (["kinds.csv", "--set", "kernel.sigma=1e-300"], "--set kernel.sigma holds 1e-300; its square must not overflow"),
         (["kinds.csv", "--seed", str(2**32)], "seed is 4294967296; it must be at most 4294967295"),
@@ -659,11 +659,14 @@ def test_raw_rows_are_trained_on_step_by_step_and_the_spec_takes_raw_rows(tmp_pa
     assert told["all"]["rmse"]["model"] < found["errors"]["cross_validated"] * 1.05
 
     for words, says in (
-        (["--spec", "raw.toml", "--inputs", "ax"], "--inputs is for raw columns, and [signal] of the spec"),
+        (
+            ["--spec", "raw.toml", "--inputs", "ax"],
+            "--inputs names columns, but the spec's [signal] already names its channels",
+        ),
         (["--spec", "raw.toml", "--set", "precision=int16"], "[signal] max_abs is missing; int16 needs"),
         (
             ["--spec", "raw.toml", "--label", "ax", "--set", "label.classes=u,v"],
-            "[label] classes does not go with a forecast",
+            "[label] classes cannot be used for a forecast",
         ),
         (["--spec", "raw.toml", "--label", "ax", "--set", "training.model=kfd"], "whose numbers are forecast"),
     ):
@@ -744,7 +747,7 @@ def test_what_last_rows_cannot_be_is_said(run, tmp_path, monkeypatch):
     Path("kinds.csv").write_text("\n".join(["a,y", *lines]))
     for data, sentence in (
         ("logs", "but whole devices are held out; leave last out"),
-        ("kinds.csv", "and the rows before these do not have all classes"),
+        ("kinds.csv", "but the rows before the held-out rows lack a class"),
     ):
         code, _, err = run("fit", data, "--label", "y", "-n", "2", "--hold-out", "0.3,last", "-o", "m.toml")
         assert code == 2 and f"--hold-out is 0.3,last, {sentence}" in err and not Path("m.toml").exists()

@@ -189,7 +189,7 @@ def test_keys_are_what_the_glossary_says(reports):
     written = 0
     for words, report in reports:
         if "--ram 1" in " ".join(words):  # nothing fits, and nothing is written
-            assert not report["ok"] and "nothing fits" in report["reason"]
+            assert not report["ok"] and "no model fits" in report["reason"]
             continue
         options = [option for each in options_of(REQUESTS[called(words)]) for option in each.options]
         assert ("--output" in options) == ("output" in report), words

@@ -273,7 +273,7 @@ def test_tables_of_a_configuration_cannot_be_written(precision: Precision, made:
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"rows": np.zeros((2, 3))}, r"rows has shape \(2, 3\); it must be Real\[N_MAX, DIM\], \(3, 2\)"),
+        ({"rows": np.zeros((2, 3))}, r"rows has shape \(2, 3\); the shape of Real\[N_MAX, DIM\] must be \(3, 2\)"),
         ({"rows": np.zeros(6)}, "rows has shape"),
         ({"rows": [[1, 2], [3, np.nan], [5, 6]]}, "rows holds a number that does not fit in Real"),
         ({"rows": [[1, 2], [3, 1e39], [5, 6]]}, "rows holds a number that does not fit in Real"),
@@ -397,7 +397,9 @@ def count(m: Shelf, y: Index) -> Index:
 
 
 def test_a_table_of_kernels_is_whole_and_of_one_type():
-    with pytest.raises(TypeError, match="metric can be AGE, for which there is no kernel; add it, or give otherwise"):
+    with pytest.raises(
+        TypeError, match="metric can be AGE, for which the table has no kernel; add one, or give otherwise"
+    ):
         chosen("metric", {Metric.MAGNITUDE: add})
     with pytest.raises(TypeError, match="members of one enumeration, not of 2"):
         chosen("metric", {Metric.MAGNITUDE: add, Tie.NEWEST: add}, add)

@@ -153,7 +153,7 @@ def test_scale_is_that_of_svr(stream):
 def test_scale_needs_samples_that_differ(x):
     with pytest.raises(
         ValueError,
-        match=r"which are (1 sample|50 equal samples); start with more samples, or give sigma",
+        match=r"X has only (1 sample|50 equal samples); start with more samples, or give sigma",
     ):
         BudgetedKernelRegressor(rule="klms").partial_fit(x, np.ones(len(x)))
     BudgetedKernelRegressor(sigma=1.0, rule="klms").partial_fit(x, np.ones(len(x)))
@@ -279,9 +279,9 @@ def test_what_is_beyond_the_limit_has_no_class(stream):
     bad = np.vstack([x[:2], [[11.0, 0, 0]]])
     with pytest.raises(UserError, match="1 of 3 samples have an input beyond the limit of 10 and cannot be classified"):
         model.predict(bad)
-    with pytest.warns(UserWarning, match="1 of 3 samples have an input beyond the limit of 10: they give NaN"):
+    with pytest.warns(UserWarning, match="1 of 3 samples have an input beyond the limit of 10; their results are NaN"):
         assert np.isnan(model.decision_function(bad)).tolist() == [False, False, True]
-    with pytest.warns(UserWarning, match="they give NaN"):
+    with pytest.warns(UserWarning, match="their results are NaN"):
         assert np.isnan(model.novelty(bad)).tolist() == [False, False, True]
     before = state(model)
     with pytest.warns(UserWarning, match="^1 of 1,501 updates were refused: raise input_max_abs from 10;"):
@@ -338,7 +338,7 @@ def test_a_model_that_keeps_refusing_says_so_ever_more_seldom(stream):
     assert [each.split(" ")[:3] for each in told] == [
         [str(n), "of", f"{299 + 2 * n}"] for n in (1, 2, 4, 8, 16, 32, 64)
     ]
-    assert all("updates were refused: raise input_max_abs from 10; to start afresh call fit" in each for each in told)
+    assert all("updates were refused: raise input_max_abs from 10; to start afresh, call fit" in each for each in told)
     for parameters in ({"sigma": 1.0}, {"rule": "rls"}):
         with pytest.warns(UserWarning, match="updates were refused: raise label_max_abs from 0.001;"):
             BudgetedKernelRegressor(label_max_abs=1e-3, **{"rule": "klms", **parameters}).fit(x[:2], [1.0, 2.0])
@@ -352,7 +352,7 @@ def test_a_model_that_diverges_says_so_and_can_be_reset():
     )  # far from orthogonal
     with pytest.warns(
         UserWarning,
-        match=r"^\d+ of 2,000 updates were refused or made the model begin anew: learning diverges: lower sigma or eta; to start afresh call fit",
+        match=r"^\d+ of 2,000 updates were refused or made the model begin anew: learning diverges: lower sigma or eta; to start afresh, call fit",
     ):
         model.partial_fit(x, y)
     assert model.status_counts_["RESTARTED"] > 0
@@ -437,7 +437,8 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
     assert MercerKernel.of(model.spec_) == dataclasses.replace(power, degree=3)
     for rule in ("klms", "krls-t", "rff-rls"):
         with pytest.raises(
-            UserError, match=r"fourier, (a feature of trained vectors|for which [a-z-]+ has no random Fourier features)"
+            UserError,
+            match=r"fourier, (which only trained vectors can have|for which [a-z-]+ has no random Fourier features)",
         ):
             BudgetedKernelRegressor(kernel=MercerKernel("fourier"), rule=rule).fit(x, y)
     model = BudgetedKernelRegressor(kernel=CUSTOM, n_max=8, input_max_abs=10.0, n_epochs=1, rule="klms").fit(x, y)
@@ -457,10 +458,16 @@ def test_a_mercer_kernel_is_taken_as_it_is(stream):
 @pytest.mark.parametrize(
     "parameters, sentence",
     [
-        ({"sigma": 1.0}, "sigma is 1.0, and kernel, a MercerKernel, has its own; leave sigma out"),
-        ({"gamma": "scale"}, "gamma is 'scale', and kernel, a MercerKernel, has its own; leave gamma out"),
-        ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
-        ({"normalise": True}, "normalise is True, and kernel, a MercerKernel, has its own; leave normalise out"),
+        ({"sigma": 1.0}, "sigma is 1.0, but kernel is a MercerKernel with parameters of its own; leave sigma out"),
+        (
+            {"gamma": "scale"},
+            "gamma is 'scale', but kernel is a MercerKernel with parameters of its own; leave gamma out",
+        ),
+        ({"degree": 2}, "degree is 2, but kernel is a MercerKernel with parameters of its own; leave degree out"),
+        (
+            {"normalise": True},
+            "normalise is True, but kernel is a MercerKernel with parameters of its own; leave normalise out",
+        ),
         (
             {},
             "input_max_abs must be given with a custom kernel: max_value bounds the kernel only for inputs within max_abs",
@@ -554,7 +561,7 @@ def test_a_pipeline_that_has_no_c_is_refused():
     frame, y = raw_samples(100)
     for steps, sentence in (
         ((PCA(2), BudgetedKernelRegressor(rule="klms")), "step 'pca': mixes inputs, but the model has only"),
-        ((StandardScaler(), BudgetedKernelRegressor(rule="rls")), "rule rls has no center and scale of its inputs"),
+        ((StandardScaler(), BudgetedKernelRegressor(rule="rls")), "rule rls cannot center and scale its inputs"),
         (
             (StandardScaler(), BudgetedKernelRegressor(rule="klms", input_max_abs=1e-3)),
             "which the scaler's center alone",

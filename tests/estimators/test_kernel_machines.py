@@ -280,7 +280,7 @@ def test_the_sigmoid_kernel_asks_for_a_ridge():
     derived = LSSVMClassifier("sigmoid").fit(x, y)  # from those that are large enough
     assert np.isinf(derived.selection_.press).any() and np.isfinite(derived.loo_press_)
     with pytest.raises(
-        UserError, match=r"^KernelRidgeClassifier: ridge is 1e-09; for this Gram matrix it must be above"
+        UserError, match=r"^KernelRidgeClassifier: ridge is 1e-09; this Gram matrix needs a ridge above"
     ):
         KernelRidgeClassifier("sigmoid", gamma=0.1, coef0=-0.5, ridge=1e-9).fit(x, y)
     assert KernelRidgeClassifier("sigmoid", gamma=0.1, coef0=-0.5, ridge=30.0).fit(x, y).ridge_ == 30
@@ -508,10 +508,10 @@ def test_selection_puts_widths_in_the_place_of_a_mercer_kernels_own():
 @pytest.mark.parametrize(
     "parameters, sentence",
     [
-        ({"sigma": 1.0}, "sigma is 1.0, and kernel, a MercerKernel, has its own; leave sigma out"),
-        ({"gamma": [0.1, 1.0]}, "gamma is [0.1, 1.0], and kernel, a MercerKernel, has its own; leave gamma out"),
-        ({"coef0": 0.7}, "coef0 is 0.7, and kernel, a MercerKernel, has its own; leave coef0 out"),
-        ({"degree": 2}, "degree is 2, and kernel, a MercerKernel, has its own; leave degree out"),
+        ({"sigma": 1.0}, "sigma is 1.0, but kernel is a MercerKernel with parameters of its own; leave sigma out"),
+        ({"gamma": [0.1, 1.0]}, "gamma is [0.1, 1.0], but kernel is a MercerKernel with parameters of its own; leave gamma out"),
+        ({"coef0": 0.7}, "coef0 is 0.7, but kernel is a MercerKernel with parameters of its own; leave coef0 out"),
+        ({"degree": 2}, "degree is 2, but kernel is a MercerKernel with parameters of its own; leave degree out"),
         ({"kernel": MercerKernel}, "kernel is <class 'pykernel.bases.gram.MercerKernel'>; it must be one of gaussian, laplacian"),
         ({"kernel": MercerKernel("sigmoid"), "basis": 4}, "the sigmoid kernel is not positive definite; a basis needs"),
         ({"kernel": MercerKernel("custom", custom=custom_kernels.products, max_value=1.0)}, "the kernel products reaches "),
@@ -559,20 +559,20 @@ def test_a_mercer_kernel_beside_a_basis_and_a_limit():
         ({"sigma": 1e-200}, "sigma is 1e-200; its square must not overflow: scale the data"),
         ({"ridge": math.nan}, "ridge is nan; it must be"),
         ({"ridge": [[1.0, 2.0]]}, "ridge is [[1.0, 2.0]]; it must be"),
-        ({"gamma": 1.0}, "gamma is 1.0, which the gaussian kernel does not have; it has sigma"),
-        ({"gamma": np.ones(3)}, "gamma is array([1., 1., 1.]), which the gaussian kernel does not have; it has sigma"),
-        ({"coef0": 0.5}, "coef0 is 0.5, which the gaussian kernel does not have; it has sigma"),
-        ({"kernel": "linear", "sigma": 1.0}, "sigma is 1.0, which the linear kernel does not have; it has no parameters"),
+        ({"gamma": 1.0}, "gamma is 1.0, which the gaussian kernel does not have; the kernel has sigma"),
+        ({"gamma": np.ones(3)}, "gamma is array([1., 1., 1.]), which the gaussian kernel does not have; the kernel has sigma"),
+        ({"coef0": 0.5}, "coef0 is 0.5, which the gaussian kernel does not have; the kernel has sigma"),
+        ({"kernel": "linear", "sigma": 1.0}, "sigma is 1.0, which the linear kernel does not have; the kernel has no parameters"),
         (
             {"kernel": "polynomial", "sigma": 1.0},
-            "sigma is 1.0, which the polynomial kernel does not have; it has gamma and coef0 and degree",
+            "sigma is 1.0, which the polynomial kernel does not have; the kernel has gamma and coef0 and degree",
         ),
         ({"kernel": "polynomial", "degree": 2.5}, "degree is 2.5; it must be a whole number from 1 to 9"),
         ({"kernel": "polynomial", "degree": 10}, "degree is 10; it must be a whole number from 1 to 9"),
         ({"kernel": "polynomial", "coef0": "1"}, "coef0 is '1'; it must be a finite number"),
         ({"cv": "loo"}, "cv is 'loo'; it must be \"deleted\", \"kept\", or a number of folds, at least 2"),
         ({"cv": 1}, "cv is 1; it must be"),
-        ({"cv": 61}, "cv is 61 folds; there must be from 2 to 60"),
+        ({"cv": 61}, "cv is 61; the number of folds must be from 2 to 60"),
         ({"jobs": 0}, "jobs is 0; it must be a number of processes, at least 1"),
         ({"precision": "float16"}, "precision is 'float16'; it must be \"float32\" or \"float64\""),
     ],
@@ -676,9 +676,7 @@ def test_weights_that_float32_cannot_resolve_are_told():
     x = np.linspace(-3, 3, 80)[:, None]
     y = np.sin(x[:, 0])
     model = KernelRidgeRegressor(sigma=3.0, ridge=1e-12).fit(x, y)
-    with pytest.warns(
-        UserWarning, match=r"^KernelRidgeRegressor: weights nearly cancel, so that float32 resolves the f"
-    ):
+    with pytest.warns(UserWarning, match=r"^KernelRidgeRegressor: weights nearly cancel, so that rounding errors in f"):
         spec = model.to_spec("wave")
     error = np.abs(HostModel(spec).predict(x) - model.predict(x)).max()
     with warnings.catch_warnings():

@@ -226,7 +226,7 @@ def test_a_witness_that_differs_fails_the_check_and_says_where(monkeypatch):
     report = check(spec, **how, tell=said.append)
     assert report.ok and report.witnesses == [{"engine": "python", "equal": True, "first_difference": None}]
     begins = [
-        f"{report.rows[0]['compiler']} -O1, 60 samples: the bytes of llvm",
+        f"{report.rows[0]['compiler']} -O1, 60 samples: the same bytes as llvm",
         "python compiles",
         "python, the reference",
     ]

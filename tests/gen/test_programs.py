@@ -55,10 +55,10 @@ def a_program(**changed):
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"labels": "real"}, "give labels if there is no update"),
-        ({"entries": TWO[:1]}, "give labels if there is no update"),
+        ({"labels": "real"}, "the argument labels is needed without an update"),
+        ({"entries": TWO[:1]}, "the argument labels is needed without an update"),
         ({"entries": TWO[1:]}, "toy has no predict"),
-        ({"statuses": (ToyStatus, IntEnum("More", {"DONE": 1}))}, "DONE is 0 and 1; give it one value"),
+        ({"statuses": (ToyStatus, IntEnum("More", {"DONE": 1}))}, "DONE is 0 and 1; give DONE one value"),
         ({"valid": None}, "valid is for persistent structs; give both, or neither"),
         ({"persistent": ()}, "valid is for persistent structs; give both, or neither"),
         ({"persistent": (ToyWork,)}, "the persistent structs must be the first structs"),
@@ -450,7 +450,7 @@ def test_simulate_draws(run):
         ),
         (
             ("simulate", "frozen.toml", "data.csv", "--train-every", "9"),
-            "rule frozen has no train on the device",
+            "rule frozen has no train function on the device",
         ),
         (("simulate", "krr.toml", "data.csv", "--refresh-every", "9"), "rule krr has nothing to refresh"),
         (
@@ -459,13 +459,13 @@ def test_simulate_draws(run):
         ),
         (
             ("state", "replay", "frozen.toml", "data.csv"),
-            "data.csv: holds nothing to compare with; record status or prediction\n",
+            "data.csv: holds no results to compare; record status or prediction\n",
         ),
         (("state", "replay", "frozen.toml", "data.csv", "--end", "data.csv"), "frozen learns nothing on the device, so that"),
         (("simulate", "monitor.toml", "data.csv", "--delay", "2"), "monitor learns without labels, so that --delay has"),
         (("simulate", "monitor.toml", "data.csv", "--train-every", "2"), "monitor learns without labels, so that --train-e"),
         (("simulate", "monitor.toml", "data.csv", "--refresh-every", "-1"), "refresh-every is -1; it must be a number of"),
-        (("state", "replay", "monitor.toml", "data.csv"), "data.csv: holds nothing to compare with; record state_hash, status or no"),
+        (("state", "replay", "monitor.toml", "data.csv"), "data.csv: holds no results to compare; record state_hash, status or no"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_gets_one_sentence(words, sentence, run):

@@ -103,7 +103,7 @@ def test_a_range_without_a_number_is_no_proof(monkeypatch):
 def test_a_call_that_the_analysis_does_not_pass_is_not_proved():
     call = Call(STATE, "update", "prove_state_update", ("m.c",), frozenset({"m_update"}), 0)
     found = frama_c.Finding(call, True, coverage={"m_update": (5, 5), "prove_state_update": (3, 4)})
-    assert "says nothing" in _row(found, frozenset())["why"]
+    assert "proves nothing" in _row(found, frozenset())["why"]
     assert _row(replace(found, coverage={"prove_state_update": (4, 4)}), frozenset())["proved"]
 
 
@@ -184,7 +184,7 @@ def test_a_call_whose_ranges_are_not_all_told_is_not_proved():
 def test_a_call_that_takes_too_long_is_not_proved():
     found = pykernel.prove(make_spec(RLS), from_="state", call="update", timeout=0.05)
     assert not found.ok and found.calls[0]["why"] == "took more than 0.05 s"
-    with pytest.raises(UserError, match="'updat' is none of m's calls; did you mean 'update'"):
+    with pytest.raises(UserError, match="'updat' is not a call of m; did you mean 'update'"):
         pykernel.prove(make_spec(RLS), call="updat")
 
 

@@ -148,7 +148,7 @@ REFUSED = {
     "return x[0] * 70000": "this product is from -2293760000 to 2293690000",
     "s.n[0] += 1\nreturn s.n[0]": "an element of n is from 1 to 5",
     "s.closest[s.n[0]] = 1\nreturn s.closest[0]": "this position is from 0 to 4 here; the last one is 3",
-    "s.v[0, 0] = x[0]\nreturn s.v[0, 0]": "it is declared from -8000 to 8000: clip it, or refuse",
+    "s.v[0, 0] = x[0]\nreturn s.v[0, 0]": "its declared range is -8000 to 8000: clip it, or refuse the sample",
     "s.small[0] = s.n[0] * 100\nreturn s.small[0]": "an element of small is from 0 to 400",
     "return index(s.w[0])": "this Word is from 0 to 4294967295",
     "return index(s.w[0] >> s.n[0])": "this Word is from 0 to 4294967295",

@@ -141,7 +141,7 @@ def test_rivals_of_a_model_that_gets_no_labels_get_none_either(run, tmp_path, mo
     Path("m.toml").write_text(spec.to_toml())
     text = "x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x, y, strict=True))
     Path("m.csv").write_text(text)
-    assert "learned the labels of the first 500 rows, and no others" in run("simulate", "m.toml", "m.csv")[1]
+    assert "learned only the labels of the first 500 rows" in run("simulate", "m.toml", "m.csv")[1]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert "continue to learn from labels, unlike this model" in run("simulate", "m.toml", "-")[1]
     learner = make_spec({key: content[key] for key in ("name", "input", "label")})

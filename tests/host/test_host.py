@@ -30,17 +30,17 @@ def test_classes_follow_the_values():
 @pytest.mark.parametrize(
     ("kind", "labels", "says"),
     [
-        ("real", np.zeros((4, 1)), "the labels have shape (4, 1); for these inputs it must be (4,)"),
-        ("real", np.zeros(3), "the labels have shape (3,); for these inputs it must be (4,)"),
-        ("reals", np.zeros(4), "the labels have shape (1, 4); for these inputs it must be (4, 3)"),
-        ("reals", np.zeros((4, 2)), "the labels have shape (4, 2); for these inputs it must be (4, 3)"),
+        ("real", np.zeros((4, 1)), "the labels have shape (4, 1); for these inputs the shape must be (4,)"),
+        ("real", np.zeros(3), "the labels have shape (3,); for these inputs the shape must be (4,)"),
+        ("reals", np.zeros(4), "the labels have shape (1, 4); for these inputs the shape must be (4, 3)"),
+        ("reals", np.zeros((4, 2)), "the labels have shape (4, 2); for these inputs the shape must be (4, 3)"),
         (
             "class",
             np.zeros(4),
             "the labels have type float64; a classifier learns positions of classes, which are integers",
         ),
         ("class", np.array(["low"] * 4), "which are integers"),
-        ("class", np.zeros((4, 3), int), "the labels have shape (4, 3); for these inputs it must be (4,)"),
+        ("class", np.zeros((4, 3), int), "the labels have shape (4, 3); for these inputs the shape must be (4,)"),
     ],
 )
 def test_labels_of_a_wrong_shape_or_type_are_refused(kind, labels, says):

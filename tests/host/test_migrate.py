@@ -130,7 +130,7 @@ def test_a_limit_that_the_state_is_beyond_is_named():
     old = spec_of(6, learning={"rule": "klms"}, input={"dim": 2, "max_abs": 4.0})
     model, _ = learned(old)
     new = spec_of(6, learning={"rule": "klms"}, input={"dim": 2, "max_abs": 0.5})
-    with pytest.raises(UserError, match=r"beyond a limit of m; give it the limits of m: \[input\] max_abs"):
+    with pytest.raises(UserError, match=r"beyond a limit of m; give m the limits of m: \[input\] max_abs"):
         migrate(old, snapshot.save(model), new, engine="python")
 
 

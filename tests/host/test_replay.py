@@ -370,7 +370,7 @@ def test_the_field_is_named_from_a_state_at_the_end(recorded, tmp_path, capsys, 
     with pytest.raises(SystemExit) as stopped:
         main(["state", "replay", *paths[:3], str(tmp_path / "good.bin")])
     assert stopped.value.code == 0
-    with pytest.raises(UserError, match=r"has 3 bytes; it must be a snapshot"):
+    with pytest.raises(UserError, match=r"has 3 bytes; expected a snapshot"):
         run(log, start=b"abc")
 
 
@@ -442,7 +442,7 @@ def test_bad_input_of_the_command(tmp_path, capsys, monkeypatch):
     Path("log.csv").write_text("a,b,y\n1,2,3\n")
     Path("short.bin").write_bytes(b"123")
     for words, says in (
-        (["log.csv"], "holds nothing to compare with"),
+        (["log.csv"], "holds no results to compare"),
         (["none.csv"], "there is no such file"),
         (["log.csv", "--end", "short.bin"], "short.bin: has 3 bytes"),
         (["log.csv", "--end", "none.bin"], "none.bin: cannot be read"),

@@ -367,13 +367,13 @@ def test_nothing_overflows_within_the_limit(kernel, precision):
         # a limit that cannot be is refused with one that can
         if precision == "float32":
             with pytest.raises(
-                UserError, match=r"max_abs is 1e\+38, where float32 overflows; it must be at most"
+                UserError, match=r"max_abs is 1e\+38, where float32 overflows; max_abs must be at most"
             ) as error:
                 from_sklearn(estimator, "m", max_abs=1e38)
             most = float(re.search(r"at most (\S+),", str(error.value))[1])
             assert most > 0.9 * spec.input.max_abs
             assert np.isfinite(HostModel(from_sklearn(estimator, "m", max_abs=most)).predict(corners * most)).all()
-            with pytest.raises(UserError, match="it must be at most"):
+            with pytest.raises(UserError, match="max_abs must be at most"):
                 from_sklearn(estimator, "m", max_abs=1.2 * most)
 
 
@@ -606,7 +606,7 @@ REFUSED = {
     "kernel_ is a sum of RBFs with different length scales": lambda: fit(
         GaussianProcessRegressor(RBF(1.0) + RBF(2.0), alpha=0.1, optimizer=None), "numbers"
     ),
-    "kernel_ has no RBF": lambda: fit(GaussianProcessRegressor(ConstantKernel(), alpha=0.1, optimizer=None), "numbers"),
+    "kernel_ has only constant terms": lambda: fit(GaussianProcessRegressor(ConstantKernel(), alpha=0.1, optimizer=None), "numbers"),
     "KernelRidge: has 65 targets; a model has from 1 to 64": lambda: KernelRidge().fit(
         data()[0], np.zeros((120, 65)) + data()[0][:, :1]
     ),
@@ -615,7 +615,7 @@ REFUSED = {
     "SVC: dual_coef_ holds numbers that are not finite": lambda: damaged(dual_coef_=fit(SVC(), "three").dual_coef_ * np.nan),
     "SVC: intercept_ has shape .1,.; it must be .3,. to fit the other parts": lambda: damaged(intercept_=np.zeros(1)),
     "SVC: n_support_ does not add up": lambda: damaged(_n_support=np.array([1, 2, 3], np.int32)),
-    "SVC: .* has no attribute '_gamma'; fit it again": lambda: without("_gamma"),
+    "SVC: .* has no attribute '_gamma'; fit the model again": lambda: without("_gamma"),
     "SVC: holds the same class twice": lambda: damaged(classes_=np.array([1, 1, 2])),
 }  # fmt: skip
 
@@ -914,14 +914,14 @@ def test_one_class_and_labels_of_text(tmp_path):
 
 SVM = svm()
 REFUSED_GRAPHS = {
-    "holds no model that can be read; it must hold one LinearClassifier, SVMClassifier": graph(node("Identity", ["x"])),
+    "holds no model that can be read; the file must hold one LinearClassifier, SVMClassifier": graph(node("Identity", ["x"])),
     "holds 2 models that can be read": graph(svm(), onnx.helper.make_node(
         "SVMRegressor", ["x"], ["w"], domain="ai.onnx.ml", n_supports=1)),
     "has a 'Normalizer' before its SVMClassifier": graph(node("Normalizer", ["x"], norm="L2"), svm(x="z")),
     "has a 'MatMul' before its SVMClassifier": graph(node("MatMul", ["x", "w"]), svm(x="z"), tables={"w": np.eye(4)}),
     "its 'SVMClassifier' takes 'q', which no earlier node computes": graph(svm(x="q")),
     "has a table before its SVMClassifier": graph(svm(x="c"), tables=TABLES),
-    "has 2 inputs; it must have one": graph(svm(), inputs=("x", "y")),
+    "has 2 inputs; it must have one input": graph(svm(), inputs=("x", "y")),
     "its Add does not scale the input by constants": graph(node("Add", ["x", "x"]), svm(x="z")),
     "divides by its input": graph(node("Div", ["c", "x"]), svm(x="z"), tables=TABLES),
     "casts its inputs to a type that is neither": graph(node("Cast", ["x"], to=7), svm(x="z")),
@@ -959,7 +959,7 @@ REFUSED_GRAPHS = {
     "changes the class with a 'Neg'": graph(svm(), node("Neg", ["label"])),
     "neither its decision values nor scikit-learn's votes": graph(svm(), node("Abs", ["scores"])),
     "neither its decision values nor scikit-learn's votes,": graph(svm("SVMRegressor"), node("Mul", ["y", "c"]), tables={"c": 2.0}),
-    "probabilities or class; save the model without it": graph(svm("SVMRegressor"), node("Add", ["y", "c"]), tables={"c": np.zeros((9, 1))}),
+    "probabilities or class; save the model without this result": graph(svm("SVMRegressor"), node("Add", ["y", "c"]), tables={"c": np.zeros((9, 1))}),
 }  # fmt: skip
 del REFUSED_GRAPHS["SVMClassifier: overflows"]
 

@@ -162,7 +162,7 @@ def test_a_state_of_every_rule_becomes_a_small_frozen_model_or_a_sentence(name: 
     own = inner.predict(x).reshape(len(x), -1)
     assert np.array_equal(own, answers(z)) and np.isfinite(own).all()
     # what is said to be lost is lost on other rows, too
-    said = float(notes.split("change it by ")[1].split()[0])
+    said = float(notes.split("change its values by ")[1].split()[0])
     found = HostModel(made.inner).predict(x).reshape(len(x), -1)
     taken = np.isfinite(found).all(axis=1)
     lost = np.sqrt(np.mean(np.square((found - own)[taken] / own.std(axis=0))))

@@ -168,14 +168,14 @@ def test_the_command_compares_a_network_with_its_file(run, tmp_path, monkeypatch
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--vectors", "4")
     assert code == 0 and "difference from the model with 6 vectors, on 80 left-out rows" in out
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", "--force", "--vectors", "4")
-    assert code == 2 and "from which no rows can be made up; give rows: --data" in err
+    assert code == 2 and "which are weights of inputs; give rows: --data" in err
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--set", "precision=int16")
     assert code == 0 and "gate: network, int16" in out
     # what simulate compares with
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--label", "kind")
     assert code == 0 and load_spec("gate.toml").label.column == "kind", err
     code, out, err = run("import", "gate.onnx", "-o", "gate.toml", *words, "--label", "kind,other")
-    assert code == 2 and "--label names 2 columns, and the model predicts 1; name as many" in err
+    assert code == 2 and "--label names 2 columns, but the model predicts 1; name 1" in err
 
 
 @pytest.mark.filterwarnings("ignore:.*probabilities are left out")
@@ -245,7 +245,7 @@ REFUSED = {
     "changes the decision values with a 'LogSoftmax'": lambda: network(end="LogSoftmax"),
     "has a 'Conv' before its network; there may only be Scaler, Add": lambda: network(before=[node("Conv", ["x", "x"], "b")]),
     # numbers
-    "its Gemm has transA 1; it must be 0": lambda: network(lambda *a: pytorch(*a, transA=1)),
+    "its Gemm has transA 1; transA must be 0": lambda: network(lambda *a: pytorch(*a, transA=1)),
     "its Gemm has alpha 2.0; it must be 1": lambda: network(lambda *a: pytorch(*a, alpha=2.0)),
     "its Gemm has beta nan; it must be 1": lambda: network(lambda *a: pytorch(*a, beta=float("nan"))),
     "its Gemm has 'alpha', which differs from ONNX's definition": lambda: network(lambda *a: pytorch(*a, alpha=1)),
@@ -256,11 +256,11 @@ REFUSED = {
     "its Gemm makes 6 values, and numbers of shape (6, 4) are added": lambda: changed(
         lambda g: g.node[0].input.__setitem__(2, "0.weight")),
     "its Gemm makes 6 values, and numbers of shape (0,) are added": lambda: changed(lambda g: g.node[0].input.__setitem__(2, "x")),
-    "its MatMul must take the values before it, and a table of floats, (inputs, outputs)": lambda: graph(
+    "its MatMul must take the values of the previous node, and a table of floats, (inputs, outputs)": lambda: graph(
         node("MatMul", ["w", "x"]), tables=TALL),
-    "its MatMul must take the values before it, and a table of floats": lambda: graph(
+    "its MatMul must take the values of the previous node, and a table of floats": lambda: graph(
         node("MatMul", ["x", "w"]), tables={"w": np.ones((4, 6), int)}),
-    "its MatMul must take the values before it": lambda: graph(node("MatMul", ["x", "w"]), tables={"w": np.ones((2, 4, 6))}),
+    "its MatMul must take the values of the previous node": lambda: graph(node("MatMul", ["x", "w"]), tables={"w": np.ones((2, 4, 6))}),
     "has a table before its network": lambda: graph(node("MatMul", ["v", "w"]), tables=TALL | {"v": np.ones((6, 4), np.float32)}),
     "network: has 0 targets; a model has from 1 to 64": lambda: network(values=(W1, B1, W2[:0], B2[:0])),
     "network: has 65 targets": lambda: network(values=(W1, B1, np.ones((65, 6), np.float32), np.ones(65, np.float32))),
@@ -268,11 +268,11 @@ REFUSED = {
         values=(np.ones((6, 2000), np.float32), B1, W2, B2)),
     "takes 4 inputs, but its vectors have 5 numbers": lambda: network(values=(np.ones((6, 5), np.float32), B1, W2, B2)),
     "table '0.bias' holds numbers that are not finite": lambda: network(values=(W1, B1 * np.nan, W2, B2)),
-    "keeps '0.weight' in another file; save it with its data inside": lambda: changed(
+    "keeps table '0.weight' in another file; save the model with all data in one file": lambda: changed(
         lambda g: g.initializer[0].external_data.add(key="location", value="m.onnx.data")),
     "table '2.weight' is damaged": lambda: changed(lambda g: g.initializer[2].dims.__setitem__(0, 2**40)),
     # shapes
-    "its Flatten changes the shape of the input; it must be samples and 4 numbers": lambda: network(
+    "its Flatten changes the shape of the input; the shape must be (samples, 4)": lambda: network(
         before=[node("Flatten", ["x"], "b", axis=0)]),
     "its Reshape changes the shape of the input": lambda: network(
         before=[node("Reshape", ["x", "s"], "b")], s=np.array([2, -1, 4])),
@@ -280,7 +280,7 @@ REFUSED = {
     "its input has 3 dimensions; it must have two": lambda: changed(
         lambda g: g.input[0].type.tensor_type.shape.dim.add(dim_value=4)),
     # what stands behind
-    "ends in 3 sigmoids, each for its own label; a Softmax chooses one class of several": lambda: network(end="Sigmoid"),
+    "ends in 3 sigmoids, one for each label; for several classes, only a Softmax is supported": lambda: network(end="Sigmoid"),
     "neither its decision values nor scikit-learn's votes, probabilities or class": lambda: network(
         after=[node("Add", ["z", "x"], "q")]),
     "neither its decision values nor scikit-learn's votes, probabilities": lambda: changed(
@@ -315,7 +315,7 @@ def broken(x, y, **attributes):
 ESTIMATORS = {
     "MLPRegressor: has 2 hidden layers, but only one is supported; .* to a model that learns": lambda x, y: MLPRegressor(
         hidden_layer_sizes=(4, 3), max_iter=5).fit(x, y["numbers"]),
-    "MLPClassifier: its labels are 'multilabel-indicator'; a model chooses one class of several": several_labels,
+    "MLPClassifier: its labels are 'multilabel-indicator'; a model must choose one of several classes": several_labels,
     "MLPRegressor: out_activation_ is 'exp', which is not supported; it must be identity": lambda x, y: MLPRegressor(
         loss="poisson", max_iter=5).fit(x, y["two"]),
     "CalibratedClassifierCV: calibrates the probabilities of its MLPClassifier again, which is not supported": lambda x, y:
@@ -323,7 +323,7 @@ ESTIMATORS = {
     "MLPClassifier is not fitted": lambda x, y: MLPClassifier(),
     "activation is 'fourier', which is not supported; it must be one of relu, tanh, logistic, identity": lambda x, y: broken(
         x, y, activation="fourier"),
-    "its 3 layers are not all there": lambda x, y: broken(x, y, intercepts_=[]),
+    "some of its 3 layers are missing": lambda x, y: broken(x, y, intercepts_=[]),
     "the bias of its first layer holds numbers that are not finite": lambda x, y: broken(
         x, y, intercepts_=[np.full(3, np.inf), np.ones(1)]),
     "the table of its last layer has shape": lambda x, y: broken(x, y, intercepts_=[np.ones(3), np.ones(2)]),
@@ -348,7 +348,7 @@ def test_what_weights_do_not_tell_must_be_given():
         model = scaled(kind(hidden_layer_sizes=(8,), activation=activation, random_state=0)).fit(x, y[target])
         with pytest.raises(UserError, match=f"which this {activation} model does not contain; give max_abs, "):
             from_sklearn(model, "m", precision="int16")
-        with pytest.raises(UserError, match="from which no rows can be made up; give rows: data"):
+        with pytest.raises(UserError, match="which are weights of inputs; give rows: data"):
             from_sklearn(model, "m", vectors=4)
         assert len(from_sklearn(model, "m", vectors=4, data=x).expansion.vectors) == 4
         spec = from_sklearn(model, "m", precision="int16", data=x)

@@ -267,13 +267,13 @@ def test_labels_and_parameters_that_do_not_fit_are_refused_in_a_sentence():
 def test_what_is_beyond_the_limits_is_counted_and_told():
     model = Regressor(rule="klms", sigma=1.0, input_max_abs=10.0, label_max_abs=10.0)
     model.learn_one({"a": 0.0}, 1.0)
-    with pytest.warns(UserWarning, match="1 of 1 samples have an input beyond the limit of 10: they give NaN"):
+    with pytest.warns(UserWarning, match="1 of 1 samples have an input beyond the limit of 10; their results are NaN"):
         assert math.isnan(model.predict_one({"a": 11.0}))
     for refused in range(1, 34):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.learn_one({"a": 11.0 if refused % 2 else 1e300}, 1.0)
-        told = f"{refused} of {refused + 1} updates were refused: raise input_max_abs from 10; to start afresh take a clone()"
+        told = f"{refused} of {refused + 1} updates were refused: raise input_max_abs from 10; to start afresh, take a clone()"
         assert [str(each.message) for each in caught] == ([told] if refused in (1, 2, 4, 8, 16, 32) else [])
     model.learn_one({"a": 0.0}, 11.0)
     assert model.status_counts_["REFUSED_INPUT"] == 33 and model.status_counts_["REFUSED_LABEL"] == 1

@@ -101,7 +101,8 @@ def test_a_spec_without_its_code_is_refused():
     with pytest.raises(UserError, match=r"spec: \[kernel\] source names custom_kernels.py, whose code was not given"):
         make_spec(FROZEN)
     with pytest.raises(
-        UserError, match="kernel is rational_quadratic, but the kernel given is products; name that one"
+        UserError,
+        match="kernel is rational_quadratic, but the given kernel is products; write the name of the given kernel",
     ):
         make_spec(FROZEN, custom=custom_kernels.products)
     spec = make_spec(FROZEN, custom=custom_kernels.rational_quadratic)
@@ -209,7 +210,7 @@ def test_links_out_of_the_folder_and_what_is_no_file(tmp_path):
     spec = written(tmp_path / "inner")
     (tmp_path / "custom_kernels.py").write_text(SOURCE)
     (tmp_path / "inner" / "custom_kernels.py").unlink()
-    with pytest.raises(UserError, match="the spec's folder has no such file; put it there"):
+    with pytest.raises(UserError, match="the spec's folder has no such file; copy the file into that folder"):
         load_spec(spec, trust=True)
     (tmp_path / "inner" / "custom_kernels.py").symlink_to(tmp_path / "custom_kernels.py")
     with pytest.raises(UserError, match="leads out of the spec's folder"):
@@ -239,19 +240,19 @@ K = HEAD + "@kernel\ndef k" + SIGNATURE
         (HEAD + "import sys\nsys.exit(0)\n", {}, r"custom_kernels\.py:4: raises SystemExit: 0 when it is executed"),
         (HEAD + "import no_such_module\n", {}, "raises ModuleNotFoundError: No module named 'no_such_module'"),
         (HEAD + RAISES + "return real(1)\n", {}, "k is not a kernel of the dialect; write @kernel above def k"),
-        (HEAD + "@kernel\ndef k(a: Real[DIM], b: Real[DIM]) -> Real:\n    return real(1)\n", {}, "k has another signature; it must be k"),
-        (HEAD + "@kernel\ndef k(q: KernelConfig, a: Real, b: Real[DIM]) -> Real:\n    return real(1)\n", {}, "k has another signature"),
+        (HEAD + "@kernel\ndef k(a: Real[DIM], b: Real[DIM]) -> Real:\n    return real(1)\n", {}, "k has the wrong signature; declare it as k"),
+        (HEAD + "@kernel\ndef k(q: KernelConfig, a: Real, b: Real[DIM]) -> Real:\n    return real(1)\n", {}, "k has the wrong signature"),
         (K + "return a[0] ** b[0]\n", {}, r"custom_kernels\.py:5: \*\* differs between libraries; multiply"),
         (K + "return missing(a)\n", {}, r"custom_kernels\.py:5: "),
         (K + "a[0] = real(1)\n    return real(1)\n", {}, "k writes to an array; a kernel may only read"),
-        (K + "return q.rate\n", {}, "k uses q.rate; it may use gamma, coef0, degree of q"),
+        (K + "return q.rate\n", {}, "k uses q.rate; a kernel may use only gamma, coef0, degree of q"),
         (K + "return kernel_value(q, a, b)\n", {}, "k calls kernel_value, which would call k"),
         (HEAD + "@kernel\ndef predict" + SIGNATURE + "return real(1)\n", {"kernel": "predict"}, "predict is also the name of a function in the frozen model"),
-        (K + "return sqrt(-q.gamma)\n", {}, r"\[kernel\] k is nan for the input"),
+        (K + "return sqrt(-q.gamma)\n", {}, r"\[kernel\] k is nan if both inputs are"),
         (K + "return real(1) / (a[0] - b[0])\n", {}, r"\[kernel\] k is inf|\[kernel\] k is nan"),
-        (K + "return -real(1)\n", {}, r"k is -1 for the input \[.*\], twice; k\(x, x\) must not be negative"),
-        (K + "return real(2)\n", {}, r"\[kernel\] max_value is 1, but k is 2 for .*; it must be an upper bound of k\(x, x\)"),
-        (K + "return real(0.5) if a[0] > b[0] else real(0.75)\n", {}, r"k is not symmetric: it is 0\.\d+ for inputs .*, and 0\.\d+ the other way"),
+        (K + "return -real(1)\n", {}, r"k is -1 if both inputs are \[.*\]; k\(x, x\) must not be negative"),
+        (K + "return real(2)\n", {}, r"\[kernel\] max_value is 1, but k is 2 for .*; max_value must be an upper bound of k\(x, x\)"),
+        (K + "return real(0.5) if a[0] > b[0] else real(0.75)\n", {}, r"k is not symmetric: it is 0\.\d+ for inputs .*, and 0\.\d+ with the inputs swapped"),
         (K + "t = q.gamma * (a[0] * b[0] + a[1] * b[1])\n    return real(1) / (real(1) + t * t)\n", {}, r"k is not positive semidefinite: the .* Gram matrix of \d+ inputs has eigenvalues from -"),
     ],
 )  # fmt: skip

@@ -45,7 +45,7 @@ BASE: dict[str, Any] = {
 }
 
 REMEDY = re.compile(
-    r"must|should|choose|did you mean|the keys are|is missing|give|leave|at most|at least|save|see |needs|takes it"
+    r"must|should|choose|did you mean|the keys are|is missing|give|leave|at most|at least|save|see |needs|lower |raise |takes it|allows it"
 )
 
 
@@ -143,8 +143,8 @@ LINEAR = {"function": "linear"}
 BEYOND: list[tuple[str, str, dict[str, Any]]] = [
     ("[input] max_abs", "at least", {"input": {"dim": 1, "max_abs": 1e-14}, "kernel": LINEAR,
       "learning": {"rule": "okfeb", "features": 1}, "reduction": {"n_max": 2}}),
-    ("[learning] ridge", "at most", {"learning": {"rule": "krr", "samples": 4, "ridge": 1e60}, "reduction": {}}),
-    ("[label] low", "nothing below", {"label": {"low": -1e-60}}),
+    ("[learning] ridge", "the largest number is", {"learning": {"rule": "krr", "samples": 4, "ridge": 1e60}, "reduction": {}}),
+    ("[label] low", "the smallest number above 0 is", {"label": {"low": -1e-60}}),
     ("[learning] quantisation", "at least", {"learning": {"rule": "qklms", "quantisation": 1e-30}}),
 ]  # fmt: skip
 
@@ -161,11 +161,11 @@ def test_numbers_that_the_precision_cannot_hold_are_refused(name: str, why: str,
 
 
 @pytest.mark.parametrize(("function", "offsets", "says"), [
-    ("fourier", [], "[expansion] offsets holds 0; there must be 1 or more"),
+    ("fourier", [], "[expansion] offsets holds 0 values; it must hold 1 or more"),
     ("fourier", [0.5], "[expansion] offsets holds 1 numbers; it must hold 2, one for each vector"),
-    ("fourier", [0.5, -9.0], "[expansion] offsets holds -9; turns must be from -1 to 1"),
+    ("fourier", [0.5, -9.0], "[expansion] offsets holds -9; a phase must be from -1 to 1 turn"),
     ("fourier", [0.5, float("nan")], "[expansion] offsets is nan; it must be a finite number"),
-    ("gaussian", [0.5, 0.5], "[expansion] offsets belongs to fourier, relu, tanh, logistic, identity; a gaussian kernel has none: leave it out"),
+    ("gaussian", [0.5, 0.5], "[expansion] offsets belongs to fourier, relu, tanh, logistic, identity; a gaussian kernel has no offsets: leave them out"),
 ])  # fmt: skip
 def test_there_is_one_offset_for_each_vector(function: str, offsets: list[float], says: str) -> None:
     kernel = {"function": function} | ({"sigma": 1.0} if function == "gaussian" else {})
@@ -681,7 +681,7 @@ def test_a_word_of_another_key_is_told_with_its_key(place: tuple[str, str]) -> N
     section, key = place
     for word in {word for words in WORDS.values() for word in words} - set(WORDS[place]):
         told = refusal(merged(**{section: {key: word}}))
-        there = re.search(r"\('(.*)' is for \[(.*)\] (.*)\)$", told)
+        there = re.search(r"\('(.*)' is a value of \[(.*)\] (.*)\)$", told)
         assert there and there[1] == word and word in WORDS[there[2], there[3]], told
 
 
@@ -703,7 +703,9 @@ def test_a_time_is_so_many_rows(window):
     ):
         with pytest.raises(UserError, match=re.escape(said)):
             novelty_of(commissioning=wrong)
-    with pytest.raises(UserError, match=re.escape("[novelty] warmup is '90 s'; give a number of rows, or also give")):
+    with pytest.raises(
+        UserError, match=re.escape("[novelty] warmup is '90 s'; give a number of rows, or add [signal] rate")
+    ):
         make_spec({"name": "m", "input": {"dim": 2}, "novelty": {"warmup": "90 s"}})
 
 

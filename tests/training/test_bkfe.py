@@ -479,7 +479,7 @@ def test_the_score_tells_what_is_unlike_the_data():
         (lambda: solve(gram[:3], 2, 0.1), "the shape of the Gram matrix is (3, 6); it must be (samples, samples), square"),
         (lambda: solve(gram * np.inf, 2, 0.1), "the Gram matrix must be finite numbers; there is a NaN"),
         (lambda: solve(lopsided, 2, 0.1), "is not symmetric"),
-        (lambda: solve(negative, 2, 0.1), "negative diagonal"),
+        (lambda: solve(negative, 2, 0.1), "the diagonal of the Gram matrix has negative values"),
         (lambda: solve(indefinite, 6, 0.1, method="alternating"), "has negative eigenvalues"),
         (lambda: solve(gram, 2, 0.1, method="other"), "method is 'other'; it must be one of closed, alternating"),
         (lambda: solve(gram, 2, 0.1, method="alternating", tolerance=1.0), "tolerance is 1"),

@@ -203,8 +203,8 @@ LINEAR = Machine("Ridge", "linear", np.ones((5, 3)), np.ones((5, 1)), np.zeros(1
         (a_machine(), 4, np.zeros((29, 3)), "29 rows are too few to measure the loss"),
         (a_machine(), 4, np.full((50, 3), np.nan), "not finite"),
         # SciPy's k-means wrote over memory that was not its own
-        (a_machine(), 4, np.outer(np.arange(50), [1e299, 0, 1]), "some rows are too far from the others"),
-        (a_machine(), 4, np.outer(np.arange(50), [1e150, 0, 1]), "some rows are too far from the others"),
+        (a_machine(), 4, np.outer(np.arange(50), [1e299, 0, 1]), "some rows are too far from the mean of the rows"),
+        (a_machine(), 4, np.outer(np.arange(50), [1e150, 0, 1]), "some rows are too far from the mean of the rows"),
         (replace(a_machine(), function="matern32"), 4, np.outer(np.arange(50), [1e299, 0, 1]), "too far"),
         (replace(a_machine(), function="fourier"), 4, None, "are weights of inputs"),
     ],

@@ -231,7 +231,7 @@ def test_bad_input_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = samples(20, 1)
     dual = Dual.of_values(y, 0.1, 1.0)
     for sentence, call in {
-        "there are 19 rows, but a dual of 20": lambda: train(x[:19], KERNEL, [dual]),
+        "there are 19 rows, but a dual has 20": lambda: train(x[:19], KERNEL, [dual]),
         "there is no dual": lambda: train(x, KERNEL, []),
         "n_max is 0": lambda: train(x, KERNEL, [dual], n_max=0),
         "tolerance is 0": lambda: train(x, KERNEL, [dual], tolerance=0),

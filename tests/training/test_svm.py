@@ -194,7 +194,7 @@ def test_bad_input_gets_a_sentence() -> None:
         "C times a weight is 0; it must be above 0": lambda: Dual.of_values(y, 0.1, 0.0),
         "must be finite numbers": lambda: Dual.of_values(np.where(y > 0, y, np.nan), 0.1, 1.0),
         "class 1 has none of the rows": lambda: Dual.of_classes(np.zeros(20, int), 2, 1.0),
-        "there are 19 rows, but a dual of 20": lambda: train(x[:19], KERNEL, [dual]),
+        "there are 19 rows, but a dual has 20": lambda: train(x[:19], KERNEL, [dual]),
         "there is no dual": lambda: train(x, KERNEL, []),
         "n_max is 0": lambda: train(x, KERNEL, [dual], n_max=0),
         "tolerance is 0": lambda: train(x, KERNEL, [dual], tolerance=0),

@@ -202,7 +202,7 @@ def test_the_verdict_names_the_rival_that_misses_fewer_of_the_same_faults(missed
     found = against_simple(trial, others)
     assert (found["winner"], found["simple"]) == (winner, shown)
     said = against_monitors(found)
-    assert ("take b, 40 B, and an alarm above 3" in said) == (winner == "b") and "b" in said.split()[0]
+    assert ("take b, 40 B, and raise an alarm above 3" in said) == (winner == "b") and "b" in said.split()[0]
 
 
 def test_what_keeps_its_rate_comes_first_and_of_equals_the_smallest():

@@ -376,7 +376,7 @@ def test_a_frozen_spec_knows_its_training(folder, run):
         assert old in text
         path.write_text(text.replace(old, old.replace("= [", "= [1")))
         code, _, err = run("simulate", str(path), "data.csv")
-        assert code == 2 and "[input] differs from the center or scale that the vectors were trained with" in err
+        assert code == 2 and "[input] has another center or scale than the vectors were trained with" in err
 
 
 def test_values_may_be_words(folder, run):
@@ -527,7 +527,7 @@ def test_max_abs_is_ten_times_the_largest_input_and_refuses_no_row_of_the_table(
         text = (folder / "pykernel-plan" / "planned.toml").read_text()
         told = {
             "nlms": "# [input] max_abs is 10 times the largest recorded input",
-            "frozen": "# [input] max_abs reaches 0.5 of each input's recorded range beyond that range, or more",
+            "frozen": "# On each side, [input] max_abs extends an input's recorded range by at least 0.5 of this range",
         }
         assert code == 0 and told[rule] in text and (spec.input_max_abs == 20.0) == (rule == "nlms")
         assert spec.accepts(rows[:, :2]).all() and not spec.accepts(np.array([[21.0, 0.0]])).any()
@@ -568,7 +568,7 @@ def test_only_a_way_is_tried_of_the_rules_that_have_it(target):
         assert {made.rule for made in tried} == having - {"expansion-rls"}  # which is for numbers
     with pytest.raises(
         UserError,
-        match="only klms/network: klms does not have this technique; frozen, expansion-rls, expansion-softmax have it",
+        match="only klms/network: klms does not have this technique; rules that have it: frozen, expansion-rls, expansion-softmax",
     ):
         only("klms/network")
     assert only("klms,network") == (["klms"], ["network"]) and only("klms/fklms") == (["klms"], ["fklms"])
@@ -890,12 +890,12 @@ def test_why_a_larger_error_is_planned_is_said():
     assert said(least) == ""
     assert said(1.1 * least) == ""
     row = {"model": "m", "instructions": 0, "bytes": 9, "promise": {"error": 0.5, "within": 0.1}}
-    assert told_of(row, "RMSE ", 0.4) == "m, RMSE 0.4 on the rows by which it was chosen, 0.5 ± 0.1 on others, 9 B"
+    assert told_of(row, "RMSE ", 0.4) == "m, RMSE 0.4 on the rows used for the choice, 0.5 ± 0.1 on other rows, 9 B"
     assert told_of(row, "RMSE ", 0.5) == told_of(row, "RMSE ") == "m, RMSE 0.5 ± 0.1, 9 B"
     own = add(hard + rng.normal(0, 0.5, 20), 500, 5)
     assert own > least
     assert said(own) == (
-        f"klms nt 9 has the error {least:.4g} in place of {own:.4g}, but a paired test finds no significant difference, and the planned model takes "
+        f"klms nt 9 has the smaller error, {least:.4g} in place of {own:.4g}, but a paired test finds no significant difference, and the planned model takes "
         "500 B in place of 900 B"
     )
     add(1.001 * hard, 400, 4)
@@ -982,8 +982,8 @@ def test_the_nearest_miss_is_the_one_whose_worst_excess_is_least():
     assert nearest_miss(search).endswith("give --ram 1500 and --instructions 1700 or more")
     search.complete = False  # the time was over
     told = nearest_miss(search)
-    assert told.startswith("nothing that was tried fits 1,000 bytes of RAM")
-    assert told.endswith("; 1 of 1 kinds of models were not tried, such as klms nt: give more time")
+    assert told.startswith("no model that was tried fits 1,000 bytes of RAM")
+    assert told.endswith("; 1 of 1 kinds of models were not tried, such as klms nt; raise time")
 
 
 @pytest.mark.parametrize(

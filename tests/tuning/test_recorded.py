@@ -42,9 +42,9 @@ def test_a_state_that_comes_late_and_twice_is_none():
 
 def test_the_states_are_told():
     assert states_told(fan()).startswith(
-        "a monitor has learned 3 normal states at the end; any other state is an alarm until"
+        "after this recording, a monitor knows 3 normal states; any other state raises an alarm until"
     )
-    assert "has learned one normal state" in states_told(fan(speeds=(1.0,)))
+    assert "knows one normal state" in states_told(fan(speeds=(1.0,)))
 
 
 def test_raw_waveforms_get_a_signal_and_nothing_else_does():

@@ -42,7 +42,7 @@ class Method(IntEnum):
 
     GIVEN = 0  # the basis is constant
     STREAM = 1  # a sample is added with probability residual / k(x, x), and replaces the least important vector
-    EFVS = 2  # chosen from the reservoir: the candidate that most reduces relative residuals at some points
+    EFVS = 2  # chosen from the reservoir: the candidate that most reduces the relative residuals of some rows
     SGMA = 3  # chosen from the reservoir: the candidate that most reduces the residual's trace
 
 
@@ -59,7 +59,7 @@ class DeviceBasis(Struct):
 
     v: between(Real[N_MAX, DIM], "-scaled_limit", "scaled_limit")  # scaled basis vectors
     l: Real[PACKED]  # L, where L L' = K_SS; each row ends with the reciprocal of its diagonal element
-    seeds: between(Index[3], 0, LARGEST_PERIOD - 1)  # state of the random numbers; zero before the first number
+    seeds: between(Index[3], 0, LARGEST_PERIOD - 1)  # state of the random number generator; zero before the first draw
     n: between(Index, 0, N_MAX)  # number of basis vectors in use; all later places are zero
 
 
@@ -71,12 +71,12 @@ class NystromWork(Struct):
     u: Real[N_MAX]  # K_SS^-1 k_S of a row of the reservoir
     a: Real[N_MAX]  # K_SS^-1 k_S of the sample
     spread: Real[N_MAX]  # the diagonal of K_SS^-1
-    loss: Real[N_MAX]  # loss of the reservoir's rows if one basis vector were removed, for each vector
+    loss: Real[N_MAX]  # for each basis vector: increase of the rows' residuals if the vector were removed
     rest: Real[M_MAX]  # residual of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain
     order: Index[M_MAX]  # rows that may become basis vectors
     points: Index[M_MAX]  # rows where candidates are compared
-    kappa: Real  # residual of the sample, which the basis cannot express: k(x, x) - |z|^2
+    kappa: Real  # residual of the sample, the part that the basis cannot express: k(x, x) - |z|^2
     own: Real  # k(x, x)
 
 
@@ -91,7 +91,7 @@ class NystromConfig(Config):
     caches: bool  # whether the reservoir keeps its rows' coordinates
     vectors: Real[N_MAX, DIM]  # scaled basis vectors
     factor_rows: Real[PACKED]  # L, where L L' = K_SS; each row ends with the reciprocal of its diagonal element
-    weights: Real[N_MAX, OUTPUTS]  # weights of each coordinate in each function
+    weights: Real[N_MAX, OUTPUTS]  # weight of each coordinate in each function
     bias: Real[OUTPUTS]  # constant of each function
     prior_variance: Real  # prior variance of the function's value where k(x, x) = 1
     label_variance: Real  # variance of a label around the function's value
@@ -100,10 +100,10 @@ class NystromConfig(Config):
     candidates: Index  # rho: number of rows that are compared in each step
     sampled: Index  # v: number of rows where EFVS compares candidates
     horizon: Index  # number of latest samples that the reservoir represents
-    seed_1: Index  # the first state of the random numbers
+    seed_1: Index  # the first state of the random number generator, in three parts
     seed_2: Index
     seed_3: Index
-    root_ridge: Real  # square root of the ridge, the weight of |w|^2
+    root_ridge: Real  # square root of the ridge, the weight of |coefficients|^2
     least: Real  # smallest diagonal element of the regression's factor
     root_forgetting: Real  # square root of the forgetting factor
     refill: Real  # what is added to keep the ridge constant while earlier samples fade

@@ -32,7 +32,7 @@ class RegressionModel(BasisModel):
 
 @kernel
 def clear_coordinate(m: RegressionModel, i: Index) -> None:
-    """Clear coordinate i, which follows those in use.  O(N)."""
+    """Set coordinate i, which is no longer in use, to zero in R and in the coefficients.  O(N)."""
     row = 0
     for k in range(i):
         m.r[row + i - k] = real(0)
@@ -102,7 +102,7 @@ def drop_coordinate(m: RegressionModel, last: Index) -> None:
 
 @kernel
 def move_coefficients(m: RegressionModel, gain: Real[...], n: Index) -> None:
-    """Change the coefficients by (R'R)^-1 gain times m.error, after gain was added to R as a row.  O(n^2)."""
+    """Change the coefficients by (R'R)^-1 gain times m.error, after the row ``gain`` was added to R.  O(n^2)."""
     solve_lower(m.r, gain, n, len(m.coefficients))
     solve_upper(m.r, gain, n, len(m.coefficients))
     for i in range(n):

@@ -1,7 +1,8 @@
-"""Rule nystrom: functions of the coordinates in a basis that was chosen elsewhere, and questions about any basis.
+"""Rule nystrom: functions of coordinates in a basis that was chosen elsewhere, and the questions of any model with a basis.
 
 f(x) = weights' z(x) + bias for the coordinates z(x) = L^-1 k_S(x) of ``pykernel.algorithms.basis.coordinates``.  With
-[expansion] noise, the model is a sparse Gaussian process, and the variance of a label is p (k(x, x) - |z|^2) + v.
+[expansion] noise, the model is a sparse Gaussian process, and the variance of a label is p (k(x, x) - |z|^2) + v, where p is
+the prior variance and v the variance of a label around the function.
 """
 
 from pykernel.algorithms import frame

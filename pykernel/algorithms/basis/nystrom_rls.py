@@ -1,4 +1,4 @@
-"""Least squares in the span of a few feature vectors.  The stream gives coefficients and vectors, in fixed memory.
+"""Least squares in the span of a few feature vectors.  Both the coefficients and the vectors come from the stream, in fixed memory.
 
 A sample becomes a basis vector with a probability equal to its relative residual: randomly pivoted Cholesky (Y. Chen,
 E. N. Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) on a stream.  When the budget is full, the
@@ -65,7 +65,7 @@ def size(m: NystromModel) -> Index:
 
 @kernel
 def intact(m: NystromModel) -> Bool:
-    """Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory."""
+    """Whether all counts are within their ranges.  If they are, no loop runs past an array, even in overwritten memory."""
     if m.forgets and (m.turn[0] < 0 or m.turn[0] >= len(m.coefficients)):
         return False
     if m.method == Method.GIVEN:
@@ -107,7 +107,7 @@ def locate(m: NystromModel, x: Real[DIM]) -> None:
 
 @kernel
 def start_draws(m: NystromModel) -> None:
-    """Set the random numbers to their first state, if they have no state yet."""
+    """Set the random number generator to its first state, if it has no state yet."""
     if m.seeds[0] == 0:
         m.seeds[0] = m.seed_1
         m.seeds[1] = m.seed_2
@@ -212,7 +212,7 @@ def learn(m: NystromModel, x: Real[DIM]) -> Index:
     if m.method != Method.GIVEN:
         start_draws(m)
     elif m.r[0] == real(0):
-        # coordinates of a constant basis begin with the first sample
+        # a constant basis starts to use all its coordinates at the first sample
         for i in range(len(m.coefficients)):
             begin_coordinate(m, i)
     if m.method == Method.STREAM:
@@ -273,7 +273,7 @@ def drop_basis(m: NystromModel) -> None:
 
 @kernel
 def forget_samples(m: NystromModel) -> None:
-    """Forget basis, coefficients and reservoir, but not the state of the random numbers.  O(N^2 + M (N + D))."""
+    """Forget basis, coefficients and reservoir, but not the state of the random number generator.  O(N^2 + M (N + D))."""
     drop_basis(m)
     for t in range(len(m.rows)):
         for j in range(len(m.rows[0])):
@@ -316,7 +316,7 @@ def valid_basis(m: NystromModel) -> Bool:
 
 @kernel
 def valid_rows(m: NystromModel) -> Bool:
-    """Whether the reservoir's rows are zero beyond those in use."""
+    """Whether the reservoir's counts agree, its coordinates are within their limits, and unused rows are zero."""
     count = m.count[0]
     if m.seen[0] < count:
         return False
@@ -342,7 +342,7 @@ def valid_rows(m: NystromModel) -> Bool:
 
 @kernel
 def keeps(m: NystromModel) -> Bool:
-    """Whether learning could have led to this state, beyond what the fields' ranges say.  O(N^2 + M (N + D))."""
+    """Whether learning could have led to this state; the fields' ranges have been checked before.  O(N^2 + M (N + D))."""
     if m.method == Method.GIVEN:
         if m.r[0] == real(0):
             return valid_regression(m, 0)
@@ -372,7 +372,7 @@ NYSTROM_RLS = programs(
             nystrom.locate: locate,
             nystrom.size: size,
         },
-        costs=("O(N^2 / 2 + N D)", "O(N^2 + N D), if the basis changes O(N^3 / 6 + M N^2 + M N D)"),
+        costs=("O(N^2 / 2 + N D)", "O(N^2 + N D); if the basis changes, O(N^3 / 6 + M N^2 + M N D)"),
         questions=(Entry("features", features, "question"), Entry("residual", residual, "question")),
         actions=(Entry("select", select, "action", lambda c: c.method in (Method.EFVS, Method.SGMA)),),
         restarts=True,

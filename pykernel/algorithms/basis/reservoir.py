@@ -53,9 +53,9 @@ def row_coordinates(m: ReservoirModel, t: Index) -> None:
 
 @kernel
 def least_missed(m: ReservoirModel) -> Index:
-    """The basis vector whose removal costs the reservoir least; n stands for the sample.  O(N^3 / 6 + M (N^2 + N D)).
+    """The basis vector whose removal increases the residuals of the rows least; n stands for the sample.  O(N^3 / 6 + M (N^2 + N D)).
 
-    Without vector j, the rows lose sum_t (P_j. k_t)^2 / P_jj, where P is the inverse Gram matrix of all n + 1 vectors.
+    Without vector j, the residuals grow by sum_t (P_j. k_t)^2 / P_jj, where P is the inverse Gram matrix of all n + 1 vectors.
     """
     n = m.n[0]
     inverse = real(1) / m.kappa[0]
@@ -108,7 +108,7 @@ def mean_left_over(m: ReservoirModel) -> Real:
 
 @kernel
 def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> None:
-    """Move a random choice of the first count entries to the front, without replacement (R. A. Fisher, F. Yates).  O(drawn)."""
+    """Move ``drawn`` entries, chosen at random among the first ``count``, to the front (R. A. Fisher, F. Yates).  O(drawn)."""
     for i in range(drawn):
         further = position(seeds, count - i)
         other = order[i + further]
@@ -120,8 +120,8 @@ def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> N
 def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
     """The reduction of the points' residuals if row r became a basis vector.  O(points (N + D)).
 
-    For EFVS this is sum_t R_tr^2 / (k_tt R_rr), with relative residuals.  For SGMA it is sum_t R_tr^2 / R_rr, the change of
-    the residual's trace.
+    Let R be the residual of the rows' Gram matrix.  For EFVS, which reduces relative residuals, the gain is
+    sum_t R_tr^2 / (k_tt R_rr).  For SGMA it is sum_t R_tr^2 / R_rr, the decrease of R's trace.
     """
     total = real(0)
     for s in range(points):

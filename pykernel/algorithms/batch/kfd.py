@@ -70,7 +70,7 @@ class Discriminant(Struct):
     # leave-one-out errors: number of samples that are classified wrongly when left out
     mistakes: between(Index, 0, "most")
     assessed: between(Index, 0, "most")  # number of samples in press and mistakes
-    trained: between(Index, 0, "most")  # number of samples in the training; 0 if update was called since
+    trained: between(Index, 0, "most")  # number of samples in the training; 0 if update was called after it
 
 
 class FisherWork(Struct):
@@ -87,13 +87,13 @@ class FisherConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.batch``."""
 
     single: bool  # whether there is one function, positive for the second of two classes
-    assesses: bool  # whether the caller has the samples, and can pass them to assess again
+    assesses: bool  # whether the caller keeps the samples, and can pass them a second time, to assess()
     basis: Real[P_MAX, DIM]  # scaled vectors of the basis
     ridge: Real  # mu: weight of |alpha|^2
     root_ridge: Real  # square root of the ridge
-    least: Real  # smallest allowed ridge / trace of R'R, for this precision
+    least: Real  # smallest allowed ratio of the ridge to the trace of R'R, for this precision
     most: Index  # largest number of samples before a restart, because rounding errors in R add up
-    free: Real  # smallest allowed 1 - leverage of a sample
+    free: Real  # smallest allowed value of 1 - leverage for a sample
     alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
     press_limit: Real  # limit above every sum of squared leave-one-out residuals
     z_limit: Real  # limit above every kernel value
@@ -141,7 +141,7 @@ def count_all(m: FisherModel) -> Index:
 
 @kernel
 def countable(m: FisherModel) -> Bool:
-    """Whether all counts are within their ranges, even in overwritten memory."""
+    """Whether all counts are within their ranges; in overwritten memory they may not be."""
     for k in range(len(m.counts)):
         if m.counts[k] < 0 or m.counts[k] > m.most:
             return False
@@ -187,7 +187,7 @@ def acceptable_class(m: FisherModel, label: Index) -> Bool:
 def collect(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     """Collect the sample x of class number label.  O(P (P + D)).  Returns DONE, or FULL with nothing changed."""
     n = count_all(m)
-    # counts[label] >= most implies n >= most; it bounds each count for static analysis, which does not know that n is their sum
+    # counts[label] >= most implies n >= most; static analysis does not know that n is the sum of the counts, so it needs both
     if n >= m.most or m.counts[label] >= m.most:
         return FisherStatus.FULL
     if n == 0:
@@ -280,7 +280,7 @@ def train(m: FisherModel) -> Index:
     copy(m.y, m.bias, len(m.y))
     for o in range(len(m.y)):
         copy(m.solved[o], m.alpha[o], len(m.z))
-    # n <= most is always true; it bounds n for static analysis, which does not know that n is a sum of counts
+    # n <= most is always true; the check bounds n for static analysis, which does not know that n is a sum of counts
     if m.assesses and n <= m.most:
         m.trained[0] = n
     m.assessed[0] = 0
@@ -296,8 +296,9 @@ def train(m: FisherModel) -> Index:
 def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> Real:
     """A function's leave-one-out value at a sample, with targets that follow from the class counts without the sample.
 
-    fitted: value at the sample of the function that is trained on all samples with the target 1 in the class, 0 elsewhere.
-    If the sample is the only sample in the class, or the only sample outside it, the target without it is constant.
+    fitted: the value at the sample of the function that is trained on all samples, with the target 1 in the class and 0
+    elsewhere.  If the sample is the only one in the class, or the only one outside the class, all other samples have the same
+    target, which is then the value.
     """
     one = real(1) if positive else real(0)
     left = own - 1 if positive else own
@@ -312,7 +313,7 @@ def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> R
 
 @kernel
 def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
-    """Add a sample's leave-one-out error to the results.  The model must have been trained on it.  O(P (P + D)).
+    """Add a sample's leave-one-out error to the results.  The model must have been trained on this sample.  O(P (P + D)).
 
     Returns DONE; or REFUSED_INPUT, REFUSED_LABEL, NOT_TRAINED, FULL or REFUSED_LEVERAGE with nothing changed.
     """
@@ -350,7 +351,7 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     if not (m.press[0] + squares <= m.press_limit):
         return FisherStatus.REFUSED_LEVERAGE
     m.press[0] += squares
-    # mistakes <= assessed is always true; it bounds the count for static analysis, which sees only one call
+    # mistakes <= assessed is always true; the check bounds mistakes for static analysis, which sees only one call
     if winner(m.y) != label and m.mistakes[0] <= m.assessed[0]:
         m.mistakes[0] += 1
     m.assessed[0] += 1
@@ -393,7 +394,7 @@ def valid_scatter(m: FisherModel, n: Index) -> Bool:
 
 @kernel
 def valid(m: FisherModel) -> Bool:
-    """Whether collecting and training could have led to this state, beyond what the fields' ranges say.  O(P^2)."""
+    """Whether collecting and training could have led to this state; the fields' ranges have been checked before.  O(P^2)."""
     n = 0
     for k in range(len(m.counts)):
         # each count is read once: even if the storage changes between two reads, the sum does not overflow
@@ -417,7 +418,7 @@ STAND_INS = standing(
         frame.take_class: collect,
         "O(answer)": "O(P D)",
         **COLLECTS,
-        "If there is no place, the sample replaces the oldest one.": "Beyond the largest number of samples it is FULL.",
+        "Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other inputs.": "Returns FULL if too many samples have been collected.",
     },
     "O(P (P + D))",
 )

@@ -1,7 +1,7 @@
 """Kernel ridge regression and least squares support vector machines, trained on the device.
 
-Samples are collected in a ring buffer.  train solves (K + ridge I) alpha = y, with a free bias for LS-SVM (J. A. K. Suykens,
-J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999), by a packed Cholesky factor that is inverted in
+Samples are collected in a ring buffer.  Training solves (K + ridge I) alpha = y, with a free bias for LS-SVM (J. A. K. Suykens,
+J. Vandewalle, Least Squares Support Vector Machine Classifiers, 1999), with a packed Cholesky factor that is inverted in
 place.  The inverse matrix P gives leave-one-out errors at little cost (G. C. Cawley, N. L. C. Talbot, Efficient leave-one-out
 cross-validation of kernel Fisher discriminant classifiers, 2003): the prediction without sample i is y_i - alpha_i / P_ii.
 """
@@ -35,7 +35,7 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 MASS_LEAST = Constant(2.0**-90)
-"""The reciprocal of this number is far from overflow."""
+"""No number of at most this value is used as a divisor.  The reciprocal of a larger number is far from overflow."""
 
 
 class BatchStatus(IntEnum):
@@ -96,7 +96,7 @@ class BatchConfig(Config):
     single: bool  # whether there is one function
     clamps: bool  # whether predictions are kept between low and high
     ridge: Real  # number that is added to the Gram matrix's diagonal
-    least: Real  # smallest allowed ridge / largest row sum of the Gram matrix, for this precision
+    least: Real  # smallest allowed ratio of the ridge to the Gram matrix's largest row sum, for this precision
     scaled_limit: Real  # limit above every scaled input
     label_max_abs: Real  # largest |y| that is accepted
     alpha_limit: Real  # largest multiplier, bias or leave-one-out residual
@@ -117,13 +117,13 @@ class BatchModel(Model):
 
 @kernel
 def countable(m: BatchModel) -> Bool:
-    """Whether the counts of samples are within their ranges, even in overwritten memory."""
+    """Whether the counts of samples are within their ranges; in overwritten memory they may not be."""
     return m.next[0] >= 0 and m.next[0] < len(m.inputs) and m.count[0] >= 0 and m.count[0] <= len(m.inputs)
 
 
 @kernel
 def intact(m: BatchModel) -> Bool:
-    """Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory."""
+    """Whether all counts are within their ranges.  If they are, no loop runs past an array, even in overwritten memory."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v) and countable(m)
 
 
@@ -235,7 +235,7 @@ def target(m: BatchModel, i: Index, o: Index) -> Real:
 
 @kernel
 def compare(m: BatchModel) -> Real:
-    """Write K + ridge I.  Returns the largest row sum of |K|, which is at least its largest eigenvalue.  O(L^2 D)."""
+    """Write K + ridge I to m.factor.  Returns the largest row sum of |K|, which is at least K's largest eigenvalue.  O(L^2 D)."""
     n = m.count[0]
     at = 0
     for i in range(n):
@@ -302,7 +302,10 @@ def invert(m: BatchModel, n: Index) -> None:
 
 @kernel
 def spread_out(m: BatchModel, n: Index) -> Bool:
-    """Compute the inverse's diagonal, minus the bias's part, and (K + ridge I)^-1 1.  O(L^2).  Cawley and Talbot 2003."""
+    """Compute m.spread, the inverse's diagonal minus the bias's part, and m.sums = (K + ridge I)^-1 1.  O(L^2).
+
+    Returns False if one of these numbers is too small to divide by.  Cawley and Talbot 2003.
+    """
     for i in range(n):
         m.sums[i] = real(0)
         m.spread[i] = real(0)
@@ -448,7 +451,7 @@ def leave_one_out(m: BatchModel, out: Real[2]) -> Index:
 
 @kernel
 def valid_samples(m: BatchModel) -> Bool:
-    """Whether the collected samples are in order, their classes exist, and unused places are zero.  O(L D)."""
+    """Whether count and next agree, the samples' classes exist, and unused places are zero.  O(L D)."""
     n = m.count[0]
     if n < len(m.inputs) and m.next[0] != n:
         return False
@@ -477,22 +480,22 @@ def valid_trained(m: BatchModel) -> Bool:
 
 @kernel
 def valid(m: BatchModel) -> Bool:
-    """Whether learning could have led to this state, beyond what the fields' ranges say.  O(L D)."""
+    """Whether learning could have led to this state; the fields' ranges have been checked before.  O(L D)."""
     return valid_samples(m) and valid_trained(m)
 
 
 COLLECTS = {
     "write f(x) to y.": "write f(x) to y.  Before the first training f(x) is 0.",
-    "Learn one sample: for the input x, the prediction should be y.": "Collect a sample for the next training; if there is "
-    "no place, it replaces the oldest one.",
+    "Learn one sample: for the input x, the prediction should be y.": "Collect a sample for the next training; if the "
+    "memory for samples is full, it replaces the oldest one.",
     "Learn one sample: the input x belongs to class number label, counted from 0.": "Collect a sample of class number label, "
     "counted from 0, for the next training.",
-    "Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for others.": ""
-    "If there is no place, the sample replaces the oldest one.",
+    "Each class has a function.  The function should be at least 1 for inputs of its class, and at most -1 for other inputs.": ""
+    "If the memory for samples is full, the sample replaces the oldest one.",
     "Two classes share one function, which should be at least 1 for the second class.": ""
     "The model does not change before train is called.",
 }
-"""Docstrings of the frame's functions for models that collect samples, and train later."""
+"""Sentences in the docstrings of the frame's functions, and what replaces them for models that collect samples and train later."""
 STAND_INS = standing(
     BatchModel,
     {

@@ -1,12 +1,14 @@
 """A covariance P of integers, updated by a Kalman filter: P <- lambda (P - t g') + (1 - lambda) P0, g = P h and t = g / s.
 
-P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product is of 16 x 16 bits: h, P and g are each scaled by a
-power of two, which makes their elements as large as possible.  lambda is 1 - 2^-k.  Each sample needs one division.
+P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product is of 16 x 16 bits: h, P and g are each
+scaled by a power of two that makes their elements as large as 16 bits allow.  lambda is 1 - 2^-k.  Each sample needs
+one division.
 
-No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest diagonal element, here below 2^14, so
-|g_i| is below 2^30, and |h'g| is below 2^16 2^15.  With each sample, rounding changes P by less than (1 - lambda) P0 restores;
-if lambda is nearly 1, the change is less than the remaining P (measured: ``pykernel.spec.families.int16_linear``).  If the
-memory is damaged, sums wrap around modulo 2^32, and the filter starts again as soon as a diagonal element is out of its bounds.
+No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest diagonal element, which scaling
+keeps below 2^14, so |g_i| is below 2^30, and |h'g| is below 2^16 2^15.  With each sample, rounding changes P by less
+than the (1 - lambda) P0 that the update adds; if lambda is nearly 1, by less than what is left of P (as measured, see
+``pykernel.spec.families.int16_linear``).  If the memory is damaged, sums wrap around modulo 2^32, and the filter
+starts again as soon as a diagonal element is out of its bounds.
 """
 
 from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
@@ -61,7 +63,7 @@ class Int16CovarianceConfig(Config):
 
     prior: Int[GROUP_SIZE]  # diagonal of P0
     refines: bool  # whether 16 bits of P are too few: with a long memory, the elements of P differ much in size
-    forgets: Index  # lambda is 1 - 2^-forgets for an output's share of a sample
+    forgets: Index  # lambda of one update is 1 - 2^-forgets
 
     tunable = frozenset({"forgets"})
 
@@ -84,7 +86,7 @@ def renew(m: Int16CovarianceModel) -> None:
 
 @kernel
 def condense(m: Int16CovarianceModel) -> Index:
-    """Write m.wide / 2^k to m.h.  Returns k, which is such that the sum of |h_i| is below 2^16.  O(B)."""
+    """Write m.wide / 2^k to m.h, with a k that keeps the sum of |h_i| below 2^16.  Returns k.  O(B)."""
     total = 0
     most = 0
     for block in range(len(m.h)):
@@ -113,8 +115,8 @@ def product_of(m: Int16CovarianceModel, p: Int, h: Int) -> Word:
 
 @kernel
 def spread(m: Int16CovarianceModel) -> Index:
-    """Write P h to m.wide, in units of 2^-(11 + k) times those of h.  Returns k.  P's largest diagonal element, times 2^(k - 16), has
-    14 bits.  O(N B)."""
+    """Write P h to m.wide, in units of 2^-(11 + k) times those of h.  Returns k, for which the largest diagonal
+    element of P, times 2^(k - 16), has 14 bits.  O(N B)."""
     most = 1
     for block in range(len(m.covariance)):
         at = 0
@@ -123,7 +125,7 @@ def spread(m: Int16CovarianceModel) -> Index:
             at += i + 2
     lift = clip(29 - places(word(most)), 0, 16)
     for block in range(len(m.covariance)):
-        # P's upper bits are rounded down, by 1/2 on average
+        # taking only P's upper bits rounds P down, by 1/2 on average
         rounded = 0
         for i in range(len(m.prior)):
             rounded += m.h[block, i]
@@ -167,7 +169,7 @@ def make_gain(m: Int16CovarianceModel, known: Index, fine: Index, noise: Index) 
         for i in range(len(m.prior)):
             total += word(m.h[block, i] * m.g[block, i])
     more = clip(as_signed(total), 0, INDEX_MAX)
-    # R is converted to the unit of h'g, or both to a coarser unit, so that their sum fits in 32 bits
+    # R is converted to the unit of h'g, or R and h'g to a coarser unit, so that their sum fits in 32 bits
     finer = known + fine - NOISE
     lift = clip(finer, 0, clip(29 - places(word(noise)), 0, 31))
     whole = word(floor_shift(more, clip(finer - lift, 0, 31))) + ((word(noise) << lift) >> clip(-finer, 0, 31))
@@ -186,8 +188,8 @@ def make_gain(m: Int16CovarianceModel, known: Index, fine: Index, noise: Index) 
 def downdate(m: Int16CovarianceModel, shift: Index) -> None:
     """Update P to lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
 
-    If a diagonal element is below half of what the prior adds with each sample, or above 1.5 times the prior, the filter
-    starts again.
+    If a diagonal element is below half of the (1 - lambda) P0 that each sample adds, or above 1.5 times that of P0,
+    the filter starts again.
     """
     half = index((word(1) << shift) >> 1)
     rest = index((word(1) << m.forgets) >> 1)

@@ -1,9 +1,9 @@
 """Trained expansions that continue to learn, in integers: f(x) = f_0(x) + sum_i w_i k(v_i, x) + w_N.
 
-The model and the rules are those of ``pykernel.algorithms.expansion``, and f_0 is that of ``pykernel.algorithms.int16.frozen``, bit
-for bit.  Labels and answers are in the unit of f_0.  The learned part, the stages and their labels are in a unit that is 2^coarser
-times as large.  Weights are in a finer unit, so that small steps are not lost, and their sums still fit in 32 bits.  Features have
-15 bits.
+The model and the rules are those of ``pykernel.algorithms.expansion``.  f_0 has the same bits as in
+``pykernel.algorithms.int16.frozen``.  Labels and answers are in the unit of f_0.  The learned part, the stages and
+the labels that the stages see are in a unit that is 2^coarser times as large.  Weights are in a finer unit, so that
+small steps are not lost; sums of weighted features still fit in 32 bits.  Features have 15 bits.
 
 Weights learn as in ``pykernel.algorithms.int16.weights``.
 """
@@ -75,16 +75,16 @@ class Int16ExpansionConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.expansion``."""
 
     products: bool  # whether distances are computed from inner products
-    calibrated: bool  # whether functions give probabilities
+    calibrated: bool  # whether probabilities are computed from the functions
     unit_lift: Index  # features of hidden units are multiplied by 2 to this power
     feature_unit: Index  # a feature of 1 is 2 to this power
-    constant: Index  # the constant's feature
+    constant: Index  # value of the constant feature
     sum_places: Index  # a weighted feature is divided by 2 to this power
-    sure: Index  # softmax: log odds are clipped to this number, which represents 32
-    octave_lift: Index  # softmax: left shift of base-2 log odds, which gives them the unit 2^-16
-    octave_drop: Index  # softmax: right shift of base-2 log odds, which gives them the unit 2^-16
-    error_lift: Index  # softmax: left shift of a probability, which gives 4 times it in the unit of the learned part
-    error_drop: Index  # softmax: right shift of a probability, which gives 4 times it in the unit of the learned part
+    sure: Index  # softmax: log odds are clipped to this number, which stands for log odds of 32
+    octave_lift: Index  # softmax: left shift that brings base-2 log odds to units of 2^-16
+    octave_drop: Index  # softmax: right shift, after octave_lift, that brings base-2 log odds to units of 2^-16
+    error_lift: Index  # softmax: left shift that turns a probability p into 4 p in the unit of the learned part
+    error_drop: Index  # softmax: right shift, after error_lift, that turns p into 4 p in the unit of the learned part
     coarser: Index  # the unit of the learned part is 2 to this power times the unit of f_0
 
 
@@ -105,9 +105,10 @@ def keep_value(m: Int16ExpansionModel, i: Index, k: Int, n: Index) -> None:
 
 @kernel
 def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """Write the learned part at the converted inputs m.x to y, features to m.wide, trained functions to m.f.  O(N D + N) for each output."""
+    """At the converted inputs m.x, write the learned part to y, the features to m.wide and the trained functions to
+    m.f.  O(N D + N) for each output."""
     if m.hidden:
-        # a unit whose value is zero may be skipped
+        # sum_all() skips a hidden unit whose value is zero
         for i in range(len(m.vectors)):
             m.wide[0, i] = 0
     sum_all(m)
@@ -128,7 +129,7 @@ def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
     for o in range(len(y)):
         rest = staged(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
         rest = clip(rest, -floor_shift(INDEX_MAX, m.coarser), floor_shift(INDEX_MAX, m.coarser))
-        # halves are added, because the sum of both numbers may exceed 32 bits
+        # halves are added, because the sum of f_0 and the rest may exceed 32 bits
         half = floor_shift(as_signed(m.f[o]), 1) + floor_shift(as_signed(word(rest) << m.coarser), 1)
         value = 2 * clip(half, -HALF_MOST, HALF_MOST) + index(m.f[o] & 1)
         y[o] = clip(value, m.low, m.high) if m.clamps else value
@@ -136,7 +137,8 @@ def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def chances(m: Int16ExpansionModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """Write the probability of each class at x to p; several probabilities are normalised.  J. Platt, Probabilities for SV Machines, 1999."""
+    """Write the probability of each class at x to p.  With more than two classes, they are normalised.  J. Platt,
+    Probabilities for SV Machines, 1999."""
     respond(m, x, m.y)
     for o in range(len(m.f)):
         m.f[o] = word(m.y[o])
@@ -154,7 +156,7 @@ def acceptable_label(m: Int16ExpansionModel, y: Int) -> Bool:
 
 @kernel
 def take_off(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
-    """Instead of the warm-up, subtract f_0 from the labels, which are then in the unit of the learned part."""
+    """In place of a warm-up, subtract f_0 from the labels and convert them to the unit of the learned part."""
     answer(m, m.x, m.error)
     if not m.separates:
         for o in range(len(m.y)):
@@ -165,7 +167,8 @@ def take_off(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
 
 @kernel
 def learn(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
-    """Learn that f(x) should be m.y.  take_off() has written the features, and the learned part to m.error.  Returns DONE."""
+    """Learn that f(x) should be m.y.  take_off() has already written the features to m.wide and the learned part to
+    m.error.  Returns DONE."""
     if m.separates:
         for o in range(len(m.y)):
             m.error[o] = clip(m.error[o], -VALUE_MOST, VALUE_MOST) + nearest_shift(as_signed(m.f[o]), m.coarser)
@@ -256,7 +259,7 @@ RULE = Rule(
         "[not filters] O(N D) for N vectors.  [filters] O(N^2 + N D) for N vectors",
     ),
     calibrated=lambda config: bool(config.calibrated),
-    # an answer needs all 32 bits, so it is written to m.y: the range of m.error is smaller
+    # most_likely() writes its answer to m.y, not to m.error, whose range is too small for an answer of 32 bits
     stand_ins={key: value for key, value in INT16.items() if key is not frame.most_likely},
 )
 INT16_EXPANSION = programs(RULE)

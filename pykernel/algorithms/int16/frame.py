@@ -1,4 +1,4 @@
-"""The frame of rules in integers: ``pykernel.algorithms.frame`` with other types, and with the kernels below.
+"""The frame of rules in integers: that of ``pykernel.algorithms.frame``, with other types and with the kernels below.
 
 An input is converted where it is checked, so the rule always sees a converted copy.  There are no statistics of inputs.
 """
@@ -88,7 +88,7 @@ class Int16Framed(Int16Staged):
 
 @kernel
 def acceptable(m: Int16Framed, x: Int16[DIM]) -> Bool:
-    """Whether every input is within its limit; m.x is then the converted input."""
+    """Whether every input is within its limit.  If so, m.x holds the converted inputs."""
     return converted(m, x, m.x)
 
 
@@ -104,7 +104,8 @@ def ignore_input(m: Int16Framed, x: Int16[DIM]) -> None:
 
 @kernel
 def always(m: Int16Framed) -> Bool:
-    """Always true: the model learns from the first sample on, and parts that it lacks are valid."""
+    """Always true.  There is no warm-up, so the rule has always begun to learn; and a part that the model lacks is
+    always valid."""
     return True
 
 
@@ -161,13 +162,13 @@ def acceptable_label(m: Int16Framed, y: Int) -> Bool:
 
 @kernel
 def taught(m: Int16Framed, own: Bool) -> Int:
-    """The target of a function, for inputs of its class or of other classes."""
+    """The target value of a class's function.  own: whether the input belongs to this class."""
     return m.one if own else -m.one
 
 
 @kernel
 def warm_up(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> Bool:
-    """There are no statistics of inputs to wait for."""
+    """Always false: there are no statistics of inputs to wait for."""
     return False
 
 
@@ -179,13 +180,13 @@ def valid_stages(m: Int16Framed, blank: Bool) -> Bool:
 
 @kernel
 def try_otherwise(m: Int16Framed, x: Int16[DIM]) -> Int:
-    """No input is held."""
+    """Always 0: an outlying input is never replaced by a held value."""
     return 0
 
 
 @kernel
 def gather_evidence(m: Int16Framed, x: Int16[DIM], gain: Int) -> None:
-    """No input is held."""
+    """Nothing to do: an outlying input is never replaced by a held value."""
 
 
 @kernel

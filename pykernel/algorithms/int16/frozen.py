@@ -58,7 +58,7 @@ class Int16Work(Struct):
 
     f: Word[FUNCTIONS]  # values of the functions, modulo 2^32, because intermediate sums may exceed int32
     votes: Word[CLASSES]  # votes for each class
-    clear: Word[CLASSES]  # how clear the votes were: the sum of the class's functions, divided by 64, modulo 2^32
+    clear: Word[CLASSES]  # clearness of the votes: the sum of the class's functions, divided by 64, modulo 2^32
     p: between(Int[CLASSES], 0, CERTAIN)  # probabilities, before they are divided by their sum
     x: between(Int16[DIM], "-reach", "reach")  # the converted inputs
 
@@ -67,15 +67,15 @@ class Int16TableConfig(Config):
     """The trained functions, derived from a spec by ``pykernel.spec.families.int16``."""
 
     vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
-    eight: bool  # hidden units: whether these vectors have 8 bits
-    eights: Int8[N_MAX, DIM]  # hidden units: these vectors, if they have 8 bits
+    eight: bool  # hidden units: whether the vectors have 8 bits and are stored in eights
+    eights: Int8[N_MAX, DIM]  # hidden units: the vectors, if they have 8 bits
     norms: Word[N_MAX]  # |v|^2
     shifts: Int[N_MAX]  # hidden units: the offset of each unit, in the unit of a'b
     weights: Int16[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, only in the functions of its class
     bias: Int[FUNCTIONS]
     weight_shift: Index  # a weight times a kernel value is divided by 2 to this power
     # probabilities: 1 / (1 + 2^-t) with t = (f / 2^coarse) steepness / 2^steepness_shift + offset, in units of 2^-16
-    limits: Int[FUNCTIONS]  # largest |f| that makes a difference
+    limits: Int[FUNCTIONS]  # |f| is clipped to this; a larger |f| would give the same probability
     coarse: Uint8[FUNCTIONS]
     steepness: Int16[FUNCTIONS]
     steepness_shift: Uint8[FUNCTIONS]
@@ -85,7 +85,7 @@ class Int16TableConfig(Config):
 class Int16FrozenConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16``."""
 
-    factors: Int16[FUNCTIONS, DIM]  # linear: the factor of each input in each function
+    factors: Int16[FUNCTIONS, DIM]  # linear kernel: the factor of each input in each function
     support_class: Uint8[N_MAX]  # class of each vector
     low: Index  # smallest prediction
     high: Index  # largest prediction
@@ -103,7 +103,7 @@ def add_part(m: Int16FrozenModel, f: Index, i: Index, o: Index, k: Index, n: Ind
 
 @kernel
 def octaves_to(m: Int16FrozenModel, i: Index, square: Word) -> Word:
-    """The n for which the kernel's exponential of x and v_i is 2^-n, in units of 2^-16; square is |x|^2.  O(D)."""
+    """The n, in units of 2^-16, for which the exponential in k(v_i, x) is 2^-n.  square: |x|^2.  O(D)."""
     if m.products:
         # both sides of |x - v|^2 = |x|^2 + |v|^2 - 2 v'x are equal modulo 2^32, and the left one is below 2^32
         return octaves(m, square + m.norms[i] - word(dot(m.x, m.vectors[i])) * 2)
@@ -112,7 +112,7 @@ def octaves_to(m: Int16FrozenModel, i: Index, square: Word) -> Word:
 
 @kernel
 def sum_single(m: Int16FrozenModel) -> None:
-    """Compute the only function, for a kernel of distances.  O(N D)."""
+    """Compute the value of a single function, for a kernel of distances.  O(N D)."""
     square = square_norm(m.x) if m.products else word(0)
     total = m.bias[0]
     for i in range(len(m.vectors)):
@@ -121,7 +121,7 @@ def sum_single(m: Int16FrozenModel) -> None:
             total += floor_shift(m.weights[i, 0] * value_at(m, u), m.weight_shift)
         else:
             n = index(u >> 16)
-            # the shifts are separate, because their sum could be above 31
+            # two separate shifts, because their sum could exceed 31 bits
             total += floor_shift(floor_shift(m.weights[i, 0] * power(u), n if n < 31 else 31), m.weight_shift)
     m.f[0] = word(total)
 
@@ -138,7 +138,7 @@ def logistic(t: Index) -> Index:
 
 @kernel
 def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
-    """Add the part of a tanh or logistic unit, whose value is at most 1, at s = a'b + offset."""
+    """Add vector i's part to the functions, for a tanh or logistic unit, whose value is at most 1, at s = a'b + offset."""
     k = 2 * logistic(floor_shift(part_of(s, STEEP), m.octave_shift))
     if m.function == Int16Function.TANH:
         k = 2 * k - ONE
@@ -147,9 +147,10 @@ def share_bent(m: Int16FrozenModel, i: Index, s: Index) -> None:
 
 @kernel
 def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
-    """Add vector i's part to the functions of a polynomial kernel, or of an unbounded hidden unit, at s = a'b + coef0.
+    """Add vector i's part to the functions, for a polynomial kernel or an unbounded hidden unit, at s = a'b + coef0.
 
-    The value is k / 2^16 times a power of two, computed from the first 16 bits of s.  Relative error: (degree + 1) 2^-15.
+    The kernel value is k / 2^16 times a power of two, computed from the leading 16 bits of s.  Relative error:
+    (degree + 1) 2^-15.
     """
     u = word(size(s))
     lost = 31 - places(u)
@@ -168,7 +169,7 @@ def share_power(m: Int16FrozenModel, i: Index, s: Index) -> None:
 
 @kernel
 def share_product(m: Int16FrozenModel, i: Index) -> None:
-    """Add vector i's part to the functions of a kernel of a'b.  O(D)."""
+    """Add vector i's part to the functions, for a kernel of a'b.  O(D)."""
     s = (dot_eight(m.x, m.eights[i]) if m.eight else dot(m.x, m.vectors[i])) + (m.shifts[i] if m.hidden else m.coef0)
     if m.function == Int16Function.TANH or m.function == Int16Function.LOGISTIC:
         share_bent(m, i, s)
@@ -248,7 +249,7 @@ def count_votes(m: Int16FrozenModel) -> None:
 
 @kernel
 def most_voted(m: Int16FrozenModel) -> Index:
-    """The class that wins against the most other classes; in a tie, the first class or the clearest one."""
+    """The class with the most votes; in a tie, the first of these classes or, with breaks_ties, the clearest."""
     best = 0
     for a in range(1, len(m.votes)):
         if m.votes[a] > m.votes[best] or (
@@ -286,7 +287,8 @@ def calibrate(m: Int16FrozenModel, p: Int[CLASSES]) -> None:
 
 @kernel
 def chances(m: Int16FrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """Write the probability of each class to p; several probabilities are normalised.  J. Platt, Probabilities for SV Machines, 1999."""
+    """Write the probability of each class to p.  With more than two classes, they are normalised.  J. Platt,
+    Probabilities for SV Machines, 1999."""
     evaluate(m, x)
     calibrate(m, p)
 

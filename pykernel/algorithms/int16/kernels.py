@@ -31,14 +31,14 @@ from pykernel.dialect import (
 STEPS = 64
 ONE = 65535
 """A kernel value of 1."""
-# linear interpolation lies above the function, by 4e-6 on average, and the subtracted part is rounded down
+# the table's values are lowered: interpolation lies above the function, by 4e-6 on average, and subtracts a number that is rounded down
 POWERS = Constant(
     tuple(round(ONE * (2 ** (-i / STEPS) - (i > 0) * 4e-6) - (i > 0) * 0.5) for i in range(STEPS)), scalar=Uint16
 )
 """2^(-i / 64), in units of 1 / ONE."""
 FALL = 706
 """1 - 2^(-1 / 64), in units of 2^-16."""
-# linear interpolation lies below the function, by up to 3e-5, and its result is rounded down
+# the table's values are raised: interpolation lies below the function, by up to 3e-5, and its result is rounded down
 ROOTS = Constant(
     tuple(min(65535, round(32768 * math.sqrt(1 + i / 32) + 0.5 + 0.5 / (1 + i / 32) ** 1.5)) for i in range(97)),
     scalar=Uint16,
@@ -74,16 +74,16 @@ class Int16KernelConfig(Config):
     function: Int16Function
     narrow: bool  # whether no difference of two inputs, or of an input and a vector, leaves 16 bits
     rooted: bool  # whether the kernel depends on |a - b|, not on its square: Matern
-    rises: bool  # whether e^-r is multiplied by a polynomial in r: Matern 3/2 and 5/2
+    rises: bool  # whether e^-r is multiplied by a polynomial in r: Matern 3/2 and Matern 5/2
     fine: Index  # a squared distance of 2^(16 + fine) halves the kernel value
-    stretch: Index  # Laplacian: distances are multiplied by this first
+    stretch: Index  # Laplacian: distances are multiplied by this before anything else
     lift: Index  # Matern: a distance of 2^(16 - lift) halves e^-r
     multiplies: bool  # whether the kernel depends on a'b
     hidden: bool  # whether the kernel depends on a'b and on an offset of each vector
     coef0: Index  # polynomial: the constant, in the unit of a'b
     degree: Index  # polynomial: the exponent
     odd: bool  # polynomial: whether the degree is odd
-    octave_shift: Index  # tanh, logistic: a'b is divided by 2 to this power, after it was multiplied by STEEP
+    octave_shift: Index  # tanh, logistic: a'b is multiplied by STEEP and then divided by 2 to this power
 
     unseen = frozenset({"narrow"})
 
@@ -146,7 +146,7 @@ def absolute_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
 def power(u: Word) -> Index:
     """2^-(fractional part of u / 2^16), in units of 1 / ONE: from 1/2 to 1.  Error: 4e-5.
 
-    The numbers of a table are interpolated linearly.
+    Numbers from a table are interpolated linearly.
     """
     first = POWERS[index((u >> 10) & 63)]
     part = floor_shift(first * index(u & 1023), 10)
@@ -157,7 +157,7 @@ def power(u: Word) -> Index:
 def root(d: Word, lift: Index) -> Word:
     """sqrt(d) 2^lift.  Relative error: 5e-5.
 
-    d is multiplied by 4 until it fills the word.  A table gives the root of its upper bits, linear interpolation the rest.
+    d is multiplied by 4 until it fills the word.  A table, interpolated linearly, gives the root of the upper bits of d.
     """
     half = floor_shift(31 - places(d), 1)
     u = d << (half * 2)

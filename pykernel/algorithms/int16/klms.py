@@ -1,8 +1,9 @@
 """KLMS and QKLMS in integers, under a budget and without a matrix.
 
 The rules, the removals and their order are those of ``pykernel.algorithms.online`` for the techniques nt, at, fklms and
-fmklms.  A division is needed only when a vector is replaced and its part is distributed.  Multipliers saturate.  The range of
-multipliers is so much larger than that of the labels that only a diverging model comes near its ends.
+fmklms.  A division is needed only when the multiplier of a removed vector is distributed over the others.
+Multipliers saturate.  Multipliers have a much larger range than labels, so only a diverging model comes near the
+limits of this range.
 """
 
 from pykernel.algorithms import frame
@@ -54,10 +55,10 @@ class Int16Expansion(Struct):
     """The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores."""
 
     alpha: between(Int[N_MAX, OUTPUTS], "-alpha_most", "alpha_most")  # multipliers of the expansion vectors
-    # each vector's squared distance to its nearest vector; a number d <= 0 means: at least |d|
+    # each vector's squared distance to its nearest neighbour; d <= 0 means that the distance is only known to be at least |d|
     neighbour: between(Int[N_MAX], -FAR, FAR)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
-    n: between(Int16, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
+    n: between(Int16, 0, N_MAX)  # number of expansion vectors in use; the unused places are zero
     v: between(Int16[N_MAX, DIM], "-reach", "reach")  # expansion vectors
 
 
@@ -77,7 +78,7 @@ class Int16Learning(Struct):
 class Int16OnlineConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_online``."""
 
-    quantises: bool  # QKLMS: whether the nearest vector gets the whole multiplier, not k(v, x) times the multiplier
+    quantises: bool  # QKLMS: whether the nearest vector v gets the sample's whole multiplier, not only k(v, x) times this multiplier
     metric: Metric
     projection: Projection
     tie: Tie
@@ -86,7 +87,7 @@ class Int16OnlineConfig(Config):
     keeps_neighbours: bool  # whether distances to nearest neighbours are kept
     keeps_ages: bool  # whether ages are kept
     eta: Index  # learning rate, in units of 2^-16
-    keep: Index  # each update multiplies the multipliers by this, in units of 2^-16
+    keep: Index  # each update multiplies all multipliers by this factor, in units of 2^-16
     alpha_most: Index  # largest |alpha|
     step_limit: Index  # largest |alpha| of a new sample
     ald_distance: Index  # a sample is not stored if its squared distance to an expansion vector is at most this
@@ -109,7 +110,7 @@ def multiplier(m: Int16OnlineModel, i: Index, o: Index) -> Int:
 
 @kernel
 def magnitude(m: Int16OnlineModel, i: Index) -> Int:
-    """|alpha_i|, the largest of a candidate's multipliers; the sample is candidate n."""
+    """The largest |alpha_i| of a candidate, over all outputs.  Candidate n is the sample."""
     largest = size(multiplier(m, i, 0)) if i < m.n[0] else size(m.step[0])
     for o in range(1, len(m.step)):
         a = size(multiplier(m, i, o)) if i < m.n[0] else size(m.step[o])
@@ -126,7 +127,7 @@ def age_of(m: Int16OnlineModel, i: Index) -> Index:
 
 @kernel
 def isolation(m: Int16OnlineModel, i: Index) -> Int:
-    """Squared distance from a candidate to its nearest neighbour, or a lower bound."""
+    """Squared distance from a candidate to its nearest neighbour, or a lower bound of this distance."""
     if i >= m.n[0]:
         return m.nearest_distance[0]
     bound = size(m.neighbour[i])
@@ -141,7 +142,7 @@ def unsure(m: Int16OnlineModel, i: Index) -> Bool:
 
 @kernel
 def weighted_isolation(m: Int16OnlineModel, i: Index, coarse: Index) -> Int:
-    """(alpha_i / 2^coarse)^2 (1 - max_j k_ij), or a lower bound.  Mitchinson et al. 2003, eq. 18."""
+    """(alpha_i / 2^coarse)^2 (1 - max_j k_ij), or a lower bound of this cost.  Mitchinson et al. 2003, eq. 18."""
     a = floor_shift(magnitude(m, i), coarse)
     a = a if a < 32767 else 32767
     return multiply_high(a * a, ONE - kernel_value(m, word(isolation(m, i))))
@@ -149,7 +150,7 @@ def weighted_isolation(m: Int16OnlineModel, i: Index, coarse: Index) -> Int:
 
 @kernel
 def coarseness(m: Int16OnlineModel) -> Index:
-    """The power of two by which multipliers are divided, so that their squares fit."""
+    """The c for which multipliers divided by 2^c have squares that fit in 32 bits."""
     largest = 0
     count = m.n[0] + 1
     for i in range(count):
@@ -162,7 +163,7 @@ def coarseness(m: Int16OnlineModel) -> Index:
 
 @kernel
 def survey(m: Int16OnlineModel) -> Index:
-    """Compute the candidates' costs for fmklms.  Returns the power of two that multipliers were divided by.  O(N)."""
+    """Compute the candidates' costs for fmklms.  Returns c, where multipliers were divided by 2^c.  O(N)."""
     if m.metric != Metric.FMKLMS:
         return 0
     coarse = coarseness(m)
@@ -181,7 +182,7 @@ def cost(m: Int16OnlineModel, i: Index) -> Int:
         return m.score[i]
     if m.metric == Metric.FKLMS:
         return isolation(m, i)
-    return 0  # precedes() compares ages
+    return 0  # all costs are equal, and precedes() compares ages
 
 
 @kernel
@@ -200,8 +201,9 @@ def find_neighbour(m: Int16OnlineModel, i: Index) -> None:
 def choose(m: Int16OnlineModel) -> Index:
     """The candidate that costs least: a stored vector, or n for the sample.  precedes() and then the position decide ties.
 
-    A cost that is computed from a lower bound is itself a lower bound.  If the choice depends on a lower bound, the lost neighbour
-    is searched for, at most SEARCHES times; after that, the choice is among the exact costs.  O(N), and O(N D) for each search.
+    A cost that is computed from a lower bound is itself a lower bound.  If the choice depends on a lower bound, that
+    candidate's nearest neighbour is searched for.  After SEARCHES searches, only candidates with exact costs are
+    considered.  O(N), and O(N D) for each search.
     """
     coarse = survey(m)
     n = m.n[0]
@@ -235,7 +237,8 @@ def choose(m: Int16OnlineModel) -> Index:
 
 @kernel
 def measure_row(m: Int16OnlineModel, r: Index) -> None:
-    """Compute the kernel values between stored vector r and the others; distances to r as the nearest vector become lower bounds.  O(N D)."""
+    """Compute the kernel values between stored vector r and the others.  Where r was the nearest neighbour, the
+    distance becomes a lower bound.  O(N D)."""
     for i in range(m.n[0]):
         d = distance(m, m.v[i], m.v[r])
         if m.projection != Projection.NONE:
@@ -248,7 +251,7 @@ def measure_row(m: Int16OnlineModel, r: Index) -> None:
 def project(m: Int16OnlineModel, r: Index) -> None:
     """Distribute candidate r's multiplier: alpha_i + k_ir alpha_r, as if the other vectors were orthogonal.  O(N).
 
-    Mitchinson et al. 2003, eq. 16.  "bounded" divides k_ir by the sum of these values over all i, if the sum is above 1.
+    Mitchinson et al. 2003, eq. 16.  With "bounded", k_ir is divided by the sum of all k_ir if this sum is above 1.
     """
     n = m.n[0]
     part = ONE
@@ -275,7 +278,7 @@ def project(m: Int16OnlineModel, r: Index) -> None:
 
 @kernel
 def put_in(m: Int16OnlineModel, r: Index) -> None:
-    """Store the sample as vector r, which is counted already.  O(N + D)."""
+    """Store the sample as vector r.  n already includes this vector.  O(N + D)."""
     for j in range(len(m.x)):
         m.v[r, j] = m.x[j]
     for o in range(len(m.step)):
@@ -334,13 +337,13 @@ def present(m: Int16OnlineModel) -> Int:
 
 @kernel
 def value_of(m: Int16OnlineModel, total: Int, o: Index) -> Int:
-    """f(x), clipped to its limit: multipliers of a valid model cannot add up to more."""
+    """f(x), clipped to VALUE_MOST, which a valid model never exceeds."""
     return clip(total if m.single else as_signed(m.f[o]), -VALUE_MOST, VALUE_MOST)
 
 
 @kernel
 def absorb(m: Int16OnlineModel) -> Index:
-    """Learn a sample without storing it: the nearest vector's multiplier changes.  O(N)."""
+    """Learn a sample without storing it: change the multiplier of the nearest vector.  O(N)."""
     i = m.nearest[0]
     share_of = ONE
     if not m.quantises:
@@ -356,7 +359,7 @@ def absorb(m: Int16OnlineModel) -> Index:
 def insert(m: Int16OnlineModel) -> Index:
     """Learn a sample as a new vector; if the budget is full, remove one.  O(N D)."""
     n = m.n[0]
-    # the vector to remove; n: the sample itself; n + 1: none
+    # r: the vector to remove; n stands for the sample itself, n + 1 for none
     r = n + 1
     if n == len(m.v):
         r = choose(m)
@@ -378,7 +381,7 @@ def insert(m: Int16OnlineModel) -> Index:
 
 @kernel
 def learn(m: Int16OnlineModel, x: Int16[DIM]) -> Index:
-    """Learn the sample, then reduce.  Mitchinson et al. 2003, eq. 2-6."""
+    """Learn the sample, then reduce the model to its budget.  Mitchinson et al. 2003, eq. 2-6."""
     total = present(m)
     for o in range(len(m.error)):
         m.error[o] = value_of(m, total, o)
@@ -431,7 +434,7 @@ def novelty(
     x: Int16[DIM],
     y: Int[1],
 ) -> Index:
-    """Write to y how new x is to the model: 1 - k(v, x)^2 of the nearest vector v, in units of 1 / 65535.  O(N D).
+    """Write to y how new x is to the model: 1 - k(v, x)^2 for the nearest vector v, in units of 1 / 65535.  O(N D).
 
     Returns DONE, REFUSED_INPUT or REFUSED_STATE; if it refuses, y is unchanged.
     """

@@ -1,4 +1,4 @@
-"""Linear models that learn in integers: f(x) = w'z for the converted inputs z and a constant of one unit.
+"""Linear models that learn in integers: f(x) = w'z, where z contains the converted inputs and a constant of one unit.
 
 nlms: normalised LMS, whose normaliser is rounded down to a power of two (J. Nagumo, A. Noda, A learning method for system
 identification, 1967).  rls: recursive least squares, as in ``pykernel.algorithms.int16.weights``.  Unlike in floating point,
@@ -30,9 +30,9 @@ LINE_MOST = 536870912
 class Int16LineConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.int16_linear``."""
 
-    octave: Index  # a converted input of 1 is 2 to this power
-    unit: Index  # a converted input of 1: 2^octave
-    line_step: Index  # largest change of a slope for an input of one unit
+    octave: Index  # an input of 1 is 2 to this power after its conversion
+    unit: Index  # an input of 1 after its conversion: 2^octave
+    line_step: Index  # largest change of a slope by one sample, for an input of one unit
     eta: Index  # learning rate, times 2^16 and a power of two
     eta_shift: Index  # 16 minus the exponent of the power of two in eta
 
@@ -55,7 +55,7 @@ def answer(m: Int16LinearModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 @kernel
 def learn_by_gradient(m: Int16LinearModel, x: Int16[DIM]) -> None:
     """w += eta e z / (|z|^2 + 1) for the converted sample z.  O(D)."""
-    # |z|^2 + 1 in the converted inputs' unit
+    # |z|^2 + 1, where 1 is the square of one unit
     power = places(square_norm(x) + word(m.unit * m.unit)) - m.eta_shift
     for o in range(len(m.y)):
         step = floor_shift(part_of(m.error[o], m.eta), clip(power, 0, 31))

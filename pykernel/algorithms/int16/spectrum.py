@@ -42,7 +42,7 @@ from pykernel.dialect import (
 
 ONE = 32767
 """A cosine of 1."""
-# linear interpolation lies below the sine, by up to 7.5e-5 of its value; table values are larger by a third of this error
+# linear interpolation lies below the sine, by up to 7.5e-5 of its value, so the table's values are raised by 2.5e-5
 SINES = Constant(
     tuple(min(65535, round(65535 * math.sin(math.pi * i / 128) * (1 + 2.5e-5))) for i in range(65)), scalar=Uint16
 )
@@ -67,7 +67,7 @@ class Int16Waves(Struct):
     a: between(Int[OUTPUTS, FEATURES], "-weight_most", "weight_most")
     b: between(Int[OUTPUTS, FEATURES], "-weight_most", "weight_most")
     level: between(Int[OUTPUTS], 0, "level_most")  # running mean of |y|, times level_factor
-    counted: between(Index, 0, COUNTED)  # number of labels in that mean, at most its horizon
+    counted: between(Index, 0, COUNTED)  # number of labels in this mean, at most its horizon
     # w: change of the angle for a converted input of 1, in units of 2^(turn_places - 32) turns
     frequencies: between(Int16[FEATURES, DIM], -FREQUENCY_MOST, FREQUENCY_MOST)
 
@@ -101,12 +101,12 @@ class Int16GradientConfig(Config):
     start: Int16[FEATURES, DIM]  # frequencies before the first sample
     turn_places: Index
     size: Index  # number of waves, in units of 2^-8
-    square_shift: Index  # |x / sigma|^2 in units of 2^-8 is |z|^2 of the converted inputs, divided by 2 to this power
-    frequency_share: Index  # learning rate of the frequencies relative to that of the weights
+    square_shift: Index  # |z|^2 of the converted inputs, divided by 2 to this power, is |x / sigma|^2 in units of 2^-8
+    frequency_share: Index  # learning rate of the frequencies, divided by that of the weights
     bend_most: Index  # largest |x / sigma|^2 times the sum of squared slopes, in units of 2^-8
     eta: Index  # learning rate, in units of 2^-(24 + eta_shift)
-    eta_shift: Index  # a step for weights is in units of 2^-eta_shift
-    turn_factor: Index  # factor from a step and a slope to a change of frequencies, times 2^16 and a power of two
+    eta_shift: Index  # steps for weights are in units of 2^-eta_shift
+    turn_factor: Index  # factor from step times slope to a change of frequencies, times 2^16 and a power of two
     turn_shift: Index  # exponent of the power of two in turn_factor
 
     tunable = frozenset("eta eta_shift".split())
@@ -152,7 +152,7 @@ def sound(m: Int16WavesModel, a: Int) -> Int:
 
 @kernel
 def sum_of(m: Int16WavesModel, o: Index) -> Int:
-    """The sum of the waves, after turn().  O(N)."""
+    """The sum of the waves.  turn() has computed their sines and cosines.  O(N)."""
     # modulo 2^32: the sum is defined even if memory was overwritten
     total = word(0)
     for i in range(len(m.c)):

@@ -65,7 +65,8 @@ TRUSTED = 20
 
 
 class Int16Filter(Struct):
-    """Frequencies have 32 bits here.  A block of P covers some units, each with a row for a, one for b, and one for each input."""
+    """Frequencies have 32 bits here.  A block of P covers the numbers of several waves: for each wave, there is a row
+    for a, one for b, and one for each input."""
 
     tuned: between(Int[FEATURES, DIM], "-tuned_most", "tuned_most")  # w, in units of 2^-(32 + fine) turns
     left: between(Int[OUTPUTS], 0, "level_most")  # running mean of |y - f(x)|, times level_factor
@@ -78,14 +79,14 @@ class Int16FilterConfig(Config):
     fine: Index  # frequencies are in units of 2^-(32 + fine) turns for a converted input of 1
     tuned_most: Index  # largest frequency
     octave: Index  # sigma, in the unit of converted inputs, is 2 to this power
-    group: Index  # units in a block
+    group: Index  # number of waves in a block
     shrinks: Index  # each sample multiplies the weights by 1 - 2^-shrinks
     estimates: bool  # whether the noise is estimated
-    noise: Index  # R, as long as it is not estimated
+    noise: Index  # R, while it is not estimated
     noise_least: Index
     noise_most: Index
     share: Index  # 1 / outputs, times 2^16
-    turned: Index  # a frequency of 1 / sigma, divided by the number of outputs and by a power of two
+    turned: Index  # 1 / sigma as a frequency, divided by the number of outputs and by a power of two
     turned_places: Index  # exponent of the power of two in turned, plus 16
 
     tunable = frozenset("noise noise_least noise_most shrinks".split())
@@ -131,7 +132,7 @@ def begin(m: Int16FilterModel) -> None:
 
 @kernel
 def noise_of(m: Int16FilterModel, o: Index) -> Index:
-    """R: the labels' noise relative to the variance that can be learned, u / (1 - u) for u = E|y - f|^2 / E|y|^2."""
+    """R, the ratio of the labels' noise to the variance that can be learned: v / (1 - v) for v = E|y - f|^2 / E|y|^2."""
     if not m.estimates or m.counted[0] < TRUSTED:
         return m.noise
     # divide both means by the same power of two, so that their squares have 30 bits
@@ -148,7 +149,8 @@ def noise_of(m: Int16FilterModel, o: Index) -> Index:
 
 @kernel
 def derive(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
-    """Write the derivatives of f / u to m.h, in units of 2^-(12 - k).  Returns k, which is such that the sum of |h_i| is below 2^16.  O(N D)."""
+    """Write the derivatives of f / u to m.h, in units of 2^-(12 - k), with a k that keeps the sum of |h_i| below
+    2^16.  Returns k.  O(N D)."""
     for block in range(len(m.h)):
         at = 0
         for k in range(m.group):
@@ -164,7 +166,7 @@ def derive(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> Index:
 
 @kernel
 def move(m: Int16FilterModel, a: Int, t: Int, step: Int, shift: Index) -> Int:
-    """A weight after a step, and after the shrinkage of one sample."""
+    """A weight after one sample: it shrinks, and then moves by a step."""
     before = sound(m, a)
     return clip(
         before - nearest_shift(before, m.shrinks) + nearest_shift(t * step, shift), -m.weight_most, m.weight_most
@@ -197,7 +199,7 @@ def advance(m: Int16FilterModel, o: Index, unit: Index, scale: Index) -> None:
 
 @kernel
 def filter_output(m: Int16FilterModel, o: Index, unit: Index, x: Int16[DIM]) -> None:
-    """Learn an error by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G units."""
+    """Learn an error by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves."""
     coarse = derive(m, o, unit, x)
     fine = 12 - coarse
     lifted = spread(m)
@@ -224,7 +226,7 @@ def follow_error(m: Int16FilterModel, o: Index) -> None:
 @kernel
 def learn(m: Int16FilterModel, x: Int16[DIM]) -> Index:
     """Learn that f(x) should be m.y.  Returns DONE."""
-    # the first label becomes the mean that is subtracted, so the size of the residuals is not known yet
+    # the first label becomes the mean that the stages subtract, so the size of the residuals is not known yet
     waits = m.centers and m.count[0] == 0
     if m.counted[0] == 0 and not waits:
         begin(m)

@@ -1,4 +1,5 @@
-"""Stages around a model that learns in integers: the label's mean, a linear part, and the gain of the model.
+"""Stages around a model that learns in integers: the label's mean, a linear part, and a gain by which the model's
+answer is multiplied.
 
 These stages are like those of ``pykernel.algorithms.stages``, but their horizons and normalisers are powers of two.
 """
@@ -25,7 +26,7 @@ from pykernel.dialect import (
 )
 
 COUNTED = 65536
-"""The number of samples is counted up to this."""
+"""Samples are counted up to this number."""
 GAIN_FIRST = 20
 """The gain is 1 for this number of samples after the start."""
 GAIN_PACE = 8
@@ -39,14 +40,14 @@ class Int16Stages(Struct):
     """What the stages have learned.  Numbers are also clipped when they are read, because memory may have been overwritten."""
 
     mean: between(Int[OUTPUTS], "-mean_most", "mean_most")  # running mean of the label, times mean_factor
-    slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # the linear part, in units of 2^-16
+    slope: between(Int[OUTPUTS, DIM], "-slope_most", "slope_most")  # weights of the linear part, in units of 2^-16
     agreement: between(
         Int[OUTPUTS], -GAIN_MOST, GAIN_MOST
     )  # running mean of the residual label times the model's answer
     square: between(Int[OUTPUTS], 0, GAIN_MOST)  # running mean of the square of the model's answer
-    gain: between(Int[OUTPUTS], 0, ONE)  # what the model's answer is multiplied by, in units of 1 / ONE
+    gain: between(Int[OUTPUTS], 0, ONE)  # factor of the model's answer, in units of 1 / ONE
     count: between(Index, 0, COUNTED)  # number of samples learned
-    pace: between(Index, 0, 16)  # the label's mean moves by 2^-pace of the difference
+    pace: between(Index, 0, 16)  # each label moves the mean by 2^-pace of its distance from the mean
     frozen: between(Uint8, 0, 1)  # 1: learning is switched off
 
 
@@ -67,10 +68,10 @@ class Int16StageConfig(Config):
     centers: bool  # whether the label's mean is subtracted
     leads: bool  # whether there is a linear part
     gains: bool  # whether there is a gain
-    expects: bool  # whether answers are judged by labels: the same as gains
+    expects: bool  # whether labels judge answers; the same as gains
     clamps: bool  # whether predictions are kept between low and high
-    follows: bool  # whether labels pass stages: centers, leads or gains is true
-    holds: bool  # always false: no outlying input is held
+    follows: bool  # whether labels pass through stages: whether centers, leads or gains is true
+    holds: bool  # always false: an outlying input is never replaced by a held value
     mixes: bool  # always false: there is no linear expert
     covers: bool  # always false: there are no intervals
     votes: bool  # always false: there is no expert for classes
@@ -82,12 +83,12 @@ class Int16StageConfig(Config):
     slope_most: Index
     slope_eta: Index  # learning rate of the linear part, times 2^16 and a power of two
     slope_shift: Index  # 16 minus the exponent of the power of two in slope_eta
-    slope_unit: Index  # the square of an input of 1, which is added to |x|^2 to normalise
-    slope_step: Index  # largest change of a slope for an input of one unit
-    gain_shift: Index  # errors and values are divided by 2 to this power for the gain's means
+    slope_unit: Index  # the square of an input of 1; it is added to |x|^2 in the normaliser
+    slope_step: Index  # largest change of a slope by one sample, for an input of one unit
+    gain_shift: Index  # before they enter the gain's means, errors and values are divided by 2 to this power
     label_most: Index  # largest |y| that is accepted
     rest_most: Index  # largest |residual| that the model has to learn
-    label_room: Index  # largest |y| before and between the stages
+    label_room: Index  # largest magnitude of a label or a residual in working memory
     finer: bool  # whether labels are in a finer unit than their residuals
     one: Index  # target of a function for its class
     low: Index  # smallest prediction
@@ -133,7 +134,7 @@ def label_mean(m: Int16Staged, o: Index) -> Int:
 
 @kernel
 def lead(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
-    """What is added to the model's answer.  O(D)."""
+    """What the stages add to the model's answer.  O(D)."""
     total = 0
     if m.centers:
         total = total + floor_shift(label_mean(m, o), m.mean_shift)
@@ -144,7 +145,7 @@ def lead(m: Int16Staged, x: Int16[DIM], o: Index) -> Int:
 
 @kernel
 def staged(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
-    """The prediction that follows from the model's answer, before clipping."""
+    """The prediction, before it is clipped, given the model's answer."""
     y = value
     if m.gains and m.count[0] >= GAIN_FIRST:
         y = part_of(value, clip(m.gain[o], 0, ONE))
@@ -153,7 +154,7 @@ def staged(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
 
 @kernel
 def finished(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
-    """The prediction that follows from the model's answer."""
+    """The prediction, given the model's answer."""
     y = staged(m, x, value, o)
     if m.clamps:
         y = clip(y, m.low, m.high)
@@ -162,7 +163,7 @@ def finished(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
 
 @kernel
 def follow_mean(m: Int16Staged, y: Int, o: Index) -> None:
-    """Move the label's running mean: by 1/1, 1/2, 1/2, 1/4 ... of the difference, down to 2^-mean_pace."""
+    """Move the running mean towards the label: by 1/1, 1/2, 1/2, 1/4 ... of their distance, at last by 2^-mean_pace."""
     mean = label_mean(m, o)
     moved = mean + floor_shift(y * m.mean_factor - mean, clip(m.pace[0], 0, 16))
     m.mean[o] = clip(moved, -m.mean_most, m.mean_most)
@@ -178,7 +179,7 @@ def follow_line(m: Int16Staged, x: Int16[DIM], rest: Int, o: Index) -> None:
 
 @kernel
 def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
-    """Move the means from which the gain is computed, and compute it."""
+    """Update the means from which the gain is computed, and compute the gain."""
     left = clip(floor_shift(rest, m.gain_shift), -GAIN_SIZE, GAIN_SIZE)
     said = clip(floor_shift(value, m.gain_shift), -GAIN_SIZE, GAIN_SIZE)
     agreement = clip(m.agreement[o], -GAIN_MOST, GAIN_MOST)
@@ -187,7 +188,7 @@ def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
     square += floor_shift(said * said - square, GAIN_PACE)
     m.agreement[o] = clip(agreement, -GAIN_MOST, GAIN_MOST)
     m.square[o] = clip(square, 0, GAIN_MOST)
-    # divide both by the same power of two, so that their quotient can be computed
+    # divide both means by the same power of two, so that their quotient can be computed
     bits = places(word(m.square[o]))
     shift = bits - 14 if bits > 14 else 0
     over = floor_shift(m.agreement[o] if m.agreement[o] > 0 else 0, shift)
@@ -200,7 +201,7 @@ def follow_gain(m: Int16Staged, rest: Int, value: Int, o: Index) -> None:
 
 @kernel
 def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> None:
-    """Write to r the residuals of the labels y, which the rule has to learn."""
+    """Write to r what the rule has to learn: the residuals of the labels y."""
     for o in range(len(y)):
         rest = clip(y[o], -m.label_most, m.label_most)
         rest = rest - lead(m, x, o)
@@ -214,7 +215,7 @@ def remain(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS]) -> N
 
 @kernel
 def conclude(m: Int16Staged, x: Int16[DIM], y: Int[OUTPUTS], r: Int[OUTPUTS], k: Int[OUTPUTS]) -> None:
-    """Let the stages learn from a sample's labels y, their residuals r, and the rule's answers k."""
+    """Update the stages by a sample: its labels y, their residuals r, and the rule's answers k."""
     for o in range(len(y)):
         if m.gains and m.verdict[0] <= GIVEN:
             if m.verdict[0] == GIVEN:

@@ -1,8 +1,8 @@
 """Integer weights of features, learned by recursive least squares or normalised least mean squares.
 
-The update is w + t e with t = P h / (R + h'P h), for features h, P of ``pykernel.algorithms.int16.covariance`` with prior 1,
-and R = 1 / prior_variance.  Normalised least mean squares uses this update with P = 1, R = 0 and a learning rate.  Each sample
-needs one division.
+The update is w + t e with t = P h / (R + h'P h).  h contains the features, P is that of
+``pykernel.algorithms.int16.covariance`` with prior 1, and R = 1 / prior_variance.  Normalised least mean squares uses
+this update with P = 1, R = 0 and a learning rate.  Each sample needs one division.
 """
 
 from pykernel.algorithms.extents import FEATURES
@@ -33,9 +33,9 @@ class Int16WeightsConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     filters: bool  # whether weights are learned by recursive least squares, with P
-    weight_places: Index  # the weights' unit is finer than that of the result by a factor of 2 to this power
+    weight_places: Index  # the unit of weights is finer than the unit of the result, by a factor of 2 to this power
     weight_most: Index  # largest |w|
-    rate: Index  # learning rate, times 2^15; 1 for recursive least squares
+    rate: Index  # learning rate, times 2^15; for recursive least squares, the learning rate is 1
     noise: Index  # R
 
     tunable = frozenset("rate noise".split())
@@ -66,7 +66,7 @@ def learn_weights(m: Int16WeightsModel, unit: Index) -> None:
     if m.separates and not errs:
         return
     coarse = condense(m)
-    # without P, m.g becomes the features themselves
+    # without P, shorten() copies the features themselves to m.g
     known = unit
     if m.filters:
         if m.covariance[0, 0] == 0:

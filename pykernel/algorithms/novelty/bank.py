@@ -38,12 +38,12 @@ FIRST = Constant(2.0**-10)
 CANDIDATE = Constant(0.3)
 """Standard deviations of a candidate after its first row, relative to those of the nearest regime."""
 BARRED_REACH = Constant(4.0)
-"""A rejected regime explains rows up to this many times the squared distance ``outlying``: the regime learns nothing more, so
-its shape stays inaccurate."""
+"""A rejected regime explains rows whose squared distance is at most this multiple of ``outlying``.  The multiple is large because a
+rejected regime learns nothing more, so that its shape stays inaccurate."""
 FAR = 40
 """If a product is above 2^FAR or below 2^-FAR, its power of two is moved to a counter."""
 GIVEN_UP = 3
-"""A candidate is dropped after this many rows of known regimes for each of its own rows."""
+"""A candidate is dropped when the rows of known regimes since its beginning exceed this multiple of its own rows."""
 KEPT = Constant(1 - 1 / 5000)
 """Each row multiplies the weights by this factor."""
 WEIGHT_LEAST = Constant(2.0**-10)
@@ -52,7 +52,7 @@ WEIGHT_LEAST = Constant(2.0**-10)
 
 @kernel
 def log_volume(r: Real[...], first: Index, n: Index) -> Real:
-    """log2 of the product of a triangle's diagonal.  first: the first row of the product.  O(n)."""
+    """log2 of the product of a triangle's diagonal.  first: the row at which the product begins.  O(n)."""
     whole = 0
     product = real(1)
     row = upper_row_of(first, n)
@@ -196,7 +196,7 @@ def start_at(m: GmmModel, k: Index, x: Real[DIM]) -> None:
 
 @kernel
 def begin_search(m: GmmModel) -> None:
-    """Start the search for a pair to merge again."""
+    """Restart the search for a pair to merge."""
     m.sought[0] = 0
     m.merge_first[0] = 0
     m.merge_second[0] = 0
@@ -332,7 +332,7 @@ def drop_candidate(m: GmmModel) -> None:
 
 @kernel
 def renew(m: GmmModel, x: Real[DIM]) -> None:
-    """Let the nearest Gaussian learn a row, and the candidate fade.  O(D^2)."""
+    """Let the nearest Gaussian learn a row, and count the row against the candidate.  O(D^2)."""
     k = m.nearest[0]
     m.weights[k] += real(1)
     absorb(m, k, x)
@@ -387,7 +387,7 @@ def mean_weight(m: GmmModel) -> Real:
 
 @kernel
 def admit(m: GmmModel, rejected: Index, least: Real) -> None:
-    """Make the candidate a regime with at least this weight.  O(D^3 / 3) if the bank is full."""
+    """Make the candidate a regime with a weight of at least ``least``.  O(D^3 / 3) if the bank is full."""
     k = m.known[0]
     if k < len(m.weights):
         m.known[0] = k + 1

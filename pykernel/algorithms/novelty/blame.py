@@ -1,7 +1,7 @@
 """Which sensor explains an alarm, and what is wrong with this sensor.
 
-A sensor's part of a row's squared distance is the reduction of the distance if the sensor had the value that the other
-sensors predict, z'z - min over x_j = (P d)_j^2 / P_jj with P the inverse covariance (C. F. Alcala, S. J. Qin,
+A sensor's part of a row's squared distance z'z is the reduction of the distance if the sensor had the value that the other
+sensors predict.  This is (P d)_j^2 / P_jj, where d is the row's deviation and P the inverse covariance (C. F. Alcala, S. J. Qin,
 Reconstruction-based contribution, 2009).  The sensor's share of the alarm is the corresponding reduction of the row's
 surprise, by the course or by the bank, whichever is larger: a row that the sensor explains only in part adds little.
 The kind of fault follows from the sensor's steps and the alarm's first row.
@@ -24,25 +24,26 @@ REPEATED = Constant(0.25)
 ROUGH = Constant(25.0)
 """Noise: the mean square of the sensor's steps is above 25 times the usual mean square."""
 LEAP = Constant(6.0)
-"""Jump: in the alarm's first row, the sensor differs by more than this many standard deviations from the prediction by the
-previous row and the other sensors."""
+"""Jump: in the alarm's first row, the sensor differs by more than this many standard deviations from the prediction from
+the previous row and the other sensors."""
 HALF = Constant(0.5)
 """Jump: in the alarm's first row the sensor also moves, and alone explains more than this part of the innovation.  In a
 new regime, other sensors move, too."""
 MOVED = Constant(0.1)
 """Stuck: more than half of the sensor's steps are below this part of its usual step."""
 SHARED = Constant(1.6)
-"""More than one sensor: without the culprit's part, the squared distance is still above this per sensor."""
+"""More than one sensor: without the culprit's part, the squared distance is still above this number times the number of sensors."""
 MOSTLY = Constant(0.7)
 """One sensor with several inputs: the shares of its inputs in the alarm add up to more than this."""
 FAR_OFF = Constant(16.0)
-"""If the squared distance without the culprit's part is above this per sensor, other sensors jumped, too: the fault is not a jump."""
+"""If the squared distance without the culprit's part is above this number times the number of sensors, other sensors jumped, too:
+the fault is not a jump."""
 
 
 @kernel
 def explain(m: GmmModel, r: Real[...], z: Real[...], parts: Real[DIM], first: Index, n: Index) -> None:
-    """Write to parts by how much each sensor alone would reduce z'z, for deviations z whitened by a triangle of n rows.  Sensors begin
-    at row ``first``.  O(D^3 / 6)."""
+    """Write to parts by how much each sensor alone would reduce z'z, for deviations z whitened by a triangle of n rows.  The
+    sensors' rows begin at row ``first``.  O(D^3 / 6)."""
     for j in range(first, n):
         zero(m.partner, n)
         m.partner[j] = real(1)
@@ -88,7 +89,7 @@ def usual_step(m: GmmModel, j: Index) -> Real:
 
 @kernel
 def tell_on(m: GmmModel, x: Real[DIM], j: Index) -> None:
-    """Update the means of the culprit's steps, and of the distance without it.  O(D)."""
+    """Update the means over the culprit's steps, and the mean squared distance without the culprit's part.  O(D)."""
     step = bounded((x[j] - m.before[j]) / sqrt(usual_step(m, j)), WHITE_MOST)
     if m.told[0] > 0:
         m.rough[0] = m.rough[0] + (step * step - m.rough[0]) / real(m.told[0])

@@ -2,7 +2,7 @@
 
 A vector autoregression of order 1, stored as the root of the joint covariance of two rows, predicts a row from the
 previous row.  The prediction error is the *innovation*.  A change between known regimes is not surprising, because the
-surprise is at most that of the bank.
+surprise by the course is limited to that by the bank.
 """
 
 from pykernel.algorithms.elementary import log2_of
@@ -23,7 +23,7 @@ HALF_ROW = Constant(0.5)
 
 @kernel
 def innovate(m: GmmModel, x: Real[DIM]) -> None:
-    """Write the row before and this row, whitened, to m.pair, and the square of the innovation to m.innovation.  O(2 D^2)."""
+    """Write the previous row and this row, whitened, to m.pair, and the square of the innovation to m.innovation.  O(2 D^2)."""
     n = len(x)
     for j in range(n):
         m.pair[j] = m.before[j] - m.middle[j]
@@ -44,7 +44,7 @@ def surprise_by_course(m: GmmModel) -> None:
 
 @kernel
 def learn_course(m: GmmModel, x: Real[DIM]) -> None:
-    """Learn how the row followed from the row before.  O(4 D^2)."""
+    """Learn how the row followed from the previous row.  O(4 D^2)."""
     n = len(x)
     if m.followed[0] < m.horizon:
         m.followed[0] += 1
@@ -94,7 +94,7 @@ def surprise_of_repeats(m: GmmModel, x: Real[DIM]) -> Real:
 
 @kernel
 def pass_on(m: GmmModel, x: Real[DIM], rate: Real) -> None:
-    """Keep the row as the row before, and count how long each sensor has had its value.  Unless rate is 0, also learn how often each
+    """Store the row as the previous row, and count how long each sensor has had its value.  Unless rate is 0, also learn how often each
     sensor repeats its value, and its smallest step.  O(D)."""
     for j in range(len(x)):
         step = absolute(x[j] - m.before[j])

@@ -85,7 +85,7 @@ SPREADS_MOST = Constant(4.0)
 AGAIN_FOLLOWED = 100
 AGAIN_JUDGED = 100
 AGAIN_TAUGHT = 300
-"""After a new regime, the course, the usual surprises and the threshold learn as fast as after this many rows."""
+"""After a new regime, the course, the usual surprises and the threshold learn as fast as after these numbers of rows."""
 
 
 # ------------------------------------------------------------------------------------------------------ questions
@@ -139,7 +139,7 @@ def intact(m: GmmModel) -> Bool:
 
 @kernel
 def alarm(m: GmmModel, state: Real[3]) -> Index:
-    """Write to state the level, its threshold, and the number of rows since the alarm of the latest row began; 0 if the latest row is not in alarm.
+    """Write to state the level, its threshold, and the number of rows since the alarm began, which is 0 if the latest row is not in alarm.
 
     Returns DONE, or REFUSED_STATE with state unchanged.
     """
@@ -240,7 +240,7 @@ def warming(m: GmmModel) -> Bool:
 
 @kernel
 def notice(m: GmmModel, x: Real[DIM], warm: Bool) -> Bool:
-    """Judge a row.  Returns whether it is in alarm.  warm: there are no alarms yet.  O(K D^2), in an alarm O(D^3)."""
+    """Judge a row.  Returns whether the row is in alarm.  warm: whether it is too early for alarms.  O(K D^2); in an alarm, also O(D^3)."""
     score = judge_row(m, x)
     m.missed[0] = 0
     raise_level(m, score, m.surprised[0] < JUDGED)
@@ -266,7 +266,7 @@ def miss_sample(m: GmmModel, refused: Index) -> Index:
 
 @kernel
 def stay_awake(m: GmmModel, x: Real[DIM]) -> Index:
-    """Judge a row while learning is off.  O(K D^2), in an alarm O(D^3)."""
+    """Judge a row while learning is off.  O(K D^2); in an alarm, also O(D^3)."""
     if m.watched[0] == 0:
         return TakenStatus.FROZEN
     warm = warming(m)
@@ -277,7 +277,7 @@ def stay_awake(m: GmmModel, x: Real[DIM]) -> Index:
 
 @kernel
 def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
-    """Judge a row, then learn it.  O(K D^2), in an alarm O(D^3)."""
+    """Judge a row, then learn it.  O(K D^2); in an alarm, also O(D^3)."""
     if m.watched[0] == 0:
         start(m, x)
         return Status.DONE
@@ -391,7 +391,7 @@ def reject(m: GmmModel) -> Index:
 
 @kernel
 def unlearn(m: GmmModel) -> Index:
-    """Remove the newest regime, if it is from after the warm-up: it was learned in an alarm, acknowledged or rejected.
+    """Remove the newest regime, if it was added after the warm-up: by learning in an alarm, by acknowledge or by reject.
     If two regimes were merged to make room for it, they stay merged.  O(D^2).
 
     Returns DONE, NOTHING_NEW, NO_ROOM if no normal regime would be left, or REFUSED_STATE.
@@ -509,7 +509,7 @@ GMM = programs(
             frame.keeps: keeps,
             frame.forget_rule: forget_all,
         },
-        costs=("O(K D^2)", "O(K D^2), in an alarm O(D^3)"),
+        costs=("O(K D^2)", "O(K D^2); in an alarm, also O(D^3)"),
         questions=(Entry("novelty", novelty, "question"),),
         actions=(
             Entry("alarm", alarm, "reading"),

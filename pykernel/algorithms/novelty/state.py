@@ -30,7 +30,7 @@ class GmmStatus(IntEnum):
     REGIME = 13  # several sensors at once have values that were never seen together
     UNARMED = 14  # the row was learned.  Alarms are raised, but states that repeat still become normal
     NOTHING_NEW = -10  # there is no regime that could be acknowledged, rejected or unlearned; nothing changed
-    NO_ROOM = -11  # no normal regime would be left, or none that could be merged; nothing changed
+    NO_ROOM = -11  # no normal regime would be left, or there are no two regimes to merge; nothing changed
     ABSENT = -12  # alarm: all samples were refused for the time of five rows; the model did not change
 
 
@@ -46,7 +46,7 @@ class Bank(Struct):
     counts: between(Uint16[COMPONENTS + 1], 0, "horizon")  # number of rows that a Gaussian has learned, up to horizon
     unmet: between(Uint16, 0, "unmet_most")  # rows of known regimes since the candidate began
     sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
-    rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: the regime is rejected: its rows are in alarm
+    rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: the regime is rejected, so its rows are in alarm
     known: between(Uint8, 0, COMPONENTS)  # number of regimes
     merge_first: between(Uint8, 0, COMPONENTS - 1)  # the best pair so far
     merge_second: between(Uint8, 0, COMPONENTS - 1)
@@ -62,14 +62,13 @@ class Course(Struct):
     spread: between(Real[2], 0, 2.0**51)  # twice the mean squared excess over the usual surprise
     middle: between(Real[DIM], "-input_max_abs", "input_max_abs")  # mean of the rows
     followed: between(Uint16, 0, "horizon")  # number of rows learned, at most the horizon
-    before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the row before
-    least_step: between(
-        Real[DIM], 0, "root_most"
-    )  # the smallest step that a sensor has made: its converter's, or nearly zero
+    before: between(Real[DIM], "-input_max_abs", "input_max_abs")  # the previous row
+    # smallest change of each sensor from one row to the next: the step of the sensor's converter, or nearly zero
+    least_step: between(Real[DIM], 0, "root_most")
     repeats: between(Real[DIM], 0, 1)  # part of the rows in which a sensor repeats its value
-    # root of the joint covariance of a row and the row before
+    # root of the joint covariance of a row and the previous row
     joint: between(Real[DIM * (DIM * 2 + 1)], "-root_most", "root_most")
-    run: Uint16[DIM]  # number of latest rows with the same value
+    run: Uint16[DIM]  # number of consecutive latest rows in which each sensor has repeated its value
     surprised: between(Uint16, 0, "horizon")  # number of rows in usual and spread, at most the horizon
     settling: between(Uint16, 0, "settles_for")  # number of coming rows in which alarms do not stop learning
     watched: between(Index, 0, "watched_most")  # number of rows; counting stops at a limit
@@ -79,7 +78,7 @@ class Blame(Struct):
     """What explains the present alarm, or the last alarm."""
 
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
-    # the part of the squared deviation of the alarm's first row that a sensor explains, if this part is more than half
+    # squared innovation that each sensor explains in the alarm's first row, if the sensor moved and explains more than half; else 0
     leaps: between(Real[DIM], 0, WHITE_MOST)
     abrupt: between(Uint8, 0, 1)  # 1: the course alone would have begun the alarm
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
@@ -99,11 +98,11 @@ class Sight(Struct):
     repeater: Index  # the sensor whose repeats surprise most
     distance: Real  # squared distance from the nearest regime, in standard deviations of this regime
     innovation: Real  # square of the part of a row that the previous row does not predict
-    surprise: Real[2]  # by the course and by the bank
+    surprise: Real[2]  # surprise by the course and by the bank
     loud: Real[3]  # the surprises by course and bank in usual spreads, and the surprise of repeats
     own: Real[DIM]  # deviations from the nearest regime, whitened
     turned: Real[DIM]
-    pair: Real[DIM * 2]  # deviations of the row before and of this row from the mean, whitened
+    pair: Real[DIM * 2]  # deviations of the previous row and of this row from the mean, whitened
     partner: Real[DIM * 2]
     norms: Real[DIM * 2]
     parts: Real[DIM]  # each sensor's part of the squared distance
@@ -113,7 +112,7 @@ class Sight(Struct):
 class Presence(Struct):
     """Whether rows arrive.  The model does not depend on this."""
 
-    missed: between(Index, 0, "absent_after")  # number of latest samples that were refused
+    missed: between(Index, 0, "absent_after")  # number of consecutive latest samples that were refused
 
 
 class GmmConfig(Config):
@@ -124,18 +123,18 @@ class GmmConfig(Config):
     horizon: Index  # number of latest rows that means and roots describe
     warmup: Index  # number of first rows without alarms
     relearn_after: Index  # number of rows after which a new regime, or a lasting alarm, becomes normal
-    relearn_soon: Index  # the same number of rows for changes that several sensors show
+    relearn_soon: Index  # as relearn_after, for changes that several sensors show
     patience: Index  # number of rows that make a new regime in the warm-up
-    unmet_most: Index  # rows without the candidate are counted up to this number
+    unmet_most: Index  # rows of known regimes since the candidate began are counted up to this number
     watched_most: Index  # rows are counted up to this number
-    root_most: Real  # bound of the roots
+    root_most: Real  # limit above every element of the roots
     outlying: Real  # squared distance above which a row is strange to a Gaussian
     pairs_a_row: Index  # number of pairs that are compared at each row of the candidate
-    fresh: Index  # number of rows after which a Gaussian can judge
+    fresh: Index  # number of rows after which a Gaussian can judge a row
     tail_of_rows: Real  # nu: degrees of freedom of the bank's t-distributions
-    loud_first: Index  # number of rows before the usual surprises are learned
-    settles_for: Index  # rows after a new regime in which alarms do not stop learning
-    absent_after: Index  # number of refused samples in a row that raises an alarm
+    loud_first: Index  # number of first rows from which the usual surprises are not learned
+    settles_for: Index  # number of rows after a new regime in which alarms do not stop learning
+    absent_after: Index  # number of consecutive refused samples that raises an alarm
 
 
 class GmmModel(Framed):

@@ -51,9 +51,9 @@ UNEXCEEDED = 60
 """In the warm-up, q is too high if this many consecutive rows were not above q: then the threshold starts again.  The
 probability that this happens by chance is 0.9^60, two in a thousand."""
 TAUGHT = 10
-"""Number of first rows of an episode from which the threshold learns."""
+"""The threshold learns from this many rows at the beginning of an episode."""
 TAUGHT_ARMED = 20
-"""Number of first rows of an episode from which the threshold learns once the monitor is armed."""
+"""Once the monitor is armed, the threshold learns from this many rows at the beginning of an episode."""
 GAP = 5
 """Longest gap of an episode, in rows."""
 LONG = 16_777_216
@@ -71,7 +71,7 @@ class Threshold(Struct):
     excess: between(Real, 0, EXCESS_MOST)  # e: mean excess over q
     shift: between(Real, -SHIFT_MOST, SHIFT_MOST)  # s: the correction that keeps the rate
     taught: between(Uint16, 0, "threshold_horizon")  # number of rows that q and e have learned, at most the horizon
-    below: between(Uint8, 0, UNEXCEEDED)  # number of latest learned rows that were not above q
+    below: between(Uint8, 0, UNEXCEEDED)  # number of consecutive latest learned rows that were not above q
     episode: between(Index, 0, LONG)  # number of rows since the present alarm began; 0: there is none
     quiet: between(Uint8, 0, GAP)  # number of latest rows of the episode that were quiet
     age: between(
@@ -88,7 +88,7 @@ class ThresholdConfig(Config):
     tail: Real  # c: the part ``alarm_rate`` of the rows should exceed q + c e
     level_end: Real  # largest level
     inside: Real  # 1 - alarm_rate / p
-    correction: Real  # a row in alarm raises the threshold by this times e
+    correction: Real  # a row in alarm raises the threshold by about this times e
     smoothing: Real  # weight of a new score in the level; 1: the level is the score
     excess_first: Real  # e before the first row
     excess_least: Real  # e is at least this: a smaller value is treated as rounding error
@@ -110,7 +110,7 @@ class ThresholdModel(Model):
 def threshold_of(m: ThresholdModel) -> Real:
     """The level above which there is an alarm."""
     beyond = m.excess[0] * m.tail
-    # no level is above ``level_end``: the threshold is at most that of levels with a uniform distribution from q to ``level_end``
+    # no level is above ``level_end``, so the threshold is at most that for levels distributed uniformly from q to ``level_end``
     room = m.inside * (m.level_end - m.quantile[0])
     if beyond > room:
         beyond = room
@@ -126,7 +126,7 @@ def raise_level(m: ThresholdModel, score: Real, first: Bool) -> None:
 
 @kernel
 def follow_episode(m: ThresholdModel, alarm: Bool) -> None:
-    """Count the row as one of an episode, or end it."""
+    """Count the row as part of an episode, or end the episode."""
     if alarm or (m.episode[0] > 0 and m.quiet[0] < GAP):
         m.quiet[0] = 0 if alarm else m.quiet[0] + 1
         if m.episode[0] < LONG:
@@ -138,7 +138,7 @@ def follow_episode(m: ThresholdModel, alarm: Bool) -> None:
 
 @kernel
 def settles(rows: Index, warmup: Index) -> Bool:
-    """Whether the threshold learns after this many rows: in the first quarter of the warm-up, only the levels are learned."""
+    """Whether the threshold learns after this many rows: in the first quarter of the warm-up, it does not learn."""
     return rows >= floor_shift(warmup + 3, 2)
 
 
@@ -212,7 +212,7 @@ def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> N
     if m.level[0] > m.quantile[0]:
         more = m.level[0] - m.quantile[0]
         if armed:
-            # e follows the median, so that a fault moves e no further than any row: half of exponential excesses are above e ln 2
+            # e follows the median, so that no fault moves e further than other rows do: half of all exponential excesses are above e ln 2
             more = real(2) * m.excess[0] if more > LN_2 * m.excess[0] else real(0)
         elif corrects:
             # the excess is clipped to the intended distance of the threshold from q, plus e

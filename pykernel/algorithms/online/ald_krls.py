@@ -59,14 +59,14 @@ def absorb_by_dictionary(m: FactorModel) -> None:
 
 @kernel
 def propose(m: FactorModel) -> None:
-    """Propose f(x) = y, with one more vector.  O(N^2)."""
+    """Propose multipliers with f(x) = y, where the sample becomes a vector.  O(N^2)."""
     combination(m, m.n[0])
     propose_interpolation(m)
 
 
 @kernel
 def adapt(m: FactorModel, close: Bool) -> Bool:
-    """Propose multipliers for a sample that depends on the dictionary, or for which there is no room."""
+    """Propose multipliers for a sample that depends linearly on the dictionary, or for which there is no room."""
     absorb_by_dictionary(m)
     return True
 
@@ -89,7 +89,7 @@ def enter(m: FactorModel, n: Index) -> None:
         m.root[row + j] = bounded(-(m.loading[j] * scale), LARGEST_FACTOR)
     m.root[row + n] = scale if m.unit else bounded(scale / m.norm[0], LARGEST_FACTOR)
     if not m.unit:
-        # for samples near zero, variances could exceed the limit of a state: they are reduced, so that these samples learn more slowly
+        # where k(x, x) is near zero, variances could exceed their limit; they are reduced, so that such samples are learned more slowly
         total = real(0)
         for j in range(n + 1):
             total += m.root[row + j] * m.root[row + j]

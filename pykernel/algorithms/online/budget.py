@@ -213,7 +213,7 @@ def exchange(m: OnlineModel, x: Real[DIM], r: Index, close: Bool, spanned: Bool)
 
 @kernel
 def renew(m: OnlineModel, x: Real[DIM]) -> Index:
-    """Learn a sample in a full model: remove a vector first, so that f(x) is that of the reduced model.  O(N^2 + N D).
+    """Learn a sample in a full model: remove a vector first, so that the reduced model computes f(x).  O(N^2 + N D).
 
     Mitchinson et al. 2003, section 3.
     """
@@ -301,7 +301,7 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
     if m.keeps_complex:
         if m.probe[0] == ASTRAY:
             status = OnlineStatus.RESTARTED
-        # Z is corrected only when a sample is stored, so for other samples a column is checked here
+        # Z is corrected only when a sample is stored, so for other samples one column of Z is checked here
         i = m.nearest[0]
         if status == OnlineStatus.DISCARDED and i < m.n[0]:
             worst = column_error(m, i)
@@ -317,7 +317,7 @@ def learn(m: OnlineModel, x: Real[DIM]) -> Index:
 def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
     """Learn the sample x with label m.y, then reduce the expansion.  Mitchinson et al. 2003, eq. 2-6, or another rule.
 
-    Returns RESTARTED, perhaps with parts of the model changed, if learning cannot have led to its state.
+    Returns RESTARTED if learning cannot have led to the model's state; parts of the model may then have changed.
     """
     if m.keeps_diagonal:
         measure(m, x)
@@ -326,7 +326,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
             for o in range(len(m.value)):
                 m.value[o] = real(0)
             return OnlineStatus.DISCARDED
-        # a sample near zero could need a multiplier beyond its range, even if f(x) is 0
+        # where k(x, x) is near zero, the sample could need a multiplier that is too large, even if f(x) is 0
         if not m.unit and not (m.norm[0] * m.alpha_limit >= real(4) * m.label_limit):
             return OnlineStatus.REFUSED_MULTIPLIER
     if m.before:
@@ -340,7 +340,7 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
     sure = True
     for o in range(len(m.error)):
         sure = sure and m.error[o] == real(0)
-    # skip samples of a clear class: otherwise least squares would learn less and less from the unclear ones
+    # skip samples whose class is clear already: otherwise least squares would learn less and less from unclear samples
     if m.separates and sure:
         if solves(m):
             return OnlineStatus.DISCARDED
@@ -413,7 +413,7 @@ def refresh(m: OnlineModel) -> Index:
 def remove_one(m: OnlineModel) -> Index:
     """Remove the vector of least cost, without a newest sample among the candidates.  O(N^2 + N D).
 
-    This needs the choices rounds and drafts, without newest_only.  The PC calls it to move a state into a smaller budget.
+    The configuration must set rounds and drafts, but not newest_only.  The PC calls this to move a state into a smaller budget.
     """
     stand_alone(m)
     r = choose(m)
@@ -444,9 +444,9 @@ def budgeted(
 ) -> Programs:
     """Return the programs of a rule that learns under a budget.
 
-    hooks: the rule's kernels, by the placeholders of ``pykernel.algorithms.online.hooks`` and of the frame that they
-    replace.  model: the rule's model.  memory, questions: its structs and its entries, in addition to those that all
-    rules have.
+    hooks: maps placeholders, of ``pykernel.algorithms.online.hooks`` and of the frame, to the rule's kernels that replace
+    them.  model: the rule's model.  memory, questions: the rule's structs and entries, in addition to those that all rules
+    have.
     """
     alone = {"rounds": True, "drafts": True, "newest_only": False}
     return programs(

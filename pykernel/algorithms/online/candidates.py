@@ -55,7 +55,7 @@ def multiplier(m: OnlineModel, i: Index, o: Index) -> Real:
 
 @kernel
 def magnitude(m: OnlineModel, i: Index) -> Real:
-    """|alpha_i|: the largest of a candidate's multipliers."""
+    """|alpha_i|: the largest magnitude of a candidate's multipliers."""
     largest = absolute(multiplier(m, i, 0))
     if not m.single:
         for o in range(1, len(m.alpha[0])):
@@ -87,7 +87,7 @@ def age_of(m: OnlineModel, i: Index) -> Index:
 
 @kernel
 def largest_step(m: OnlineModel) -> Real:
-    """The sample's largest multiplier."""
+    """The largest magnitude of the sample's multipliers."""
     largest = real(0)
     for o in range(len(m.error)):
         a = absolute(multiplier(m, m.n[0], o))

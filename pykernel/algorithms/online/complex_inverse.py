@@ -1,8 +1,8 @@
 """LSRIDGE computes W = (K^2 + mu I)^-1 = -Im Z / sqrt(mu) from the complex symmetric matrix Z = (K + i sqrt(mu) I)^-1.
 
 When vectors are added or removed, Z is updated like P.  This is far better conditioned than updating W itself: no pivot
-is below sqrt(mu).  The diagonal of K includes the ridge.  Rounding errors would accumulate, sometimes until updates are
-refused.  Therefore each stored sample corrects the next two columns of Z.
+is below sqrt(mu).  The diagonal of K includes the ridge.  Without correction, rounding errors would accumulate, sometimes
+until updates are refused.  Therefore each stored sample corrects the next two columns of Z.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -65,7 +65,7 @@ def border_complex(m: OnlineModel, n: Index) -> None:
 
 @kernel
 def release_complex(m: OnlineModel, r: Index, n: Index) -> None:
-    """Remove vector r of n from Z: Z - z z' / z_r, where z = Z_:r.  O(N^2)."""
+    """Remove vector r of the n vectors from Z: Z - z z' / z_r, where z = Z_:r.  O(N^2)."""
     symmetric_row(m.z_re, r, m.t_re, n)
     symmetric_row(m.z_im, r, m.t_im, n)
     for j in range(n):
@@ -92,7 +92,8 @@ def release_complex(m: OnlineModel, r: Index, n: Index) -> None:
 def shrink(m: OnlineModel) -> None:
     """shrunk = alpha - mu W alpha over the candidates.  O(N^2).
 
-    shrunk minimises the squared change at the vectors plus mu |shrunk|^2.  Removing i adds shrunk_i^2 / W_ii.
+    shrunk minimises the sum of the squared change of f at the vectors and mu |shrunk|^2.  Removing vector i increases this sum by
+    shrunk_i^2 / W_ii.
     """
     n = m.n[0]
     count = candidates(m)
@@ -141,7 +142,7 @@ def ridge_diagonal(m: OnlineModel) -> None:
 
 @kernel
 def project_lsridge(m: OnlineModel, r: Index) -> None:
-    """beta = shrunk - W_:r shrunk_r / W_rr, after shrink().  O(N^2).  For eq. 20 of Mitchinson et al. 2003."""
+    """beta = shrunk - W_:r shrunk_r / W_rr, after shrink().  This minimises eq. 20 of Mitchinson et al. 2003.  O(N^2)."""
     n = m.n[0]
     count = candidates(m)
     inverse = real(1) / m.root_mu

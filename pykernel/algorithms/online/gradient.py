@@ -27,7 +27,7 @@ def limited_by_norm(m: OnlineModel, step: Real) -> Real:
 
 @kernel
 def propose_gradient(m: OnlineModel) -> None:
-    """Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5."""
+    """Propose eta e for the sample, and (1 - eta rho) alpha for the stored vectors.  Mitchinson et al. 2003, eq. 2-5."""
     for o in range(len(m.error)):
         step = settle(limited(m, m.eta * m.error[o]) if m.unit else limited_by_norm(m, m.eta * m.error[o]))
         if m.drafts:
@@ -42,7 +42,7 @@ def propose_gradient(m: OnlineModel) -> None:
 
 @kernel
 def give_to_nearest(m: OnlineModel) -> Bool:
-    """Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1)."""
+    """Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: the result is out of range.  O(1)."""
     i = m.nearest[0]
     share = share_of_nearest(m)
     if m.drafts:

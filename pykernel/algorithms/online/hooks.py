@@ -11,7 +11,7 @@ def propose(m: OnlineModel) -> None:
 
 @placeholder
 def adapt(m: OnlineModel, close: Bool) -> Bool:
-    """Propose multipliers of the stored vectors, for a sample that is not stored.  False: one is out of range."""
+    """Propose multipliers of the stored vectors, for a sample that is not stored.  False: a multiplier is out of range."""
 
 
 @placeholder
@@ -26,7 +26,7 @@ def enter(m: OnlineModel, n: Index) -> None:
 
 @placeholder
 def leave(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r of count from the rule's own matrices."""
+    """Remove vector r of the count vectors from the rule's own matrices."""
 
 
 @kernel

@@ -124,7 +124,7 @@ def newest_diagonal(m: OnlineModel) -> None:
 
 @kernel
 def inverse_column(m: OnlineModel, r: Index) -> None:
-    """p = P_:r, the column r of P.  P_rr is at least SMALLEST_DIAGONAL.  O(N^2)."""
+    """p = P_:r, the column r of P, with P_rr raised to at least SMALLEST_DIAGONAL.  O(N^2)."""
     lower_column(m.t, r, m.p, m.n[0])
     if not (m.p[r] > SMALLEST_DIAGONAL):
         m.p[r] = SMALLEST_DIAGONAL
@@ -142,7 +142,7 @@ def include_newest(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def release(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r of count from T, and write the rotations to q, score and u.  O(N^2)."""
+    """Remove vector r of the count vectors from T, and write the rotations to q, score and u.  O(N^2)."""
     release_vector(m.t, m.p, m.q, m.score, m.u, r, count, LEAST_LENGTH)
 
 
@@ -194,7 +194,7 @@ def border_inverse(m: OnlineModel, n: Index) -> None:
 
 @kernel
 def release_inverse(m: OnlineModel, r: Index, n: Index) -> None:
-    """Remove vector r of n from P, given p = P_:r.  O(N^2)."""
+    """Remove vector r of the n vectors from P, given p = P_:r.  O(N^2)."""
     scale = real(1) / m.p[r]
     row = 0
     for i in range(n):
@@ -255,7 +255,7 @@ def penalised_losses(m: OnlineModel) -> None:
 
 @kernel
 def release_squared(m: OnlineModel, r: Index, n: Index) -> None:
-    """Remove vector r of n from Q, given p = P_:r: Q - (q p' + p q') / p_r + (p'p) p p' / p_r^2, where q = P p.  O(N^2)."""
+    """Remove vector r of the n vectors from Q, given p = P_:r: Q - (q p' + p q') / p_r + (p'p) p p' / p_r^2, where q = P p.  O(N^2)."""
     inverse_times(m, m.p, m.q, n)
     scale = real(1) / m.p[r]
     total = real(0)

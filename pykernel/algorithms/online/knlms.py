@@ -14,7 +14,7 @@ from pykernel.dialect import Bool, Index, Real, kernel, real
 def propose_normalised(m: OnlineModel, own: Real) -> None:
     """Propose alpha + g k with g = eta e / (epsilon + k'k), and g for the sample.  O(N).
 
-    own: k(x, x) if the sample is stored, because it is then part of k; else 0.
+    own: k(x, x) if the sample is stored, because this value is then part of k; else 0.
     Richard, Bermudez and Honeine 2009, KNLMS.
     """
     n = m.n[0]
@@ -44,7 +44,7 @@ def adapt(m: OnlineModel, close: Bool) -> Bool:
 
 @kernel
 def outcome(m: OnlineModel, close: Bool) -> Index:
-    """The status of a sample that was not stored: DISCARDED if it is new but the dictionary is full."""
+    """The status of a sample that was not stored: DISCARDED if the sample is new but the dictionary is full."""
     if not close:
         return OnlineStatus.DISCARDED
     return absorbed(m)

@@ -9,7 +9,7 @@ is between 0 and I.  Without forgetting, the model keeps a factor of S.
 With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3), so the model keeps S itself.  The invariant is
 that no eigenvalue of S is below half of the smaller of 1 - lambda and the noise.  A sample changes S in only one
 direction: the variance q in this direction, at least 1 - lambda, becomes q v / (q + v), where v is at least the noise.
-Rounding errors are far smaller, because no element of S is above 1.
+Rounding errors are far smaller than this bound, because no element of S is above 1.
 """
 
 from pykernel.algorithms import frame
@@ -87,7 +87,7 @@ def noise_at(m: KrlsTModel) -> Real:
 
 @kernel
 def foresee(m: KrlsTModel) -> None:
-    """Compute h, the covariances of the function at the sample with z, and its variance kappa + l'h.  O(N^2)."""
+    """Compute h, the covariances of the function at the sample with z, and the function's variance there, kappa + l'h.  O(N^2)."""
     spread = m.kappa[0]
     if m.forgets:
         n = m.n[0]
@@ -106,7 +106,7 @@ def foresee(m: KrlsTModel) -> None:
 def propose_posterior(m: KrlsTModel) -> None:
     """Propose the posterior mean: [T' (sqrt(lambda) expected + g h) - g u; g], where g = e / s_y^2.
 
-    s_y^2 = noise + the variance of foresee().  O(N^2), and O(N^2 / 2) for each further output.
+    s_y^2 = noise + the variance from foresee().  O(N^2), and O(N^2 / 2) for each further output.
     Van Vaerenbergh et al. 2012, algorithm 1.
     """
     n = m.n[0]
@@ -212,7 +212,7 @@ def largest_variance(m: KrlsTModel) -> Real:
 
 @kernel
 def sound(m: KrlsTModel) -> Bool:
-    """Whether the variances in S are between zero and the prior's: an S that is no covariance soon leaves this range.  O(N)."""
+    """Whether the variances in S are between zero and the prior variance: an S that is no covariance matrix soon leaves this range.  O(N)."""
     if m.forgets:
         at = 0
         for i in range(len(m.v)):

@@ -73,7 +73,7 @@ def lose_neighbour(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def isolation(m: OnlineModel, i: Index) -> Real:
-    """Distance from a candidate to its nearest neighbour, or a lower bound."""
+    """Distance from a candidate to its nearest neighbour, or a lower bound of it."""
     if i == m.n[0]:
         return m.nearest_distance[0]
     if m.rounds and m.newest[0] == 0:
@@ -96,7 +96,7 @@ def unsure(m: OnlineModel, i: Index) -> Bool:
 
 @kernel
 def overlap_of(m: OnlineModel, i: Index) -> Real:
-    """A candidate's sum of k_ij^2 over the other candidates.  O(1), for the newest sample O(N)."""
+    """A candidate's sum of k_ij^2 over the other candidates.  O(1); for the newest sample, O(N)."""
     n = m.n[0]
     if i < n:
         if m.rounds and m.newest[0] == 0:
@@ -122,7 +122,7 @@ def introduce_overlap(m: OnlineModel, i: Index) -> None:
 
 @kernel
 def lose_overlap(m: OnlineModel, r: Index) -> None:
-    """Subtract the squared kernel values of vector r, which is removed, from the sums.  Needs row.  O(N)."""
+    """Subtract the squared kernel values of the removed vector r from the sums.  Needs row.  O(N)."""
     for j in range(m.n[0]):
         if j != r:
             value = gaussian(m.gamma, m.row[j]) if m.function == KernelFunction.GAUSSIAN else m.row[j]

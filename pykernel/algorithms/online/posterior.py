@@ -1,8 +1,8 @@
 """Mean and covariance of the function at the vectors, which recursive least squares keeps in addition to multipliers.
 
 In coordinates z = T f, where f are the function's values at the vectors and T'T = (K + ridge I)^-1 (inverse_gram.py), the
-model keeps a triangle L of S = L L', the covariance of z.  S is thus a covariance for any bits of L, and every variance
-is a sum of squares.  Rounding errors are relative to L.
+model keeps a triangle L with S = L L', where S is the covariance of z.  Whatever the bits of L, S is a covariance, and every
+variance is a sum of squares.  Rounding errors are relative to L.
 
 With l = T k, the function at a sample is l'z + sqrt(kappa) z_n, where z_n is a new coordinate.
 
@@ -20,7 +20,7 @@ from pykernel.algorithms.vectors import zero
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Real, Struct, absolute, between, kernel, placeholder, real
 
 ROUNDED = Constant(float32=2.0**-36, float64=2.0**-94)
-"""The variance that rounding of the mean adds at each sample, relative to the prior: 4,096 times the square of a rounding error.
+"""The variance that rounding of the mean adds at each sample, relative to the prior variance: 4,096 times the square of a rounding error.
 
 If this variance is q and the noise is r, the variance of f converges to sqrt(q r).  Below sqrt(q r), only the mean
 learns, not S: otherwise S would become too small, and the errors would accumulate.
@@ -30,7 +30,7 @@ learns, not S: otherwise S would become too small, and the errors would accumula
 class CovarianceFactor(Struct):
     """The covariance of the function."""
 
-    # L of S = L L', packed
+    # L, packed, where S = L L'
     root: between(Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_FACTOR, LARGEST_FACTOR)
 
 
@@ -53,7 +53,7 @@ def largest_variance(m: FactorModel) -> Real:
 
 @kernel
 def foresee_by_factor(m: FactorModel) -> Real:
-    """Compute loading = L'l and h = L loading, the covariances of l'z with z; return its variance l'h.  O(N^2)."""
+    """Compute loading = L'l and h = L loading, the covariances of l'z with z; return l'h, the variance of l'z.  O(N^2)."""
     n = m.n[0]
     lower_transposed_times(m.root, m.l, m.loading, 0, n)
     lower_times(m.root, m.loading, m.h, n)
@@ -99,7 +99,7 @@ def learn_mean(m: FactorModel, keep: Real, inverse: Real) -> None:
 
 @kernel
 def enter_mean(m: FactorModel, n: Index, step: Real) -> None:
-    """Set the mean of the sample's own coordinate to e times a step.  O(1) for each output."""
+    """Set the mean of the sample's own coordinate to e times ``step``.  O(1) for each output."""
     for o in range(len(m.error)):
         m.expected[n, o] = bounded(m.error[o] * step, m.alpha_limit)
 

@@ -58,7 +58,7 @@ def projects_late(m: OnlineModel) -> Bool:
 
 @kernel
 def project_late(m: OnlineModel, r: Index) -> None:
-    """project_klms() for a stored vector, given P_:r in p, including the sample.  bearable() has checked the ranges.  O(N)."""
+    """project_klms() for a stored vector, given P_:r in p, where P includes the sample.  bearable() has checked the ranges.  O(N)."""
     scale = real(1) / (m.p[r] if m.p[r] > SMALLEST_DIAGONAL else SMALLEST_DIAGONAL)
     for o in range(len(m.alpha[0])):
         g = m.beta[r, o] * scale
@@ -93,7 +93,7 @@ def bearable(m: OnlineModel, r: Index) -> Bool:
 
 @kernel
 def likeness(m: OnlineModel, i: Index, r: Index) -> Real:
-    """k_ir of a stored vector and a candidate.  Needs row."""
+    """k_ir for stored vector i and candidate r.  Needs row."""
     if r == m.n[0]:
         return m.k[i]
     if m.function == KernelFunction.GAUSSIAN:
@@ -266,7 +266,7 @@ def locate(m: OnlineModel, r: Index) -> None:
 
 @kernel
 def project(m: OnlineModel, r: Index) -> None:
-    """Change the multipliers in beta so that the other vectors replace candidate r; bearable() says whether they may be stored.
+    """Change the multipliers in beta so that the other vectors replace candidate r; bearable() then says whether the result may be stored.
 
     Also computes the numbers that take_out() needs.
     """

@@ -65,7 +65,7 @@ def first_certain(m: OnlineModel, count: Index) -> Index:
 
 @kernel
 def first_bound(m: OnlineModel, count: Index) -> Index:
-    """The first candidate whose score is only a lower bound; count, if there is none.  O(N)."""
+    """The first candidate whose score is only a lower bound; ``count`` if there is none.  O(N)."""
     for i in range(count):
         if unsure(m, i):
             return i
@@ -96,8 +96,8 @@ def cheapest(m: OnlineModel) -> Index:
 def resolve_neighbours(m: OnlineModel) -> None:
     """Search for the lost neighbours that the choice depends on, at most SEARCHES of them.  O(N), and O(N D) for each search.
 
-    A score that is computed from a lower bound is a lower bound.  The smallest exact score is certainly the smallest
-    if every lower bound is larger.
+    A score that is computed from a lower bound of a distance is itself a lower bound.  The smallest exact score is certainly
+    the smallest of all scores if it is below every lower bound.
     """
     count = candidates(m)
     for turn in range(SEARCHES):
@@ -169,8 +169,8 @@ def append(m: OnlineModel) -> None:
 
 @kernel
 def take_out(m: OnlineModel, r: Index, count: Index) -> None:
-    """Remove vector r from what is kept for count vectors.  [keeps_factor] P and Q need P_:r in p.
-    [keeps_neighbours] Neighbours need distances in row.  [keeps_factor] O(N^2).  [not keeps_factor] O(N).
+    """Remove vector r from all that is kept for the count vectors.  [keeps_factor] For P and Q, p must contain P_:r.
+    [keeps_neighbours] For the neighbours, measure_row() must have set row.  [keeps_factor] O(N^2).  [not keeps_factor] O(N).
 
     count: n, or n + 1 after append().
     """

@@ -34,7 +34,7 @@ class OnlineStatus(IntEnum):
     ABSORBED = 4  # the sample is similar to the expansion vectors: it was not stored; multipliers changed
     MERGED = 5  # the sample repeats an expansion vector: that vector's multiplier changed
     RESTARTED = 8  # the model diverged or had an impossible state: it has forgotten all samples, including this one
-    REFUSED_MULTIPLIER = -3  # k(x, x) is so small that the sample may need a multiplier beyond its range
+    REFUSED_MULTIPLIER = -3  # k(x, x) is so small that the sample could need a multiplier that is too large
 
 
 class Metric(IntEnum):
@@ -61,14 +61,14 @@ class Projection(IntEnum):
     KLMS = 1  # eq. 12
     FKLMS = 2  # eq. 16
     LS = 3  # eq. 14
-    LSRIDGE = 4  # eq. 14 for eq. 20
-    BOUNDED = 5  # eq. 16; where vectors are close together, the parts are divided by their sum
+    LSRIDGE = 4  # as LS, but minimises the penalised sum of eq. 20
+    BOUNDED = 5  # eq. 16, where kernel values are divided by the sum of their magnitudes if this sum is above 1
 
 
 class Tie(IntEnum):
     """Which vector is removed if several have the same smallest cost."""
 
-    SMALLER = 0  # the vector with the smaller |alpha|; if both are equal, a stored vector, not the newest sample
+    SMALLER = 0  # the vector with the smaller |alpha|; if these are equal, a stored vector, not the newest sample
     NEWEST = 1
     OLDEST = 2
 
@@ -80,14 +80,15 @@ FAINT = Constant(2.0**-60)
 ALPHA_FLOOR = Constant(2.0**-100)
 """Smaller multipliers are stored as zero: otherwise a decaying multiplier would become a subnormal number."""
 LARGEST_FACTOR = Constant(float32=2.0**12, float64=2.0**32)
-"""A limit far above any element of a factor of (K + ridge I)^-1, and of P k: both are at most 1 / sqrt(ridge)."""
+"""A limit far above any element of a factor of (K + ridge I)^-1, and any element of P k.  None of them is above 1 / sqrt(ridge)."""
 LARGEST_ELEMENT = Constant(float32=2.0**20, float64=2.0**60)
-"""A limit far above any element of P and Z, which are at most 1 / ridge and 1 / sqrt(mu).  Its square is far above any element of Q."""
+"""A limit far above any element of P, which is at most 1 / ridge, and of Z, which is at most 1 / sqrt(mu).  The square of this
+limit is far above any element of Q."""
 SMALLEST_DIAGONAL = Constant(2.0**-40)
 """A limit far below any P_ii, which is at least 1 / (1 + ridge)."""
 LOOSE = Constant(2.0**-6)
-"""Tolerance of inequalities between a sample and the stored matrices.  Rounding errors are below 2^-18 in float32, with the
-smallest ridge."""
+"""Tolerance of the inequalities that must hold between a sample and the stored matrices.  Even with the smallest ridge, rounding
+errors are below 2^-18 in float32."""
 FAR = Constant(float32=1e38, float64=1e300)
 """Squared distance to a neighbour that does not exist.  Distances within the input limit are smaller."""
 AGE_MOST = 1_000_000_000
@@ -118,15 +119,15 @@ class Expansion(Struct):
     claim: between(
         Real[N_MAX], 0, FRESH
     )  # each vector's claim to stay; the claim fades until a sample comes near the vector
-    # each vector's distance to its nearest vector; d <= 0 means that the distance is at least |d|
+    # each vector's distance d to its nearest neighbour; d <= 0 means that the distance is at least |d|
     neighbour: between(Real[N_MAX], -FAR, FAR)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
-    probe: between(Index, 0, N_MAX)  # the vector whose sum is recomputed next, or whose column of Z is corrected next
+    probe: between(Index, 0, N_MAX)  # the vector whose overlap is recomputed, or whose column of Z is corrected, next
 
 
 SEARCHES = 2
-"""Largest number of searches for lost neighbours in one choice; few choices need more (docs/records.md, searches)."""
+"""Largest number of searches for lost neighbours in one choice; few choices would need more (docs/records.md, searches)."""
 
 
 class Work(Struct):
@@ -149,8 +150,8 @@ class Work(Struct):
     h: Real[N_MAX + 1]  # the sample's covariances; then sines
     ph: Real[N_MAX]  # the new mean; then the new multipliers
     loading: Real[N_MAX + 1]  # the sample in coordinates of the covariance's factor; then cosines
-    narrowing: Real[N_MAX]  # factors of the columns of the covariance's factor
-    share: Real[N_MAX]  # how much of the later columns of this factor is subtracted
+    narrowing: Real[N_MAX]  # the number by which each column of the covariance's factor is multiplied
+    share: Real[N_MAX]  # the multiple of the later columns' part of h that is subtracted from each column
     row: Real[N_MAX]  # squared distances (Gaussian kernel) or kernel values from one vector to the others
     step: Real[OUTPUTS]  # new multipliers of the sample
     beta: Real[N_MAX + 1, OUTPUTS]  # new multipliers; copied to alpha when the update is certain
@@ -158,10 +159,10 @@ class Work(Struct):
     nearest_distance: Real  # squared distance from the sample to the nearest expansion vector
     kappa: Real  # Schur complement: the part of the sample that the expansion vectors cannot express
     inverse_kappa: Real  # 1 / kappa; 0 if the newest sample is no candidate for removal
-    s_re: Real  # real part of 1 / the Schur complement of Z
-    s_im: Real  # imaginary part of 1 / the Schur complement of Z
-    label_noise: Real  # variance of a label's noise / variance of the function, where it is estimated
-    spread: Real  # posterior / prior variance of the function at the sample; ALD-KRLS: 1 + u'h
+    s_re: Real  # real part of the reciprocal of Z's Schur complement
+    s_im: Real  # imaginary part of the reciprocal of Z's Schur complement
+    label_noise: Real  # variance of a label's noise / variance of the function, where this ratio is estimated
+    spread: Real  # posterior variance of the function at the sample / prior variance; ALD-KRLS: noise + l'h
     nearest: between(Index, 0, N_MAX)  # position of the nearest expansion vector
     newest: between(Index, 0, 1)  # 1: the newest sample is a candidate for removal
 
@@ -188,7 +189,7 @@ class OnlineConfig(Config):
     keeps_inverse: bool  # whether P is kept
     keeps_squared: bool  # whether Q is kept
     keeps_complex: bool  # whether Z is kept
-    keeps_neighbours: bool  # whether nearest neighbours are known
+    keeps_neighbours: bool  # whether distances to nearest neighbours are kept
     keeps_overlap: bool  # whether sums of squared kernel values are kept
     keeps_ages: bool  # whether ages are kept
     fades: bool  # whether the vectors' claims to stay fade
@@ -202,7 +203,7 @@ class OnlineConfig(Config):
     forgotten: Real  # 1 - forgetting: how much of the prior each sample brings back
     unsure: bool  # whether the noise below is replaced by an estimate, label_noise
     noise: Real  # variance of a label's noise / variance of the function
-    noise_least: Real  # smallest variance of a label's noise / variance of the function at the sample
+    noise_least: Real  # lower bound of the ratio of a label's noise variance to the function's variance at the sample
     label_scale: Real  # 1 / label_max_abs
     power_limit: Real  # limit far above the function's variance, in units of label_max_abs^2
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
@@ -210,12 +211,12 @@ class OnlineConfig(Config):
     ald_threshold: Real  # a sample is not stored if its kappa, the new part of it, is at most this
     ald_distance: Real  # a sample is not stored if its squared distance to an expansion vector is at most this
     penalty: Real  # weight C of the squared multipliers, eq. 20
-    root_mu: Real  # square root of mu, the weight of the squared multipliers relative to the sum of squares
+    root_mu: Real  # square root of mu, the weight of the squared multipliers relative to the squared change of f
     fading: Real  # each sample multiplies the claims of the vectors far from it by this factor
     lambda_max: Real  # vectors whose score is at most this are removed
     truncate_below: Real  # vectors with multipliers below this are removed
     truncate_age: Index  # vectors of this age are removed
-    removals: Index  # largest number of vectors that one update removes, without counting the one that is replaced
+    removals: Index  # largest number of vectors that one update removes, not counting the one that is replaced
     label_max_abs: Real  # largest magnitude of the values that the rule has to learn
     alpha_limit: Real  # largest |alpha| that is stored
     scaled_limit: Real  # largest magnitude of a scaled input
@@ -246,7 +247,7 @@ def as_product(value: Real) -> Real:
 
 @kernel
 def intact(m: OnlineModel) -> Bool:
-    """Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten."""
+    """Whether the count n is within its range.  If it is, no loop runs past an array, even if the memory was overwritten."""
     return m.n[0] >= 0 and m.n[0] <= len(m.v)
 
 
@@ -263,7 +264,7 @@ def alike(m: OnlineModel, i: Index, x: Real[DIM], own: Real) -> Real:
 
 @kernel
 def alike_stored(m: OnlineModel, i: Index, j: Index) -> Real:
-    """Similarity of expansion vectors i and j, with the same bits as when j was a sample.  O(D)."""
+    """Similarity of expansion vectors i and j: bit for bit the value that was computed when j was a sample.  O(D)."""
     if m.function == KernelFunction.GAUSSIAN:
         return gaussian(m.gamma, squared_distance(m.v[i], m.v[j]))
     return alike(m, i, m.v[j], m.diagonal[j])

@@ -1,7 +1,7 @@
 """The techniques: which candidate is removed (Mitchinson et al. 2003, sections 2 and 5).
 
-Each technique is a cost; the candidate with the smallest cost is removed.  A technique is one entry of ``TECHNIQUES``,
-defined below the kernels that it needs.  Computing all costs takes O(N^2) with matrices, and O(N D) without them.
+Each technique is a cost; the candidate with the smallest cost is removed.  Every technique is an entry of ``TECHNIQUES``;
+the kernels that it needs are defined above it.  Computing all costs takes O(N^2) with matrices, and O(N D) without them.
 """
 
 from collections.abc import Callable
@@ -26,12 +26,12 @@ from pykernel.dialect import Bool, Index, Kernel, Real, chosen, kernel, real
 
 @kernel
 def nothing(m: OnlineModel) -> None:
-    """The costs need no further numbers."""
+    """Do nothing: the costs need no intermediate results."""
 
 
 @kernel
 def nothing_of(m: OnlineModel, i: Index) -> None:
-    """The cost needs no further numbers."""
+    """Do nothing: the cost needs no intermediate results."""
 
 
 @kernel
@@ -42,7 +42,7 @@ def undecided(m: OnlineModel, i: Index, r: Index) -> Index:
 
 @kernel
 def unchanged(m: OnlineModel, value: Real) -> Real:
-    """The cost as it is."""
+    """Return the cost unchanged."""
     return value
 
 
@@ -50,13 +50,13 @@ def unchanged(m: OnlineModel, value: Real) -> Real:
 class Technique:
     """A technique and its parts.
 
-    says: which vector is removed.  metric: its number in ``Metric``.  projection: the default projection.  cost: the
-    cost of removing a candidate, after ``survey``, O(1) for each output.  survey: computes the numbers that the costs
-    of all candidates need, O(N^2) or less.  survey_newest: the same for the newest sample only.  survey_one: the same
-    for one candidate, after a search for its neighbour.  before: breaks a tie; a result above 0 removes i, below 0
-    removes r.  comparable: converts a cost to the unit of lambda_max.  keeps: the quantities that are kept for the
-    stored vectors, see ``OnlineConfig``.  fades: whether a claim to stay can multiply the cost, which then must not be
-    negative.
+    says: the vector that is removed, in words.  metric: the technique's number in ``Metric``.  projection: the default
+    projection.  cost: computes the cost of removing a candidate, once ``survey`` has run, in O(1) for each output.
+    survey: computes the numbers that the costs of all candidates need, in O(N^2) or less.  survey_newest: computes these
+    numbers for the newest sample only.  survey_one: computes them for one candidate, after a search for its neighbour.
+    before: breaks a tie; a result above 0 removes i, below 0 removes r.  comparable: converts a cost to the unit of
+    lambda_max.  keeps: the quantities that are kept for the stored vectors, see ``OnlineConfig``.  fades: whether the
+    cost may be multiplied by a vector's claim to stay; such a cost must not be negative.
     """
 
     name: str
@@ -107,7 +107,7 @@ def rest(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def weighted_rest(m: OnlineModel, i: Index) -> Real:
-    """alpha_i^2 / score_i.  With P_ii this is the squared norm of the change of f, with Q_ii its squared change at the vectors."""
+    """alpha_i^2 / score_i.  If score_i is P_ii, this is the squared norm of the change of f; if it is Q_ii, the squared change of f at the vectors."""
     return energy(m, i, real(1) / m.score[i])
 
 
@@ -181,7 +181,7 @@ def from_distance(m: OnlineModel, value: Real) -> Real:
 
 @kernel
 def weigh_isolation(m: OnlineModel, i: Index) -> None:
-    """score_i = alpha_i^2 (1 - max_j k_ij), or a lower bound.  Mitchinson et al. 2003, eq. 18."""
+    """score_i = alpha_i^2 (1 - max_j k_ij), or a lower bound of it.  Mitchinson et al. 2003, eq. 18."""
     m.score[i] = energy(m, i, from_distance(m, isolation(m, i)))
 
 
@@ -247,7 +247,7 @@ def cost(m: OnlineModel, i: Index) -> Real:
 
 @_by_technique(lambda technique: technique.survey)
 def survey(m: OnlineModel) -> None:
-    """Compute the numbers that all costs need."""
+    """Compute the numbers that the costs of all candidates need."""
 
 
 @_by_technique(lambda technique: technique.survey_newest)

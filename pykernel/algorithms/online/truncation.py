@@ -1,4 +1,7 @@
-"""Removing old, small or low-score vectors, in addition to the one that a sample replaces (Mitchinson et al. 2003)."""
+"""Removing old vectors and those with small multipliers or low scores, in addition to the one that a sample replaces.
+
+Mitchinson et al. 2003.
+"""
 
 from pykernel.algorithms.online.candidates import commit, magnitude, stand_alone
 from pykernel.algorithms.online.projections import bearable, locate, project
@@ -9,7 +12,7 @@ from pykernel.dialect import Index, Real, absolute, kernel, real
 
 @kernel
 def smallness(m: OnlineModel, i: Index) -> Real:
-    """The largest of a vector's stored multipliers."""
+    """The largest magnitude of a vector's stored multipliers."""
     largest = real(0)
     for o in range(len(m.alpha[0])):
         if absolute(m.alpha[i, o]) > largest:
@@ -19,7 +22,7 @@ def smallness(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def stale(m: OnlineModel, older: Index) -> Index:
-    """Position of the first vector that is too old or too small, once all ages have grown by ``older``; n for none.  O(N)."""
+    """Position of the first vector that is too old, once all ages have grown by ``older``, or too small; n if there is none.  O(N)."""
     n = m.n[0]
     for i in range(n):
         if m.truncates_old:
@@ -36,7 +39,7 @@ def stale(m: OnlineModel, older: Index) -> Index:
 
 @kernel
 def trim(m: OnlineModel) -> None:
-    """Remove stale vectors, then vectors whose score is at most lambda_max; at most ``removals`` in all."""
+    """Remove stale vectors, then vectors whose score is at most lambda_max, but no more than ``removals`` vectors altogether."""
     for turn in range(m.removals):
         if m.n[0] == 0:
             break

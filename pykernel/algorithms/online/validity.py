@@ -13,7 +13,7 @@ from pykernel.dialect import Bool, kernel, real
 
 @kernel
 def valid_vectors(m: OnlineModel) -> Bool:
-    """Whether no multiplier is too small, and unused places are zero.  O(N D)."""
+    """Whether learning could have stored these multipliers, claims and k(v, v), and unused places are zero.  O(N D)."""
     n = m.n[0]
     for i in range(len(m.v)):
         for j in range(len(m.v[0])):

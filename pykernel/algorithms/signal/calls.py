@@ -1,7 +1,8 @@
 """The functions of a program with a signal stage: raw samples go in, and the model sees features.
 
-How the model learns depends on the source of labels.  The label of a forecast is a measure some steps later: the stage keeps
-earlier rows, and computes their features again when the label arrives.  Otherwise labels come from elsewhere, or there are none.
+How the model learns depends on the source of labels.  The label of a forecast is a measure of a later step: the stage
+keeps the rows of earlier steps, and computes their features again when the label arrives.  Other models get their
+labels from elsewhere, or have none.
 """
 
 from pykernel.algorithms.signal.lags import intact_signal, keep, make_features_of, on_time, skip, tick
@@ -25,9 +26,9 @@ from pykernel.dialect import (
 )
 
 Answer = Variable("Answer")
-"""The answer to a question of the inner model."""
+"""The type of the answer to a question of the inner model."""
 Truth = Variable("Truth")
-"""A label of the inner model."""
+"""The type of the inner model's labels."""
 
 
 @placeholder
@@ -47,13 +48,13 @@ def inner_learn_alone(m: SignalModel, x: Real[DIM]) -> Index:
 
 @placeholder
 def inner_expect(m: SignalModel, x: Real[DIM]) -> Index:
-    """The inner model expects a label for x."""
+    """Announce to the inner model that the label of x will come later."""
     return 0
 
 
 @placeholder
 def inner_miss(m: SignalModel, refused: Index) -> Index:
-    """The inner model's status for a raw sample that was refused."""
+    """The inner model's status for a refused raw sample."""
     return refused
 
 
@@ -81,7 +82,7 @@ def step(m: SignalModel, x: Real[CHANNELS]) -> Bool:
 
 @kernel
 def concluded(status: Index) -> Index:
-    """The model's status, or PASSED_OVER if it refused features of a raw sample that was taken."""
+    """The model's status, or PASSED_OVER if the raw sample was taken but the model refused its features."""
     if status >= 0 or status == SignalStatus.REFUSED_STATE:
         return status
     return SignalStatus.PASSED_OVER
@@ -91,7 +92,8 @@ def concluded(status: Index) -> Index:
 def receive(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x.  O(channels); where a step ends, O(features) and O(measures blocks) more.
 
-    Returns READY if there are new features, GATHERING if not.  A negative status says why the sample was refused; nothing is changed.
+    Returns READY if there are new features, GATHERING if not.  A negative status says why the sample was refused;
+    then nothing is changed.
     """
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
@@ -103,7 +105,7 @@ def receive(m: SignalModel, x: Real[CHANNELS]) -> Index:
 
 @kernel
 def come_true(m: SignalModel) -> Real:
-    """What should have been forecast for the newest step."""
+    """The value that should have been forecast for the newest step."""
     return m.kept[m.latest[0], m.label_measure]
 
 
@@ -111,7 +113,7 @@ def come_true(m: SignalModel) -> Real:
 def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; where a step ends, the model learns the new features.
 
-    Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if it refuses the features.  A negative
+    Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if the model refuses the features.  A negative
     status says why the sample was refused.  Then nothing is changed, unless the model returned REFUSED_STATE for a sample that
     was taken.
     """
@@ -126,11 +128,12 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
 
 @kernel
 def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
-    """Take the raw sample x; where a step ends, the model learns what it should have forecast for it.
+    """Take the raw sample x; where a step ends, the model learns what it should have forecast for this step.
 
-    Returns GATHERING if there are no features; READY if there were no features yet when the forecast for this step was due;
-    otherwise the model's status, or PASSED_OVER if it refuses the sample.  A negative status says why the raw sample was refused.  Then
-    nothing is changed, unless the model returned REFUSED_STATE for a sample that was taken.
+    Returns GATHERING if there are no new features; READY if there are, but there were none yet when the forecast for
+    this step was due; otherwise the model's status, or PASSED_OVER if the model refuses the sample.  A negative
+    status says why the raw sample was refused.  Then nothing is changed, unless the model returned REFUSED_STATE for
+    a sample that was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -153,7 +156,7 @@ def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
 def label(m: SignalModel, y: Truth) -> Index:
     """Learn that y is the label of the newest features.
 
-    Returns the model's status; or NO_WINDOW, with nothing changed, if there are no features or they have a label already.
+    Returns the model's status; or NO_WINDOW, with nothing changed, if there are no features or if they already have a label.
     """
     if m.waiting[0] == 0:
         return SignalStatus.NO_WINDOW
@@ -167,9 +170,9 @@ def label(m: SignalModel, y: Truth) -> Index:
 def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
     """Take the raw sample x; where a step ends, learn that y is the label of the new features.
 
-    Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if it refuses the label or the sample: then
-    label may be called again.  A negative status says why the raw sample was refused.  Then nothing is changed, unless the
-    model returned REFUSED_STATE for a sample that was taken.
+    Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if the model refuses the label or
+    the sample; then label may be called again.  A negative status says why the raw sample was refused.  Then nothing
+    is changed, unless the model returned REFUSED_STATE for a sample that was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -212,8 +215,9 @@ def measures(m: SignalModel, y: Real[MEASURES]) -> Index:
 def gap(m: SignalModel, missing: Index) -> Index:
     """Skip missing raw samples: windows and lags start again, and phases continue.  O(periods).
 
-    Periods begin with the first raw sample after init.  To start n samples later in each period, call gap(n) before this sample.
-    The model keeps what it has learned.  Returns 0, or REFUSED_GAP if missing is negative; then nothing is changed.
+    Periods begin with the first raw sample after init.  To begin with sample n of each period instead of sample 0,
+    call gap(n) before the first raw sample.  The model keeps what it has learned.  Returns 0, or REFUSED_GAP if
+    missing is negative; then nothing is changed.
     """
     if not intact_signal(m):
         return SignalStatus.REFUSED_STATE
@@ -232,7 +236,8 @@ def gap(m: SignalModel, missing: Index) -> Index:
 
 @kernel
 def valid_steps(m: SignalModel) -> Bool:
-    """Whether clocks are within their periods, and there are features only if there were enough steps for them.  O(periods)."""
+    """Whether clocks are within their periods, and features are present only if there were enough steps to compute
+    them.  O(periods)."""
     if not on_time(m):
         return False
     if m.ready[0] == 1 and m.steps[0] <= m.oldest:

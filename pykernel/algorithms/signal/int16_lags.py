@@ -13,7 +13,7 @@ QUARTER = Constant(
     tuple(round(16384 * math.cos(math.pi / 2 * i / SEGMENTS)) for i in range(SEGMENTS + 2)),
     scalar=Int16,
 )
-"""The cosine of a quarter of a turn, in units of 2^-14."""
+"""Cosines of the angles from 0 to a quarter of a turn, in units of 2^-14."""
 
 
 @kernel
@@ -38,13 +38,13 @@ def put_feature(m: Int16SignalModel, out: Int16[DIM], f: Index, value: Int) -> N
 
 @kernel
 def change_since(now: Int, then: Int) -> Int:
-    """Half of the change."""
+    """Half of the difference now - then."""
     return clip(floor_shift(now - then + 1, 1), -FULL, FULL)
 
 
 @kernel
 def mean_of_steps(m: Int16SignalModel, f: Index, ago: Index) -> Int:
-    """The mean of a measure over some steps.  O(steps)."""
+    """The mean of a measure over several steps, the last of which is ``ago`` steps before the newest.  O(steps)."""
     total = 0
     for s in range(m.made_steps[f]):
         total += m.kept[row_before(m, ago + s), m.made_of[f]]
@@ -53,7 +53,7 @@ def mean_of_steps(m: Int16SignalModel, f: Index, ago: Index) -> Int:
 
 @kernel
 def put_phase(m: Int16SignalModel, p: Index, back: Index, out: Int16[DIM], f: Index) -> None:
-    """Write the cosine and the sine of the part of a period that has passed as two features."""
+    """Write two features: the cosine and the sine of the phase within a period."""
     turns = index((word(clock_of(m, p, back)) * word(m.period_share[p])) >> 15)
     out[f] = cosine(turns)
     out[f + 1] = cosine(turns + 49152)
@@ -73,5 +73,5 @@ def fit_features(m: Int16SignalModel, out: Int16[DIM]) -> None:
 
 @kernel
 def come_true(m: Int16SignalModel) -> Int:
-    """What should have been forecast for the newest step, in the unit of labels."""
+    """The value that should have been forecast for the newest step, in the unit of labels."""
     return floor_shift(m.kept[m.latest[0], m.label_measure] * m.label_factor, m.label_places)

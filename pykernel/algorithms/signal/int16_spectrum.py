@@ -1,6 +1,6 @@
 """The spectrum of a window in integers: bands.
 
-The Fourier transform is that of ``pykernel.algorithms.signal.spectrum``, with 32 bits, and halves its numbers at each level.
+The Fourier transform is that of ``pykernel.algorithms.signal.spectrum``, with numbers of 32 bits, which are halved at each level.
 """
 
 from pykernel.algorithms.int16.arithmetic import clip, long_root, product_high, size
@@ -11,7 +11,7 @@ from pykernel.dialect import Index, Int, floor_shift, index, kernel, multiply_hi
 
 @kernel
 def cosine_of(m: Int16SignalModel, c: Index) -> Index:
-    """cos(2 pi c / window) in units of 2^-15, for c from 0 to half of the window."""
+    """cos(2 pi c / window) in units of 2^-15, for c from 0 to window / 2."""
     return m.cosines[c] if c < len(m.cosines) else -m.cosines[2 * len(m.cosines) - 2 - c]
 
 
@@ -23,7 +23,7 @@ def halved(a: Int, c: Index) -> Int:
 
 @kernel
 def weighed(m: Int16SignalModel, j: Index, t: Index, mean: Int) -> Int:
-    """Sample t of channel j, counted from the oldest, minus the mean, times a Hann window; in units of 2^-13 counts."""
+    """Sample t of channel j (0: the oldest) minus the mean, times the weight of a Hann window, in units of 2^-13 counts."""
     at = m.raw_at[0] + t
     if at >= len(m.raw_kept):
         at -= len(m.raw_kept)
@@ -37,7 +37,7 @@ def prepare(m: Int16SignalModel, j: Index) -> None:
     """Write the window of channel j to re and im as complex numbers of two samples each, in bit-reversed order.  O(W)."""
     mean = mean_of(m, j)
     for i in range(len(m.im)):
-        # the position of i + W / 4 is that of i, plus one
+        # the position of number i + W / 4 is the position of number i, plus 1
         half = i if i < len(m.reversed) else i - len(m.reversed)
         to = m.reversed[half] + (0 if i < len(m.reversed) else 1)
         m.re[to] = weighed(m, j, 2 * i, mean)
@@ -48,7 +48,7 @@ def prepare(m: Int16SignalModel, j: Index) -> None:
 def transform(m: Int16SignalModel) -> None:
     """Compute the Fourier transform of the complex numbers in re and im, divided by their number.  O(W log W).
 
-    Each level halves its sums, so that none exceeds the larger one of the two magnitudes.
+    Each level halves its sums of two numbers, so that no magnitude exceeds the larger of the two.
     """
     last = word(len(m.im) - 1)
     for level in range(m.fourier_levels):
@@ -78,7 +78,7 @@ def spectrum_of(m: Int16SignalModel, j: Index) -> None:
     half = len(m.im)
     # the highest frequency has no mirror image, so it is multiplied by sqrt(1 / 2)
     m.re[half] = multiply_high(m.re[0] - m.im[0], 23170)
-    # a frequency and its mirror image are computed from the same two numbers
+    # a frequency and its mirror image are computed together, from the same two numbers
     for i in range(1, len(m.reversed) + 1):
         mirror = half - i
         even_re = floor_shift(m.re[i] + m.re[mirror], 2)
@@ -97,7 +97,7 @@ def spectrum_of(m: Int16SignalModel, j: Index) -> None:
 
 @kernel
 def band_of(m: Int16SignalModel, i: Index) -> Int:
-    """Root mean square between two frequencies.  O(frequencies)."""
+    """Root mean square of the part of the signal between two frequencies.  O(frequencies)."""
     high = word(0)
     low = word(0)
     for f in range(m.band_first_bin[i], m.band_after_bin[i]):

@@ -24,10 +24,11 @@ WAVE_MOST = 1073741823
 class Int16Signal(Struct):
     """Raw samples on their way to features, in counts."""
 
-    # for each block of the window
-    total: between(Int[BLOCKS, CHANNELS], "-block_most", "block_most")  # sum of the samples
-    square_high: Word[BLOCKS, CHANNELS]  # sum of the upper parts of squares, in units of 2^16
-    square_low: Word[BLOCKS, CHANNELS]  # sum of the lower 16 bits of squares
+    # sum of the samples of each block of the window
+    total: between(Int[BLOCKS, CHANNELS], "-block_most", "block_most")
+    square_high: Word[BLOCKS, CHANNELS]  # for each block: sum of the squares' upper 16 bits, in units of 2^16
+    square_low: Word[BLOCKS, CHANNELS]  # for each block: sum of the squares' lower 16 bits
+
     changes: Word[BLOCKS, CHANNELS]  # sum of |differences| within the block
     crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
     clock: between(Index[PERIODS], 0, 65535)  # samples since each period began
@@ -35,18 +36,19 @@ class Int16Signal(Struct):
     block: between(Index, 0, BLOCKS - 1)  # place of the block that is being gathered
     blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
     gathered: between(Index, 0, "hop_last")  # number of samples in the block that is being gathered
-    begun: between(Index, 0, 1)  # 1: there is a previous sample
+    begun: between(Index, 0, 1)  # 1: there is a previous sample since the last gap
     latest: between(Index, 0, FEATURES_KEPT - 1)
     steps: between(Index, 0, FEATURES_KEPT)  # number of rows kept since the last gap
     ready: between(Index, 0, 1)  # 1: there are features
-    waiting: between(Index, 0, 1)  # 1: the newest features were not learned yet
+    waiting: between(Index, 0, 1)  # 1: the newest features have not been learned yet
     features: between(Int16[DIM], -32767, 32767)  # the newest features: what the model sees
     kept: between(
         Int16[FEATURES_KEPT, MEASURES], -32767, 32767
     )  # measures of the latest steps; row latest is the newest
     lowest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
     highest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
-    border: between(Uint16[BLOCKS, CHANNELS], 0, 65534)  # |difference| to the sample before the block
+    # |difference| between the block's first sample and the sample before it
+    border: between(Uint16[BLOCKS, CHANNELS], 0, 65534)
     last: between(Int16[CHANNELS], -32767, 32767)  # the previous sample
     raw_kept: between(Int16[RAW_KEPT, CHANNELS], -32767, 32767)  # the latest raw samples; the oldest is at raw_at
     crossed_border: between(Uint8[BLOCKS, CHANNELS], 0, 1)  # 1: the block begins with a change of sign
@@ -66,17 +68,17 @@ class Int16SignalConfig(Config):
     """Parameters of the stage in integers, derived from a spec by ``pykernel.spec.signal_int16``."""
 
     has_squares: bool  # whether a measure needs sums of squares
-    has_coarse: bool  # whether some features have a coarser unit, because their centers are subtracted
+    has_coarse: bool  # whether some features are in a coarser unit, because their centers will be subtracted
     sample_most: Int16[CHANNELS]  # largest |raw sample| that is accepted
-    fill: Int16[CHANNELS]  # a raw sample is multiplied by this power of two before anything is measured
+    fill: Int16[CHANNELS]  # before anything is measured, a raw sample is multiplied by this power of two
     block_most: Index  # largest |sum| of a block
     window: Index
     label_factor: Index  # a count of the label in units of 1 / LABEL_SCALE, times 2^label_places
     label_places: Index
-    band_factor: Index  # twice the factor from a root of summed powers to counts, times 2^32
+    band_factor: Index  # factor that converts the root of a sum of powers to counts, times 2^33
     fourier_levels: Index  # levels of the Fourier transform
-    cosines: Uint16[RAW_QUARTER + 1]  # cos(2 pi c / window) of a quarter of a turn, in units of 2^-15
-    has_narrow: bool  # whether the model accepts a smaller range of some features
+    cosines: Uint16[RAW_QUARTER + 1]  # cos(2 pi c / window) for a quarter of a turn, in units of 2^-15
+    has_narrow: bool  # whether the model accepts only a part of the range of some features
     made_low: Int16[DIM]  # smallest feature that the model accepts
     made_high: Int16[DIM]  # largest feature that the model accepts
     made_shift: Uint8[DIM]  # a feature is divided by 2 to this power

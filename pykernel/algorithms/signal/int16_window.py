@@ -1,7 +1,8 @@
 """Measures of a window in integers: raw samples in counts of 16 bits, features in counts.
 
-Sums over blocks are exact, so the sum over a window is the sum over its blocks, and each measure is rounded only once.  The
-logic without arithmetic (which sums and measures there are, and when a step ends) is in ``pykernel.algorithms.signal.window``.
+Sums over blocks are exact, so the sum over a window is the sum over its blocks, and each measure is rounded only
+once.  Everything that needs no arithmetic (which sums and measures there are, and when a step ends) is in
+``pykernel.algorithms.signal.window``.
 """
 
 from pykernel.algorithms.int16.arithmetic import clip, long_root, product_high, size
@@ -75,7 +76,7 @@ def begin_block(m: Int16SignalModel, sample: Int16[CHANNELS]) -> None:
 
 @kernel
 def rounded(a: Int, n: Int) -> Int:
-    """a / n, rounded to the nearest integer, halves away from zero; n above 0."""
+    """a / n for n > 0, rounded to the nearest integer; halves are rounded away from zero."""
     half = floor_shift(n, 1)
     return quotient(a + half, n) if a >= 0 else -quotient(half - a, n)
 
@@ -99,13 +100,13 @@ def mean_of(m: Int16SignalModel, j: Index) -> Int:
 def deviation_of(m: Int16SignalModel, j: Index, about_mean: Index) -> Int:
     """Root mean square of the window or, with about_mean 1, its standard deviation.  O(blocks).
 
-    For n samples: sqrt(n sum x^2 - (sum x)^2) / n, exact up to the root.
+    For n samples: sqrt(n sum x^2 - (sum x)^2) / n, which is exact up to and excluding the root.
     """
     upper = word(0)
     lower = word(0)
     for b in range(len(m.total)):
         upper += m.square_high[b, j]
-        # each sum is below 2^16 times the hop, so no sum over the window overflows
+        # each block's sum is below 2^16 times the hop, so the sum over the window does not overflow
         lower += m.square_low[b, j]
     # sum x^2 = high 2^32 + low
     low = (upper << 16) + lower
@@ -173,7 +174,7 @@ def put_measure(m: Int16SignalModel, i: Index, value: Int) -> None:
 
 @kernel
 def nothing(m: Int16SignalModel) -> None:
-    """Nothing to do: the samples themselves are summed, and there are no further kinds of measures."""
+    """Nothing to do: sums of the samples themselves need no conversion, and there are no further kinds of measures."""
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Features of steps: measures some steps ago, differences, means, phases of periods."""
+"""Features of steps: measures of earlier steps, differences and means of measures, and phases of periods."""
 
 from pykernel.algorithms.elementary import clipped, cosine
 from pykernel.algorithms.signal.state import SignalModel
@@ -32,7 +32,7 @@ def intact_signal(m: SignalModel) -> Bool:
 
 @kernel
 def row_before(m: SignalModel, ago: Index) -> Index:
-    """The row in which the measures of some steps ago are kept."""
+    """The row with the measures of the step that is ``ago`` steps before the newest."""
     row = m.latest[0] - ago
     return row + len(m.kept) if row < 0 else row
 
@@ -58,7 +58,7 @@ def tick(m: SignalModel) -> None:
 
 @kernel
 def skip(m: SignalModel, missing: Index) -> None:
-    """Advance the clocks by some raw samples that are missing.  O(periods)."""
+    """Advance the clocks by the number of missing raw samples.  O(periods)."""
     if not m.has_periods:
         return
     for p in range(len(m.clock)):
@@ -71,7 +71,8 @@ def skip(m: SignalModel, missing: Index) -> None:
 
 @kernel
 def clock_of(m: SignalModel, p: Index, back: Index) -> Index:
-    """Number of raw samples since a period began; with back 1, at the time of the features whose label arrives now."""
+    """Number of raw samples since a period began; with back 1, the same number at the time of the features whose
+    label arrives now."""
     now = m.clock[p]
     if back == 1:
         now -= m.period_back[p]
@@ -88,13 +89,13 @@ def put_feature(m: SignalModel, out: Real[DIM], f: Index, value: Real) -> None:
 
 @kernel
 def change_since(now: Real, then: Real) -> Real:
-    """The change."""
+    """The difference now - then."""
     return now - then
 
 
 @kernel
 def mean_of_steps(m: SignalModel, f: Index, ago: Index) -> Real:
-    """The mean of a measure over some steps.  O(steps)."""
+    """The mean of a measure over several steps, the last of which is ``ago`` steps before the newest.  O(steps)."""
     total = real(0)
     for s in range(m.made_steps[f]):
         total += m.kept[row_before(m, ago + s), m.made_of[f]]
@@ -103,7 +104,7 @@ def mean_of_steps(m: SignalModel, f: Index, ago: Index) -> Real:
 
 @kernel
 def put_phase(m: SignalModel, p: Index, back: Index, out: Real[DIM], f: Index) -> None:
-    """Write the cosine and the sine of the part of a period that has passed as two features."""
+    """Write two features: the cosine and the sine of the phase within a period."""
     turns = real(clock_of(m, p, back)) * m.period_share[p]
     put_feature(m, out, f, cosine(turns))
     put_feature(m, out, f + 1, cosine(turns - real(0.25)))
@@ -111,12 +112,12 @@ def put_phase(m: SignalModel, p: Index, back: Index, out: Real[DIM], f: Index) -
 
 @kernel
 def fit_features(m: SignalModel, out: Real[DIM]) -> None:
-    """Nothing to do: the model takes floating-point features as they are."""
+    """Nothing to do: floating-point features need no conversion."""
 
 
 @kernel
 def make_features_of(m: SignalModel, ago: Index, back: Index, out: Real[DIM]) -> None:
-    """Write the features of some steps ago to out.  O(DIM), and more for means."""
+    """Write to out the features of the step that is ``ago`` steps before the newest.  O(DIM), and more for means."""
     for f in range(m.difference_first):
         put_feature(m, out, f, m.kept[row_before(m, ago + m.made_steps[f]), m.made_of[f]])
     if m.has_differences:

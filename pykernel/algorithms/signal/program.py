@@ -1,4 +1,4 @@
-"""Programs with a signal stage, around a model or alone."""
+"""Programs with a signal stage, either around a model or without one."""
 
 import functools
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from pykernel.dialect.program import Entry, Program
 
 @dataclass(frozen=True)
 class Stage:
-    """The stage in floating point or in integers.  stand_ins: replacements of the floating-point kernels."""
+    """The stage, in floating point or in integers.  stand_ins: replacements of floating-point kernels and types."""
 
     memory: type[Struct]
     work: type[Struct]
@@ -72,7 +72,7 @@ INT16 = Stage(
 
 
 def _alone(stage: Stage) -> Program:
-    """Features without a model."""
+    """Return the program that computes features without a model."""
     return Program(
         name="signal",
         structs=(stage.memory, stage.work),
@@ -91,14 +91,14 @@ def _alone(stage: Stage) -> Program:
 
 
 FEATURES, INT16_FEATURES = _alone(REALS), _alone(INT16)
-"""Features without a model."""
+"""Programs that compute features without a model."""
 
 
 @functools.cache
 def with_signal(inner: Program, forecasts: bool) -> Program:
     """Build the program with a signal stage around another program; the result is cached.
 
-    forecasts: whether the label is a measure that comes later, not one from elsewhere.
+    forecasts: whether the label is a measure of a later step; if not, it comes from elsewhere.
     """
     stage = INT16 if inner.is_int16 else REALS
     learn = inner.entry(inner.learner) if inner.learns else None
@@ -141,7 +141,7 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
         elif entry.kind not in ("update", "visit", "promise"):
             entries.append(entry)
     entries += [Entry("signal", calls.signal, "reading"), Entry("gap", calls.gap, "switch")]
-    # the main question comes first, because callers use the first reading
+    # the main question comes first, because callers use the first entry of the kind "reading"
     entries.sort(key=lambda entry: entry.of != inner.asks)
     return Program(
         name=inner.name,
@@ -159,10 +159,10 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
 
 
 def asked_of_newest(question: str, forecasts: bool) -> str:
-    """The name of a question about the newest features; no question about an x has the same name.
+    """The name of a question about the newest features, which differs from the names of questions about a given x.
 
-    A model that forecasts answers about a later time: ``forecast``, ``forecast_variance``.  Any other model answers about the
-    newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
+    The answers of a forecasting model are about a later time: ``forecast``, ``forecast_variance``.  Those of any
+    other model are about the newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
     """
     if not forecasts:
         return f"{question}_newest"

@@ -1,8 +1,8 @@
 """The spectrum of a window: bands, and measures of the whole spectrum.
 
 The samples minus their mean are multiplied by a Hann window.  Their Fourier transform, whose length is a power of two, treats the
-real samples as half as many complex samples (W. H. Press et al., Numerical Recipes, section 12.3).  Powers are one-sided, and
-scaled so that their sum is the variance of the samples, apart from the window's leakage.
+real samples as half as many complex samples (W. H. Press et al., Numerical Recipes, section 12.3).  Powers are
+one-sided.  They are scaled so that, apart from the window's leakage, their sum is the variance of the samples.
 """
 
 from pykernel.algorithms.elementary import exp2_negative, log2_one_plus
@@ -10,8 +10,8 @@ from pykernel.algorithms.signal.state import CHANNELS, SignalModel
 from pykernel.dialect import Constant, Index, Real, kernel, real, sqrt
 
 MANY_TIMES = Constant(2.0**20)
-"""Powers below the mean power / MANY_TIMES are raised to this limit.  The limit is far above the rounding error of a power that
-should be zero: otherwise the large relative error of such a power would spoil the geometric mean."""
+"""Powers below the mean power / MANY_TIMES are raised to this limit.  This limit is far above the rounding error of a
+power that should be zero.  Without it, the large relative error of such a power would spoil the geometric mean."""
 SILENCE = Constant(2.0**-120)
 """A mean power of at most this is treated as silence."""
 
@@ -39,7 +39,8 @@ def raw_after(m: SignalModel, at: Index) -> Index:
 
 @kernel
 def prepare(m: SignalModel, j: Index) -> None:
-    """Write channel j minus its mean, times half the window's weights, in bit-reversed order, after the transform's first level.  O(W).
+    """Write to re and im, in bit-reversed order, what the first level of the transform makes of channel j minus its
+    mean, times half the window's weights.  O(W).
 
     The first level combines two samples that are half a window apart, so one cosine gives the weights of both.
     """
@@ -149,7 +150,7 @@ def spectrum_of(m: SignalModel, j: Index) -> None:
 
 @kernel
 def band_of(m: SignalModel, i: Index) -> Real:
-    """Root mean square in a band, or its logarithm.  O(W)."""
+    """Root mean square in a band, or the logarithm of the band's power.  O(W)."""
     total = real(0)
     for f in range(m.band_first_bin[i], m.band_after_bin[i]):
         total += m.re[f]
@@ -162,7 +163,7 @@ def band_of(m: SignalModel, i: Index) -> Real:
 def centroid_of(m: SignalModel) -> Real:
     """The mean frequency, weighted by power; 0 in silence.  O(W)."""
     total = real(0)
-    # the power of frequency f is part of f partial sums
+    # frequencies come in falling order, so the power of frequency f is part of f partial sums
     weighted = real(0)
     for i in range(len(m.im)):
         total += m.re[len(m.im) - i]
@@ -195,7 +196,7 @@ def flatness_of(m: SignalModel) -> Real:
     share = real(1) / mean
     total = real(0)
     for f in range(1, len(m.re), 2):
-        # two powers at a time: their product is below 2^71
+        # the logarithm of two powers at a time, whose product is below 2^71
         one = m.re[f] * share * MANY_TIMES
         other = m.re[f + 1] * share * MANY_TIMES
         times = (one if one > real(1) else real(1)) * (other if other > real(1) else real(1))

@@ -57,7 +57,7 @@ class Signal(Struct):
     highest: Real[BLOCKS, CHANNELS]
     tilt: Real[BLOCKS, CHANNELS]  # sum of (time - the block's middle) (sample - the block's first)
     changes: Real[BLOCKS, CHANNELS]  # sum of |differences| within the block
-    border: Real[BLOCKS, CHANNELS]  # |difference| to the sample before the block
+    border: Real[BLOCKS, CHANNELS]  # |difference| between the block's first sample and the sample before it
     crossed: between(Int[BLOCKS, CHANNELS], 0, "hop_last")  # changes of sign within the block
     # 1: the signs of the block's first sample and of the previous sample differ
     crossed_border: between(Int[BLOCKS, CHANNELS], 0, 1)
@@ -76,11 +76,11 @@ class Signal(Struct):
     block: between(Index, 0, BLOCKS - 1)  # place of the block that is being gathered
     blocks: between(Index, 0, BLOCKS)  # whole blocks since the last gap
     gathered: between(Index, 0, "hop_last")  # number of samples in the block that is being gathered
-    begun: between(Index, 0, 1)  # 1: there is a previous sample
+    begun: between(Index, 0, 1)  # 1: there is a previous sample since the last gap
     latest: between(Index, 0, FEATURES_KEPT - 1)
     steps: between(Index, 0, FEATURES_KEPT)  # number of rows kept since the last gap
     ready: between(Index, 0, 1)  # 1: there are features
-    waiting: between(Index, 0, 1)  # 1: the newest features were not learned yet
+    waiting: between(Index, 0, 1)  # 1: the newest features have not been learned yet
 
 
 class SignalWork(Struct):
@@ -99,9 +99,9 @@ class SignalWork(Struct):
 class StepConfig(Config):
     """Parameters that the floating-point and int16 stages share, derived from a spec by ``pykernel.spec.signal``."""
 
-    windows: bool  # whether windows are measured, not single samples
-    has_extremes: bool  # whether a measure needs the smallest and the largest sample
-    has_mean: bool  # whether measures of this kind are asked for
+    windows: bool  # whether measures are those of windows, not of single samples
+    has_extremes: bool  # whether some measure needs the smallest and the largest sample
+    has_mean: bool  # whether measures of this kind are used
     has_rms: bool
     has_std: bool
     has_min: bool
@@ -114,13 +114,13 @@ class StepConfig(Config):
     has_differences: bool  # whether features are differences to earlier steps
     has_averages: bool  # whether features are means of the latest steps
     has_periods: bool  # whether features are phases of periods
-    awaits: bool  # whether labels come from elsewhere, and later
+    awaits: bool  # whether labels come later, and from elsewhere
     hop_last: Index  # number of samples in a block, minus 1
-    oldest: Index  # how many steps before the newest one features need
+    oldest: Index  # features need measures of up to this many steps before the newest
     ahead: Index  # number of steps from features to their label
-    label_measure: Index  # which measure is the label
-    measure_of: Int[MEASURES]  # which channel, or which pair, is measured
-    mean_first: Index  # first of the measures of this kind, which follow one another
+    label_measure: Index  # number of the measure that is the label
+    measure_of: Int[MEASURES]  # number of the channel, or of the pair of channels, that is measured
+    mean_first: Index  # first measure of this kind; all measures of a kind are adjacent
     mean_after: Index  # first measure after those of this kind
     rms_first: Index
     rms_after: Index
@@ -142,10 +142,10 @@ class StepConfig(Config):
     band_after_bin: Int[MEASURES]  # first frequency after the band
     reversed: Uint16[RAW_QUARTER]  # positions with their bits in reverse order
     made_of: Int[DIM]  # the measure from which a feature is made
-    made_steps: Int[DIM]  # how many steps ago the measure is from, or how many steps are averaged
-    difference_first: Index  # differences begin here, after the lags
+    made_steps: Int[DIM]  # age of the measure in steps, or number of steps that are averaged
+    difference_first: Index  # first feature that is a difference; lags come before
     average_first: Index
-    phase_first: Index  # cosine and sine of each period
+    phase_first: Index  # first feature that is a phase; each period has two, cosine and sine
     period: Int[PERIODS]  # length of each period, in samples
     period_back: Int[PERIODS]  # how many samples the phase has advanced since the features whose label arrives now
 
@@ -153,11 +153,11 @@ class StepConfig(Config):
 class SignalConfig(Config):
     """Parameters of the floating-point stage, derived from a spec by ``pykernel.spec.signal``."""
 
-    has_sums: bool  # whether a measure needs sums of samples
-    has_power2: bool  # whether a measure needs sums of squares
-    has_power3: bool  # whether a measure needs sums of third powers
-    has_power4: bool  # whether a measure needs sums of fourth powers
-    has_crest: bool  # whether measures of this kind are asked for
+    has_sums: bool  # whether some measure needs sums of samples
+    has_power2: bool  # whether some measure needs sums of squares
+    has_power3: bool  # whether some measure needs sums of third powers
+    has_power4: bool  # whether some measure needs sums of fourth powers
+    has_crest: bool  # whether measures of this kind are used
     has_skewness: bool
     has_kurtosis: bool
     has_slope: bool
@@ -166,14 +166,14 @@ class SignalConfig(Config):
     has_dominant: bool
     has_flatness: bool
     has_single_level: bool  # whether the Fourier transform has an odd number of levels after the first
-    takes_log: bool  # whether bands are logarithms
+    takes_log: bool  # whether the measure of a band is the logarithm of its power
     sample_max_abs: Real  # largest raw sample that is accepted
     hop: Index  # number of samples in a block: from one step to the next
     block_share: Real  # 1 / hop
     window_share: Real  # 1 / samples in a window
     gap_share: Real  # 1 / (samples in a window - 1)
     slope_share: Real  # 1 / sum of (time - middle)^2 over a window
-    block_step: Real  # samples from one block's middle to the next one's
+    block_step: Real  # number of samples from the middle of one block to that of the next
     measure_limit: Real[MEASURES]  # largest |measure|
     crest_first: Index  # first of the measures of this kind
     crest_after: Index  # first measure after those of this kind
@@ -194,12 +194,12 @@ class SignalConfig(Config):
     power_scale: Real  # 2 / (window times the sum of the squared weights)
     power_share: Real  # 1 / number of frequencies above zero
     log_scale: Real  # 1 / the power whose logarithm is 1
-    bin_width: Real  # Hz from one frequency to the next
+    bin_width: Real  # distance from one frequency to the next, in Hz
     cosines: Real[RAW_HALF]  # cos(2 pi c / window)
     spans: Int[
         LEVELS
-    ]  # for each pair of levels of the transform, the distance between the four numbers that are combined
-    groups: Int[LEVELS]  # number of groups of four numbers for each pair of levels
+    ]  # for each pair of levels of the transform: the distance of neighbours among the four numbers that are combined
+    groups: Int[LEVELS]  # for each pair of levels: number of groups of four numbers
     pair_first: Int[PAIRS]
     pair_second: Int[PAIRS]
     made_share: Real[DIM]  # 1 / number of steps that are averaged

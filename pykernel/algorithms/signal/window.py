@@ -1,8 +1,8 @@
 """Measures of a window, from sums over its blocks, which are as long as the hop.
 
-Each block sums the differences from its first sample, so that no large number is subtracted from another, and no sum is
-longer than a block.  Blocks are combined as in P. P. Pebay, Formulas for robust, one-pass parallel computation
-of covariances and arbitrary-order statistical moments, Sandia report 2008-6212, 2008.
+Each block has sums of its samples' differences from its first sample.  So no large number is subtracted from another,
+and no sum has more terms than a block has samples.  Blocks are combined as in P. P. Pebay, Formulas for robust,
+one-pass parallel computation of covariances and arbitrary-order statistical moments, Sandia report 2008-6212, 2008.
 """
 
 from pykernel.algorithms.elementary import clipped
@@ -52,7 +52,7 @@ def begin_block(m: SignalModel, sample: Real[CHANNELS]) -> None:
 
 @kernel
 def add_sample(m: SignalModel, sample: Real[CHANNELS]) -> None:
-    """Add a later sample to a block.  O(channels + pairs)."""
+    """Add a sample to a block; the block's first sample is taken by begin_block().  O(channels + pairs)."""
     b = m.block[0]
     for j in range(len(sample)):
         away = sample[j] - m.first[j]
@@ -73,7 +73,7 @@ def add_sample(m: SignalModel, sample: Real[CHANNELS]) -> None:
             m.tilt[b, j] += (real(m.gathered[0]) - real(0.5) * real(m.hop_last)) * away
         if m.has_change:
             m.changes[b, j] += absolute(sample[j] - m.last[j])
-        # crossed < hop_last is always true; it bounds the count for static analysis, which sees only one call
+        # crossed < hop_last is always true; static analysis, which sees only one call, needs it as a bound of the count
         if m.has_crossings and m.crossed[b, j] < m.hop_last:
             m.crossed[b, j] += crosses(m.last[j], sample[j])
     if m.has_correlation:
@@ -265,7 +265,7 @@ def put_measure(m: SignalModel, i: Index, value: Real) -> None:
 
 @kernel
 def measure_shapes(m: SignalModel) -> None:
-    """Compute measures of the window that the stage in integers does not have.  O(measures blocks)."""
+    """Compute those measures of the window that the stage in integers lacks.  O(measures blocks)."""
     if m.has_crest:
         for i in range(m.crest_first, m.crest_after):
             put_measure(m, i, crest_of(m, m.measure_of[i]))
@@ -287,8 +287,8 @@ def measure_shapes(m: SignalModel) -> None:
 def measure_window(m: SignalModel) -> None:
     """Compute all measures of the window.  O(measures blocks).
 
-    There is one loop for each kind, not one loop over all measures: for many cases, compilers would generate a jump table, about
-    which static analysis can prove nothing.
+    There is one loop for each kind, not one loop over all measures with a case for each kind: for many cases,
+    compilers generate a jump table, about which static analysis can prove nothing.
     """
     combine_blocks(m)
     if m.has_mean:
@@ -320,7 +320,7 @@ def measure_window(m: SignalModel) -> None:
 
 @kernel
 def measure_tones(m: SignalModel, j: Index) -> None:
-    """Compute measures of channel j's spectrum that the stage in integers does not have.  O(measures W)."""
+    """Compute those measures of channel j's spectrum that the stage in integers lacks.  O(measures W)."""
     if m.has_centroid:
         for i in range(m.centroid_first, m.centroid_after):
             if m.measure_of[i] == j:
@@ -357,16 +357,17 @@ def in_limits(a: Real, least: Real, most: Real) -> Bool:
 def valid_blocks(m: SignalModel) -> Bool:
     """Whether samples within their limit could have led to these sums.  O(blocks (channels + pairs)).
 
-    Limits are twice the largest possible sums, to allow for rounding: later samples keep sums within the limits.
+    Limits are twice the largest possible sums, as room for rounding.  Sums within the limits stay within them as
+    later samples arrive.
     """
     most = m.sample_max_abs
     gathered = m.gathered[0]  # this is read only once, because the storage may change between two reads
-    # twice the largest difference of two samples, and twice its powers
+    # twice the largest difference of two samples, and twice the second, third and fourth power of this difference
     one = real(4) * most
     two = real(2) * most * one
     three = real(2) * most * two
     four = real(2) * most * three
-    # number of samples in the sums of a whole block; the block that is being gathered is whole when it has just ended
+    # whole: number of samples in a whole block.  now: number of samples in the current sums; when a block has just ended, they are its sums
     whole = real(m.hop)
     now = real(gathered) if gathered > 0 else whole
     for j in range(len(m.last)):
@@ -409,14 +410,14 @@ def valid_blocks(m: SignalModel) -> Bool:
 
 @kernel
 def take_sample(m: SignalModel, sample: Real[CHANNELS]) -> Index:
-    """Take a sample.  Returns 1 if a step ends with it: then m.measured has a new row of measures.  O(channels), and at the
-    end of a step O(measures blocks) more, and for spectra O(W log W)."""
+    """Take a sample.  Returns 1 if it ends a step; then m.measured has a new row of measures.  O(channels); at the
+    end of a step O(measures blocks) more, and O(W log W) for spectra."""
     if not m.windows:
         for i in range(len(m.measured)):
             m.measured[i] = sample[m.measure_of[i]]
         return 1
     if m.begun[0] == 0:
-        # there is no previous sample: the first sample is used instead
+        # there is no previous sample, so the first sample stands for it
         for j in range(len(sample)):
             m.last[j] = sample[j]
         m.begun[0] = 1
@@ -447,5 +448,5 @@ def take_sample(m: SignalModel, sample: Real[CHANNELS]) -> Index:
 
 @kernel
 def take_raw(m: SignalModel, sample: Real[CHANNELS]) -> Index:
-    """Take a raw sample without conversion."""
+    """Take a raw sample, which needs no conversion."""
     return take_sample(m, sample)

@@ -1,4 +1,4 @@
-"""A linear model on features that move: ridge regression by recursive least squares, or logistic regression by gradients.
+"""A linear model on the features of a moving subspace: ridge regression by recursive least squares, or logistic regression by gradients.
 
 The model learns from the features of a sample before the subspace learns the sample.  So the model follows the moving subspace.
 """
@@ -67,7 +67,7 @@ def learn_ridge(m: HeadModel) -> None:
 def learn_logistic(m: HeadModel, share: Real) -> None:
     """Learn by a step down the gradient of -log p + share |coefficients|^2 / 2.  O(r) for each class.
 
-    The step is a part of the largest safe step.  The second derivative along (z, 1) is at most (|z|^2 + 1) / 4, or
+    The step is a fraction of the largest safe step.  The second derivative along (z, 1) is at most (|z|^2 + 1) / 4, or
     (|z|^2 + 1) / 2 with more than two classes.
     """
     step = m.head_eta * (real(1) / plus_product(real(0), m.z, m.z, len(m.z)))

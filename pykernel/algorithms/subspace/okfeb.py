@@ -55,7 +55,7 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Constant, Index, Real,
 from pykernel.dialect.program import Entry
 
 STEP_MOST = Constant(1.99)
-"""The step length times (|q|^2 + rho) is at most this.  With 2, a step would change the sign of the part of L for the sample."""
+"""The step length times (|q|^2 + rho) is at most this.  With 2, a step would reverse the sign of L's part along q."""
 
 STRANGE = Constant(0.95)
 """A sample can be strange only if its relative residual is above this."""
@@ -82,7 +82,7 @@ def novelty(
 ) -> Index:
     """Write to score how new x is: the part of x that the subspace does not express, from 0 to 1.
 
-    score = |phi(x) - L q|^2 / k(x, x).  Before the first sample score is 1.  O(N (D + r) + r^3 / 6).
+    score = |phi(x) - L q|^2 / k(x, x).  Before the first sample, score is 1.  O(N (D + r) + r^3 / 6).
     Returns DONE, or REFUSED_INPUT with score unchanged.
     """
     refused = refusal(m, x)
@@ -118,7 +118,7 @@ def features(
 
 @kernel
 def answer(m: HeadModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x) = coefficients' (z(x), 1); before the first sample 0.  O(N (D + r) + r^3 / 3)."""
+    """y = f(x) = coefficients' (z(x), 1).  Before the first sample, f(x) is 0.  O(N (D + r) + r^3 / 3)."""
     code(m)
     make_features(m)
     evaluate(m, y)
@@ -137,7 +137,7 @@ def chances(m: HeadModel, x: Real[DIM], p: Real[CLASSES]) -> None:
 
 @kernel
 def countable(m: SubspaceModel) -> Bool:
-    """Like intact(), and whether the counters of update are within their ranges, too."""
+    """Whether intact() holds, and the counters of update are within their ranges."""
     if m.examined[0] < 0 or m.examined[0] >= len(m.a[0]):
         return False
     return intact(m) and m.seen[0] >= 0
@@ -175,8 +175,8 @@ def step_length(m: SubspaceModel, rho: Real) -> Real:
 def forgotten(m: SubspaceModel, mu: Real, share: Real) -> Real:
     """mu rho, the part of L that the ridge takes in a step.
 
-    If mu depends on the sample, the part is at most 1 / min(samples seen, window).  Otherwise a sample far from L could
-    erase L.
+    If mu depends on the sample, the part is at most 1 / min(samples seen, window).  Without this limit, a sample far from L
+    could erase L.
     """
     part = mu * m.shrinkage * share
     if not (m.unit and m.step == Step.CONSTANT) and part > share:
@@ -317,13 +317,13 @@ def learn_sample(m: SubspaceModel, stored: Bool) -> Index:
 
 @kernel
 def adjust(m: SubspaceModel) -> Index:
-    """Let the subspace learn the coded sample.  O(N^2 + N (D + r) + r^3), with budget drop without N^2."""
+    """Let the subspace learn the coded sample.  O(N^2 + N (D + r) + r^3); with budget drop, without the term N^2."""
     if m.rank[0] < len(m.a[0]):
         started = start(m)
         if started:
             return SubspaceStatus.ADDED
         status = Status.DONE
-        # not with budget drop: it would store the sample, in which nothing is new
+        # not with budget drop, which would store the sample, although nothing in the sample is new
         if m.budget == Budget.EXACT and m.rank[0] > 0 and m.own[0] > SMALLEST_SQUARE:
             status = learn_sample(m, False)
         return status
@@ -361,7 +361,7 @@ def adjust(m: SubspaceModel) -> Index:
 
 @kernel
 def track(m: SubspaceModel, x: Real[DIM]) -> Index:
-    """Learn the input m.x, as the kernel sees it.  [learns_labels] Also write its features to m.z."""
+    """Learn the input m.x, which is scaled for the kernel.  [learns_labels] Also write its features to m.z."""
     code(m)
     if m.learns_labels:
         make_features(m)
@@ -475,13 +475,13 @@ def forget_all(m: HeadModel) -> None:
 
 @kernel
 def keeps_labels(m: HeadModel) -> Bool:
-    """Whether learning could have led to this state, including that of the head."""
+    """Whether learning could have led to this state of the subspace and the head."""
     return valid_subspace(m) and valid_head(m)
 
 
 @kernel
 def countable_labels(m: HeadModel) -> Bool:
-    """Like countable(), and whether turn is the number of a coefficient."""
+    """Whether countable() holds, and turn is the number of a coefficient."""
     return countable(m) and (not m.forgets or (m.turn[0] >= 0 and m.turn[0] < len(m.coefficients)))
 
 

@@ -207,7 +207,7 @@ class SubspaceModel(Framed):
 
 @kernel
 def intact(m: SubspaceModel) -> Bool:
-    """Whether all counts are within their ranges.  Then no loop leaves the arrays, even in overwritten memory."""
+    """Whether all counts are within their ranges.  If they are, no loop runs past an array, even in overwritten memory."""
     n = m.n[0]
     rank = m.rank[0]
     if n < 0 or n > len(m.v) or rank < 0 or rank > n or rank > len(m.a[0]):

@@ -199,7 +199,7 @@ def move_rls(m: SubspaceModel) -> None:
         for i in range(len(m.inner)):
             total += m.m[i, j] * m.inner[i]
         m.h[j] = total
-    # M'G M is written to m.c first, because the old G is needed to the end
+    # M'G M is written to m.c first, because the old G is needed until the end
     row = 0
     for j in range(len(m.u)):
         for i in range(len(m.u)):

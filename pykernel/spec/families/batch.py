@@ -88,13 +88,11 @@ class BatchModels(Models):
         if not alpha_limit <= top:
             refuse(
                 "[label] max_abs",
-                f"is {spec.label_max_abs:g}, for which multipliers can reach {alpha_limit:.3g} with ridge {ridge:g}; they "
-                f"must stay below {top:g} for {spec.precision}: give a lower limit",
+                f"is {spec.label_max_abs:g}: multipliers can reach {alpha_limit:.3g} with ridge {ridge:g}, and must "
+                f"stay below {top:g} for {spec.precision}; lower max_abs",
             )
         if not alpha_limit * (spec.learning.samples + 1) * value <= most:
-            refuse(
-                "[input] max_abs", f"is {spec.input_max_abs:g}, with which predictions can overflow; it must be lower"
-            )
+            refuse("[input] max_abs", f"is {spec.input_max_abs:g}, with which predictions can overflow; lower max_abs")
 
     def _alpha_limit(self, spec: BatchSpec) -> float:
         learning = spec.learning
@@ -147,7 +145,7 @@ class FisherModels(Models):
         if not value <= most:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, with which kernel values reach {value:.3g}; it must be so low that they stay below "
+                f"is {spec.input_max_abs:g}, with which kernel values reach {value:.3g}; lower max_abs until they stay below "
                 f"{most:g}",
             )
 

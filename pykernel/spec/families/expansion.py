@@ -105,24 +105,24 @@ def prior_of(spec: Any) -> float:
 
 
 def need_tables(spec: Any, refuse: Refuse) -> None:
-    """Refuse a spec without vectors, with functions of pairs of classes, or with only one of weights and bias."""
+    """Refuse a spec without vectors, with functions that separate pairs of classes, or with only one of weights and bias."""
     rule, tables = spec.learning.rule, spec.expansion
     if tables is None:
         refuse("[expansion]", f"is missing; {rule} must have vectors, and also weights and bias if these were trained")
     if tables.decision != "functions":
         refuse(
             "[expansion] decision",
-            f'is "{tables.decision}", whose functions belong to pairs of classes; {rule} must have a function for each class',
+            f'is "{tables.decision}", whose functions separate pairs of classes; {rule} needs a function for each class',
         )
     for key in ("bias", "calibration") if tables.weights is None else ():
         if getattr(tables, key) is not None:
-            refuse(f"[expansion] {key}", "is given without weights; give both, or leave it out")
+            refuse(f"[expansion] {key}", "is given without weights; give both or neither")
     if tables.weights is not None and tables.bias is None:
-        refuse("[expansion] bias", "is missing; it must be given with weights")
+        refuse("[expansion] bias", "is missing; weights need a bias")
 
 
 class ExpansionModels(FrozenModels):
-    """The tables of a frozen model, and weights that are learned on top of them."""
+    """The tables of a frozen model, and additional weights that are learned."""
 
     rules: Mapping[str, str] = dict.fromkeys(("expansion-nlms", "expansion-rls"), "kernel")
     programs: Mapping[LabelKind, Program] = EXPANSION
@@ -135,7 +135,10 @@ class ExpansionModels(FrozenModels):
         stages.validate(spec, refuse)
         kernel_settings.validate(spec, refuse)
         if tables.calibration is not None and spec.mixture is not None:
-            refuse("[expansion] calibration", "sets the probabilities that [mixture] learns; leave one of them out")
+            refuse(
+                "[expansion] calibration",
+                "sets the probabilities that [mixture] learns; leave calibration or [mixture] out",
+            )
         self._complain_of_tables(spec, refuse)
         self._complain_of_decision(spec, refuse)
         value = self._complain_of_numbers(spec, refuse)
@@ -144,15 +147,15 @@ class ExpansionModels(FrozenModels):
         if not (len(tables.vectors) + 1) * max(1.0, value) ** 2 * max(1.0, prior_of(spec)) <= largest:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, with which k(x, v) can reach {value:.3g} and sums overflow {spec.precision}; it must "
-                "be lower",
+                f"is {spec.input_max_abs:g}, with which k(x, v) can reach {value:.3g} and sums overflow {spec.precision}; lower "
+                "max_abs",
             )
         far = stages.farthest(spec)
         if spec.linear is not None and not max(far * far, spec.label_max_abs * (2 + far)) <= largest:
             refuse(
                 "[linear]",
-                f"can reach {spec.label_max_abs * (2 + far):.3g} with inputs within max_abs, and overflow; [input] max_abs or "
-                "[label] max_abs must be lower",
+                f"can reach {spec.label_max_abs * (2 + far):.3g} with inputs within max_abs, and overflow; lower [input] max_abs "
+                "or [label] max_abs",
             )
 
     def capacities(self, spec: Any) -> dict[str, int]:
@@ -227,11 +230,11 @@ class ExpansionModels(FrozenModels):
 
 def refuse_calibration(spec: Any, refuse: Refuse) -> None:
     if spec.expansion is not None and spec.expansion.calibration is not None:
-        refuse("[expansion] calibration", f"fixes the probabilities, but {SOFTMAX} learns them; leave it out")
+        refuse("[expansion] calibration", f"fixes the probabilities, but {SOFTMAX} learns them; leave calibration out")
 
 
 class SoftmaxModels(ExpansionModels):
-    """The tables of a frozen classifier, which may have fewer classes than the label, and weights that are learned on top."""
+    """The tables of a frozen classifier, which may have fewer classes than the label, and additional weights that are learned."""
 
     rules: Mapping[str, str] = {SOFTMAX: "kernel"}
     programs: Mapping[LabelKind, Program] = EXPANSION_SOFTMAX
@@ -292,7 +295,7 @@ class Int16ExpansionSpec(Continued, Int16Spec):
 
 
 class Int16ExpansionModels(Int16FrozenModels):
-    """The tables of a frozen integer model, and weights that are learned on top of them."""
+    """The tables of a frozen integer model, and additional weights that are learned."""
 
     rules: Mapping[str, str] = ExpansionModels.rules
     programs: Mapping[LabelKind, Program] = INT16_EXPANSION

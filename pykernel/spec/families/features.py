@@ -22,7 +22,7 @@ def never(where: str, message: str) -> NoReturn:
 
 
 def largest_value(spec: Spec, refuse: Refuse = never) -> float:
-    """The largest k(x, x).  Refuses inputs for which it overflows."""
+    """The largest k(x, x).  Refuses input limits with which k(x, x) overflows."""
     return kernel_settings.bound(spec, refuse, kernel_settings.reach(spec))
 
 
@@ -32,7 +32,7 @@ def need_definite(spec: Spec, refuse: Refuse) -> float:
     if spec.kernel.function == "sigmoid":
         refuse(
             "[kernel] function",
-            f'is "sigmoid", which is not positive definite; {spec.learning.rule} must have a kernel that is',
+            f'is "sigmoid", which is not positive definite; {spec.learning.rule} needs a positive definite kernel',
         )
     return largest_value(spec, refuse)
 
@@ -117,7 +117,7 @@ def need_ridge(spec: Any, refuse: Refuse, value: float) -> None:
     if not part * value <= ridge <= 1e12:
         refuse(
             "[learning] ridge",
-            f"is {ridge:g}; it must be from {part * value:.3g}, {part:g} of the largest k(x, x), to 1e12 for {spec.precision}",
+            f"is {ridge:g}; it must be at least {part * value:.3g} ({part:g} of the largest k(x, x)) and at most 1e12 for {spec.precision}",
         )
 
 
@@ -128,6 +128,6 @@ def need_coefficients(spec: Any, refuse: Refuse, length: float, sums: float, siz
     if not limit * max(1.0, sums) * size <= kernel_settings.largest(spec.precision):
         refuse(
             "[label] max_abs",
-            f"is {spec.label_max_abs:g}, for which coefficients can reach {limit:.3g} with ridge {ridge:g}, and "
-            "overflow; it must be lower",
+            f"is {spec.label_max_abs:g}, for which coefficients can reach {limit:.3g} with ridge {ridge:g} and "
+            "overflow; lower max_abs",
         )

@@ -21,7 +21,7 @@ from pykernel.spec.family import Family, Models, Refuse
 from pykernel.spec.sections import SQUARED, FrozenInput, KernelSection, Learning, Numbers, Rows, Section, VectorsSection
 
 PRODUCTS_LIMIT = 10_000.0
-"""Largest gamma / ln 2 |v|^2 with distance = "products".  With this limit, exponents stay far below the largest one for which
+"""Largest (gamma / ln 2) |v|^2 with distance = "products".  With this limit, exponents stay far below the largest one for which
 rounding by addition works."""
 
 DECISIONS = {"functions": Decision.FUNCTIONS, "ovo": Decision.OVO, "ovo_vote": Decision.OVO_VOTE}
@@ -76,7 +76,7 @@ class Expansion(VectorsSection):
     offsets: Numbers | None = Field(
         None,
         strict=False,
-        description="hidden units (`relu`, `tanh`, `logistic`, `identity`): the number added to v'x for each vector v; 0 if not given. `fourier`: a number of turns, from -1 to 1",
+        description="hidden units (`relu`, `tanh`, `logistic`, `identity`): the number added to v'x for each vector v; 0 if not given. `fourier`: the phase of each cosine in turns, from -1 to 1",
     )
     distance: Literal["differences", "products"] = Field(
         "differences",
@@ -116,7 +116,7 @@ class FrozenModels(Models):
         if tables.trained is not None and tables.trained.scaling != scaling_digest(spec):
             refuse(
                 "[input]",
-                "differs from the center or scale that the vectors were trained with; restore the old values, or train again",
+                "has another center or scale than the vectors were trained with; restore the old values, or train again",
             )
         if tables.weights is not None:
             need_weights(spec, refuse, self._weights(spec), self._functions(spec))
@@ -124,7 +124,7 @@ class FrozenModels(Models):
             if spec.kernel.function not in kernel_settings.HIDDEN:
                 refuse(
                     "[expansion] offsets",
-                    f"belongs to {', '.join(kernel_settings.HIDDEN)}; a {spec.kernel.function} kernel has none: leave it out",
+                    f"belongs to {', '.join(kernel_settings.HIDDEN)}; a {spec.kernel.function} kernel has no offsets: leave them out",
                 )
             need_count(refuse, "offsets", tables.offsets, len(tables.vectors), "vector")
             most = SQUARED.ends(spec.precision)[1]
@@ -134,15 +134,17 @@ class FrozenModels(Models):
                     f"holds {max(tables.offsets, key=abs):g}; magnitudes must be at most {most:g} for {spec.precision}",
                 )
             if spec.kernel.function == "fourier" and max(map(abs, tables.offsets)) > 1:
-                refuse("[expansion] offsets", f"holds {max(tables.offsets, key=abs):g}; turns must be from -1 to 1")
+                refuse(
+                    "[expansion] offsets", f"holds {max(tables.offsets, key=abs):g}; a phase must be from -1 to 1 turn"
+                )
 
     def _complain_of_decision(self, spec: Spec, refuse: Refuse) -> None:
         tables, classes = spec.expansion, len(spec.label.classes or ())
         ovo = tables.decision != "functions"
         if ovo and classes < 3:
-            refuse("[expansion] decision", f'is "{tables.decision}", for which three classes or more must be given')
+            refuse("[expansion] decision", f'is "{tables.decision}", which needs three or more classes')
         if ovo != (tables.support_class is not None):
-            given = 'is given, but decision is "functions"; leave it out'
+            given = 'is given, but decision is "functions"; leave support_class out'
             refuse("[expansion] support_class", "is missing; it must hold the class of each vector" if ovo else given)
         need_count(refuse, "support_class", tables.support_class, len(tables.vectors), "vector", "classes")
         if tables.support_class is not None and max(tables.support_class) >= classes:
@@ -151,12 +153,12 @@ class FrozenModels(Models):
                 f"holds {max(tables.support_class)}; classes must be from 0 to {classes - 1}",
             )
         if tables.break_ties and not ovo:
-            refuse("[expansion] break_ties", 'belongs to decision "ovo" and "ovo_vote"; leave it out')
+            refuse("[expansion] break_ties", 'belongs to decision "ovo" and "ovo_vote"; leave break_ties out')
         if tables.calibration is not None and (ovo or not classes):
-            refuse("[expansion] calibration", 'needs classes and decision "functions"; leave it out')
+            refuse("[expansion] calibration", 'needs classes and decision "functions"; leave calibration out')
         need_count(refuse, "calibration", tables.calibration, self._functions(spec), "function", "rows")
         if tables.distance == "products" and spec.kernel.function != "gaussian":
-            refuse("[expansion] distance", 'is "products", which only gaussian kernels have; leave it out')
+            refuse("[expansion] distance", 'is "products", which only gaussian kernels allow; leave distance out')
 
     def _complain_of_numbers(self, spec: Spec, refuse: Refuse) -> float:
         """Refuse numbers that lead to an overflow.  Returns a bound of the kernel's values."""
@@ -170,7 +172,7 @@ class FrozenModels(Models):
             if not square <= PRODUCTS_LIMIT:
                 refuse(
                     "[expansion] distance",
-                    f'is "products", for which gamma |v|^2 must be at most {PRODUCTS_LIMIT * math.log(2):.0f}; it is '
+                    f'is "products", for which gamma |v|^2 must be at most {PRODUCTS_LIMIT * math.log(2):.0f}, but it reaches '
                     f"{square * math.log(2):.3g}: center the inputs, or leave distance out",
                 )
         return value

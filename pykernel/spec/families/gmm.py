@@ -22,13 +22,13 @@ COMPONENTS_LIMIT = 32
 HORIZON = 2000
 TAIL_OF_ROWS = 10.0
 STRANGE = 4.0
-"""A row is strange if the cube root of its squared distance is this many standard deviations above the mean.  The cube root is nearly
-normally distributed."""
+"""A row is outlying if the cube root of its squared distance is at least this many standard deviations above the mean of such cube roots,
+which are nearly normally distributed."""
 PATIENCE = 20
 SOONER = 6
 REHEARSED = 64
 SETTLES = 300
-"""For `relearn_after` rows after a new regime, but at most this many, the monitor also learns from rows in alarm."""
+"""After a new regime, the monitor also learns from rows in alarm, for `relearn_after` rows but at most this many."""
 ABSENT_ROWS = 5
 """A gap of this many rows raises an alarm."""
 
@@ -50,7 +50,7 @@ class GmmInput(Input):
     sensors: tuple[Annotated[int, Field(ge=0, lt=1024)], ...] | None = Field(
         None,
         strict=False,
-        description="the index of each input's sensor, such as `[0, 0, 1]`: inputs of one sensor do not count as several sensors that agree. If not given, each input is a sensor, or with `[signal]` each channel",
+        description="the index of each input's sensor, such as `[0, 0, 1]`: if several sensors must agree, the inputs of one sensor count as one. If not given, each input is a sensor, or with `[signal]` each channel",
     )
 
 

@@ -72,7 +72,7 @@ class Int16Input(ScaledInput):
         for value in given if isinstance(given, (list, tuple)) else [given]:
             if value is not None and not (isinstance(value, (int, float)) and 1e-20 <= value <= 1e20):
                 raise ValueError(
-                    f"holds {shown_value(value)}; a number from 1e-20 to 1e20 must be given for each input, or one for all"
+                    f"holds {shown_value(value)}; give one number from 1e-20 to 1e20 for all inputs, or one for each input"
                 )
         return given
 
@@ -87,7 +87,7 @@ class Int16Family(Family, Protocol):
         """Return how a model's numbers are scaled, or None if they do not fit in 16 bits."""
 
     def unit(self, spec: Any, question: str) -> float:
-        """Return the value of a 1 in an answer."""
+        """Return the value that an answer of 1 stands for."""
         return float(2.0**-spec.label_shift)
 
 
@@ -102,8 +102,8 @@ def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
     if spec.input.max_abs is None:
         refuse(
             "[input] max_abs",
-            "is missing; int16 needs the range of each input: write the largest |x| that the sensors give, or with center a "
-            "list, the largest |x - center| of each input",
+            "is missing; int16 needs the range of each input: write the largest |x| that the sensors give; with center, write "
+            "a list with the largest |x - center| of each input",
         )
     if spec.input.center is not None and not isinstance(spec.input.max_abs, tuple):
         most = ", ".join([f"{spec.input.max_abs:g}"] * min(spec.dim, 3)) + (", …" if spec.dim > 3 else "")
@@ -128,13 +128,13 @@ def complain_of_inputs(spec: Any, refuse: Refuse) -> None:
         if largest / resolution > COUNTS * (1 + 1e-9):
             refuse(
                 "[input] resolution",
-                f"is {resolution:g} for {name}, which then has up to {largest / resolution:,.0f} counts; it must be at least "
+                f"is {resolution:g} for {name}, which then has up to {largest / resolution:,.0f} counts; give at least "
                 f"{largest / COUNTS:.3g}{cure}",
             )
         if most / resolution < 1:
             refuse(
                 "[input] resolution",
-                f"is {resolution:g} for {name}, more than its max_abs of {most:g}; it must be lower{cure if units is None else ''}",
+                f"is {resolution:g} for {name}, more than max_abs, {most:g}; give a smaller one{cure if units is None else ''}",
             )
 
 
@@ -146,13 +146,13 @@ def complain_of_kernel(spec: Any, refuse: Refuse) -> None:
         *others, last = FUNCTIONS
         refuse(
             "[kernel] function",
-            f"is {spec.kernel.function}, which int16 does not have; it must be {', '.join(others)} or {last}, or the "
+            f"is {spec.kernel.function}, which int16 does not compute; choose {', '.join(others)} or {last}, or "
             "precision float32",
         )
     if spec.kernel.normalise:
         refuse(
             "[kernel] normalise",
-            "needs a division, which int16 does not have; leave it out, or choose precision float32",
+            "needs a division, which int16 does not have; leave normalise out, or choose precision float32",
         )
     kernel_settings.validate_function(spec, refuse)
 
@@ -198,7 +198,7 @@ class Int16Spec(Spec):
         return np.asarray(np.abs(counts - made.center) <= made.most)
 
     def limit_told(self, j: int) -> str:
-        return f"{limits(self)[j]:g} from the center, {centers(self)[j]:g}"
+        return f"{limits(self)[j]:g}, measured from the center, {centers(self)[j]:g}"
 
     def raw_inputs(self, x: Any) -> np.ndarray:
         """Inputs as counts.  A number that does not fit into 16 bits, or NaN, becomes -32768, which every model
@@ -234,7 +234,7 @@ class Int16Spec(Spec):
         return np.where(answers == NOTHING, np.nan, answers * self.answer_unit(question) + zero)
 
     def answer_unit(self, question: str) -> float:
-        """The value of a 1 in a question's answer, in the label's unit."""
+        """The value that an answer of 1 stands for, in the label's unit."""
         return self.models.unit(self, self.program.answering[question])
 
     def counts_told(self) -> list[str]:
@@ -312,7 +312,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
         if spec.expansion is None:
             refuse("[expansion]", "is missing; a frozen model must have vectors, weights and bias")
         if spec.label.max_abs != Label.model_fields["max_abs"].default:
-            refuse("[label] max_abs", "changes nothing: the model learns no label; leave it out")
+            refuse("[label] max_abs", "changes nothing, because the model learns no label; leave max_abs out")
         if spec.expansion.decision == "ovo_vote":
             refuse(
                 "[expansion] decision",
@@ -330,13 +330,13 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             if spec.kernel.function in PRODUCTS:
                 refuse(
                     "[input] max_abs",
-                    f"lets inputs be {far:.3g} from the center, and their products with the vectors overflow 32 bits; max_abs, the "
-                    "vectors or the offsets must be smaller",
+                    f"allows inputs {far:.3g} from the center, whose products with the vectors overflow 32 bits; reduce max_abs, the "
+                    "vectors or the offsets",
                 )
             refuse(
                 "[input] max_abs",
-                f"lets inputs be {far:.3g} from the center, which is too far for 16 bits where the kernel's width is "
-                f"{spec.length_scale:.3g}; max_abs must be lower, or the kernel wider",
+                f"allows inputs {far:.3g} from the center, which is too far for 16 bits with a kernel of width "
+                f"{spec.length_scale:.3g}; lower max_abs, or make the kernel wider",
             )
 
     def scales(self, spec: Any) -> FrozenScales | None:
@@ -349,7 +349,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
                 continue
             made = conversion(spec, unit)
             whole, reach = np.rint(own * vectors).astype(np.int64), made.reach
-            # the largest product of a vector and an input that the memory can hold
+            # a bound of the product of a vector and any input that the memory can hold
             product = float(reach.max()) * np.abs(whole).sum(1).max() + np.abs(added(spec, octave)).max()
             if (
                 reach.max() <= COUNTS
@@ -405,7 +405,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             largest = made.reach.max() * np.abs(whole).sum(1) + np.abs(whole_bias)
             if largest.max() <= LARGEST and made.reach.max() <= COUNTS:
                 return FrozenScales(made, unit, label_shift, whole, none, 0, whole_bias.astype(np.int64))
-            # choose the unit that is closer to filling 16 bits, and make it coarser
+            # make the unit coarser that is closer to filling 16 bits
             if unit - full > fine - full_slopes:
                 unit -= 1
             else:
@@ -455,7 +455,7 @@ def _calibration(given: Any, functions: int, one: float) -> dict[str, Any]:
     pairs = -np.array(given if given is not None else np.zeros((functions, 2)), float)
     slopes, offsets = (pairs * math.log2(math.e) * 2.0**16).T
     slopes, offsets = slopes / one, np.clip(np.rint(offsets), -(2.0**28), 2.0**28)
-    # if the odds are beyond 2^17, a probability is 0 or 1
+    # if the odds are beyond 2^17 to 1, either way, a probability is 0 or 1
     with np.errstate(divide="ignore"):
         limits = np.clip((np.abs(offsets) + 17 * 2.0**16) / np.abs(slopes), 1, LARGEST)
     coarse = np.maximum(np.ceil(np.log2(limits + 1)) - 15, 0)

@@ -101,7 +101,7 @@ class FrozenErrors:
     ) -> np.ndarray:
         """``error_bound`` for a kernel of a distance, without the rounding of the terms, (FUNCTIONS,).
 
-        near: largest errors of an input.  apart: largest errors of the difference between an input and a vector.
+        near: the largest error of each input.  apart: the largest error of each difference between an input and a vector.
         whole: the rounded weights.
         """
         vectors, unit = np.array(spec.expansion.vectors, float), unit_of(spec, spec.scales.octave)
@@ -268,7 +268,7 @@ def bent_error(function: str) -> float:
 
 @cache
 def root_error() -> float:
-    """The largest relative error of the kernel ``root`` over all arguments, without the bits that its shift cuts off."""
+    """The largest relative error of the kernel ``root`` over all arguments, apart from the bits that the shift in ``root`` cuts off."""
     table, part = np.array(ROOTS.by_precision["int16"]), np.arange(0, 32769, 64)
     first, last = table[:-1, None], table[1:, None]
     exact = 32768 * np.sqrt(1 + (np.arange(96)[:, None] + part / 32768) / 32)

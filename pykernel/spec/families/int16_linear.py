@@ -96,8 +96,8 @@ class Int16LinearModels(Models, Int16Family):
         if spec.learning.rule == "rls" and spec.learning.prior_variance > most:
             refuse(
                 "[learning] prior_variance",
-                f"is {spec.learning.prior_variance:g}; with inputs as large as these, it must be at most {most:.2g}, unless a "
-                "smaller [input] scale brings them nearer to 1",
+                f"is {spec.learning.prior_variance:g}; inputs as large as these allow at most {most:.2g}; a smaller "
+                "[input] scale, which brings the inputs nearer to 1, allows more",
             )
 
     def scales(self, spec: Int16LinearSpec) -> Scales:

@@ -177,13 +177,13 @@ class Int16OnlineModels(Models):
         if learning.step_limit is not None and learning.step_limit < least:
             refuse(
                 "[learning] step_limit",
-                f"is {learning.step_limit:g}, which int16 rounds to 0 where labels reach {spec.label_max_abs:g}; it must be at least "
+                f"is {learning.step_limit:g}, which int16 rounds to 0 if labels reach {spec.label_max_abs:g}; it must be at least "
                 f"{least:.2g}",
             )
         if learning.rho > 0 and _keep(spec) in (0, 65536):
             refuse(
                 "[learning] rho",
-                f"is {learning.rho:g}: 1 - eta rho must be from {1 / 65536:.2g} to {1 - 1 / 65536:.6g}, the range of int16",
+                f"is {learning.rho:g}, but 1 - eta rho must be from {1 / 65536:.2g} to {1 - 1 / 65536:.6g}, the range of int16",
             )
 
     def _complain_of_pairs(self, spec: Any, refuse: Refuse) -> None:
@@ -255,7 +255,7 @@ def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] =
         *names, last = [name for name in known if name in FUNCTIONS]
         refuse(
             "[kernel] function",
-            f"is {spec.kernel.function}, which int16 cannot learn with; it must be {', '.join(names)} or {last}, or the precision "
+            f"is {spec.kernel.function}, which int16 cannot learn with; choose {', '.join(names)} or {last}, or precision "
             "float32",
         )
 
@@ -263,7 +263,7 @@ def complain_of_learned_kernel(spec: Any, refuse: Refuse, known: Sequence[str] =
 def complain_of_label_range(spec: Any, refuse: Refuse) -> None:
     """Refuse numeric labels without a range, and an offset for labels that are classes or already in counts."""
     if spec.label_offset and (spec.label_kind == "class" or spec.forecasts):
-        refuse("[label] offset", "is for labels that are numbers but not channels of a [signal]; leave it out")
+        refuse("[label] offset", "is for labels that are numbers and not channels of [signal]; leave offset out")
     if spec.label_kind in ("real", "reals") and "max_abs" not in spec.label.model_fields_set:
         refuse(
             "[label] max_abs",
@@ -288,15 +288,15 @@ def complain_of_width(spec: Any, refuse: Refuse) -> None:
     if spec.scales_found is None:
         refuse(
             "[input] max_abs",
-            f"lets inputs be too far apart for 16 bits with a kernel of width {spec.length_scale:.3g}; max_abs must be lower, "
-            "or the kernel wider",
+            f"allows inputs that are too far apart for 16 bits with a kernel of width {spec.length_scale:.3g}; lower max_abs, "
+            "or make the kernel wider",
         )
     if spec.conversion.reach.max() < 1:
         width = "sigma" if spec.kernel.sigma is not None else "gamma"
         refuse(
             f"[kernel] {width}",
-            f"is {getattr(spec.kernel, width):g}, so wide that all inputs within max_abs look the same to int16; the kernel must be "
-            "narrower, or max_abs larger",
+            f"is {getattr(spec.kernel, width):g}, which makes the kernel so wide that all inputs within max_abs are the same in int16; make the kernel "
+            "narrower, or raise max_abs",
         )
 
 
@@ -317,7 +317,7 @@ def frame_parameters(spec: Any, reach: int, squares: float, places: int | None =
     """Values of Int16StageConfig and Int16FrameConfig, except the number of the self-test's samples.
 
     reach: largest magnitude of a converted input.  squares: the square of the number that stands for an input of 1.  places: the
-    unit of what the rule and its stages learn is 2^-places; None if it is the label's unit.
+    rule and its stages learn in units of 2^-places; None stands for the label's unit.
     """
     label, linear, finer = spec.label, getattr(spec, "linear", None), places is not None
     full, one = 2.0**spec.label_shift, 2.0 ** (spec.label_shift if places is None else places)

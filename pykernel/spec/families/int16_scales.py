@@ -50,8 +50,8 @@ OCTAVES = {
 PRODUCTS = ("polynomial", "relu", "tanh", "logistic", "identity")
 """Kernels of a product of an input and a vector."""
 FALL_ROOM = 15
-"""Maximum number of bits by which the product of a weight and a kernel value is shifted.  A 31-bit shift leaves 16 bits
-for the kernel value's power of two."""
+"""Maximum number of bits by which the product of a weight and a kernel value is shifted.  The whole shift has at most
+31 bits, so that 16 are left for the kernel value's power of two."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ def offsets(spec: Spec) -> np.ndarray:
 
 
 def conversion(spec: Spec, unit: float) -> Conversion:
-    """Return the conversion of counts to the kernel's unit.  unit: the number of the kernel's units in a scaled input of 1."""
+    """Return the conversion of counts to the kernel's unit.  unit: how many of the kernel's units make up a scaled input of 1."""
     resolution, center, most = resolutions(spec), centers(spec) - offsets(spec), limits(spec)
     each = unit * resolution * factors(spec)
     counts = np.rint(center / resolution)
@@ -177,8 +177,10 @@ def learning_rate(eta: float) -> tuple[int, int]:
 
 
 def unit_of(spec: Any, octave: int) -> float:
-    """Return the number of the kernel's units in a scaled input of 1, if a distance of 2^octave halves the kernel's
-    values.  For a kernel of a product, 2^octave stands for a product of 1 instead.
+    """Return how many of the kernel's units make up a scaled input of 1.
+
+    The unit is such that a distance of 2^octave halves the kernel's values.  For a kernel of a product, the unit is such
+    that 2^octave stands for a product of 1.
     """
     if spec.kernel.function in PRODUCTS:
         return math.sqrt((spec.kernel.gamma or 1.0) * 2.0**octave)

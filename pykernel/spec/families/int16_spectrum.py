@@ -121,7 +121,7 @@ class Int16SpectrumModels(Models, Int16Family):
         complain_of_spectrum(spec, refuse)
         kernel_settings.validate_function(spec, refuse)
         if count_of(spec) > FEATURES_MOST:
-            refuse("[learning] features", f"is {count_of(spec)}; int16 has at most {FEATURES_MOST}")
+            refuse("[learning] features", f"is {count_of(spec)}; int16 allows at most {FEATURES_MOST}")
         complain_of_inputs(spec, refuse)
         complain_of_label(spec, refuse)
         self.complain_of_learning(spec, refuse)
@@ -168,7 +168,7 @@ class Int16SpectrumModels(Models, Int16Family):
             np.rint(orthogonal_features(learning.seed, count, spec.dim) * turn), -FREQUENCY_MOST, FREQUENCY_MOST
         )
         eta_shift = math.floor(math.log2(count / learning.eta))
-        # frequencies learn dim times as fast as weights, divided by the number of outputs
+        # frequencies learn dim / outputs times as fast as weights
         part, turn_shift = learning_rate(
             min(1.0, spec.dim / spec.outputs * turn * 2.0 ** -(BEND + STEP - FINE + octave))
         )
@@ -202,7 +202,7 @@ class Int16FilterModels(Int16SpectrumModels):
         if (numbers := count * (spec.dim + 2)) > NUMBERS_MOST:
             refuse(
                 "[learning] features",
-                f"is {count}, which with {spec.dim} inputs gives {numbers:,} numbers to learn; spectrum-ekf in int16 has at most {NUMBERS_MOST:,}",
+                f"is {count}, which with {spec.dim} inputs gives {numbers:,} numbers to learn; spectrum-ekf in int16 allows at most {NUMBERS_MOST:,}",
             )
         if learning.noise != "auto" and not 1e-3 <= learning.noise <= 1e3:
             refuse("[learning] noise", f"is {learning.noise:g}; it must be from 1e-3 to 1e3")

@@ -103,7 +103,7 @@ def random_count(spec: LinearSpec) -> int:
 
 @functools.lru_cache(maxsize=8)
 def random_features(seed: int, count: int, dim: int, function: str = "gaussian") -> tuple[np.ndarray, np.ndarray]:
-    """Frequencies w of a kernel of width 1, (count, dim), and phases evenly spread over [0, 1), (count,); read-only.
+    """Frequencies w of a kernel of width 1, (count, dim), and phases uniformly distributed over [0, 1), (count,); read-only.
 
     k(a, b) is the mean of cos(w'(a - b)), over w with these distributions (A. Rahimi, B. Recht 2007, figure 1; C. E.
     Rasmussen, C. K. I. Williams, Gaussian Processes for Machine Learning, 2006, section 4.2.1):
@@ -170,7 +170,7 @@ class LinearModels(Models):
             key, most = ("clip", spec.input.clip) if spec.input.standardise else ("max_abs", spec.input_max_abs)
             refuse(
                 f"[input] {key}",
-                f"is {most:g}, for which {rule}{other} overflows {spec.precision}; it must be lower",
+                f"is {most:g}, for which {rule}{other} overflows {spec.precision}; choose a lower limit",
             )
 
     def _complain_of_kernel(self, spec: LinearSpec, refuse: Refuse) -> None:
@@ -187,7 +187,7 @@ class LinearModels(Models):
                 f"{', '.join(SPECTRA[:-1])} or {SPECTRA[-1]}",
             )
         if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
-            refuse("[kernel] sigma", f"is missing; {rule} must have it, the width of the kernel that it approximates")
+            refuse("[kernel] sigma", f"is missing; {rule} needs sigma, the width of the kernel that it approximates")
         kernel_settings.validate(spec, refuse)
         # with 2^32 intervals, a Cauchy number is at most 2^32 / pi, and a quotient of two normal numbers is at most
         # 2^36
@@ -196,7 +196,7 @@ class LinearModels(Models):
             width = "sigma" if kernel.function == "gaussian" else "1 / gamma"
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, too large for {width}, {spec.length_scale:g}; it must be lower, or the inputs standardised",
+                f"is {spec.input_max_abs:g}, too large for {width} = {spec.length_scale:g}; lower max_abs, or standardise the inputs",
             )
 
     def _features(self, spec: LinearSpec) -> int:

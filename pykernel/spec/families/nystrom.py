@@ -106,7 +106,7 @@ class NystromReduction(Section):
 
 
 class BasisSection(Section):
-    """Where the basis vectors come from that span the model's feature space: nystrom-rls."""
+    """The source of the basis vectors, which span the model's feature space: nystrom-rls."""
 
     method: Literal["given", "stream", "efvs", "sgma"] = Field(
         "stream",
@@ -191,7 +191,7 @@ class _NystromModels(Models):
             if np.any(np.abs(vector) > reach):
                 refuse(
                     "[expansion] vectors",
-                    f"has an input beyond the limit in row {i}; vectors must lie within the limits of samples, and be scaled like them",
+                    f"has an input beyond the limit in row {i}; vectors must be scaled like samples, and lie within the same limits",
                 )
         _, dependent = factor_of(spec)
         if dependent >= 0:
@@ -259,7 +259,7 @@ class _NystromModels(Models):
         size = spec.capacities["N_MAX"]
 
         def touched(m: int) -> float:
-            """How many numbers are touched when the basis is chosen, and when rows are learned before and after that."""
+            """How many numbers are touched when the basis is chosen, and when rows are learned before and after the choice."""
             vectors, compared = min(size, m), min(basis.candidates, m)
             points = m if method is Method.SGMA else min(basis.points, m)
             return vectors * compared * points * (vectors / 2 + spec.dim) + 2 * m * vectors**2
@@ -269,8 +269,8 @@ class _NystromModels(Models):
 
 def _dependence(spec: Spec, row: int) -> str:
     return (
-        f"has row {row}, which is nearly a combination of the rows before it: less than {LEAST_ALD_THRESHOLD[spec.precision]:g} of its "
-        f"squared length in feature space is left, too little for {spec.precision}; leave it out"
+        f"has row {row}, which is nearly a linear combination of the rows before it: less than {LEAST_ALD_THRESHOLD[spec.precision]:g} of its "
+        f"squared length in feature space is left, too little for {spec.precision}; leave this row out"
     )
 
 
@@ -331,7 +331,7 @@ class NystromModels(_NystromModels):
 
     def validate(self, spec: NystromSpec, refuse: Refuse) -> None:
         if spec.expansion is None:
-            refuse("[expansion] vectors", "is missing; a frozen basis must have it")
+            refuse("[expansion] vectors", "is missing; a frozen basis must have vectors")
         value = need_definite(spec, refuse)
         self._complain_of_vectors(spec, refuse)
         tables, size = spec.expansion, len(spec.expansion.vectors)
@@ -341,7 +341,7 @@ class NystromModels(_NystromModels):
             need_sums(spec, refuse, math.sqrt(value))
             return
         if tables.bias is not None:
-            refuse("[expansion] bias", "is given without weights; give both, or leave it out")
+            refuse("[expansion] bias", "is given without weights; give both or neither")
         if spec.label.classes is not None or spec.outputs != size:
             refuse(
                 "[expansion] weights",
@@ -353,7 +353,7 @@ class NystromModels(_NystromModels):
         prior, label = tables.prior_variance, tables.label_variance
         if prior is None:
             if label:
-                refuse("[expansion] label_variance", "is given without prior_variance; give both, or leave it out")
+                refuse("[expansion] label_variance", "is given without prior_variance; give both or neither")
             return
         if tables.weights is None or spec.label.classes is not None or spec.outputs != 1:
             refuse("[expansion] prior_variance", "is for a model with weights that predicts one number; leave it out")
@@ -388,7 +388,7 @@ class NystromLearners(_NystromModels):
         value = need_definite(spec, refuse)
         if method == "given":
             if spec.expansion is None:
-                refuse("[expansion] vectors", 'is missing; [basis] method = "given" must have it')
+                refuse("[expansion] vectors", 'is missing; [basis] method = "given" needs vectors')
             self._complain_of_vectors(spec, refuse)
         else:
             self._complain_of_reservoir(spec, refuse)
@@ -399,8 +399,8 @@ class NystromLearners(_NystromModels):
         if not (sums**2 <= most and value * size * sums <= most):
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; it must "
-                "be lower",
+                f"is {spec.input_max_abs:g}, with which k(x, x) can reach {value:.3g} and sums over samples overflow; lower "
+                "max_abs",
             )
         need_coefficients(spec, refuse, math.sqrt(value), sums, size)
 
@@ -414,12 +414,12 @@ class NystromLearners(_NystromModels):
             refuse(
                 "[learning] samples",
                 f"is {samples}; the reservoir must hold {least} rows or more for {n_max} basis vectors, better {3 * n_max}; "
-                "otherwise the basis fits only the reservoir",
+                "with fewer rows, the basis fits only the rows of the reservoir",
             )
         if 0 < spec.basis.horizon < samples:
             refuse(
                 "[basis] horizon",
-                f"is {spec.basis.horizon}; it must be 0, or {samples} or more, the rows of the reservoir",
+                f"is {spec.basis.horizon}; it must be 0, or at least {samples}, the number of rows in the reservoir",
             )
 
     def _size(self, spec: NystromRlsSpec) -> int:

@@ -30,7 +30,7 @@ LEAST_RIDGE = {"sw-krls": 1e-3, "fb-krls": 1e-2}
 labels.  In fb-krls, these errors accumulate for as long as a vector is stored."""
 
 LEAST_RELABELLED = 1e-3
-"""Smallest ridge with stages that change the labels.
+"""Smallest ridge with `relabel`, which changes the stored labels.
 
 The mean squared error on a sinc function was 2e-5 with this ridge, and 1e5 with a ridge of 1e-7.
 """
@@ -169,7 +169,7 @@ class KernelModels:
         if kernel is None:
             refuse("[kernel]", f"is missing; {rule} needs sigma, the kernel's width")
         if kernel.function == "gaussian" and kernel.sigma is None and kernel.gamma is None:
-            refuse("[kernel] sigma", f"is missing; {rule} must have it, the kernel's width")
+            refuse("[kernel] sigma", f"is missing; {rule} needs sigma, the kernel's width")
         if kernel.function == "sigmoid":
             refuse(
                 "[kernel] function",
@@ -208,26 +208,26 @@ class KernelModels:
             if learning.rho > 0 and spec.real.real(1 - learning.eta * learning.rho) == 1:
                 refuse(
                     "[learning] rho",
-                    f"is {learning.rho:g}, with which 1 - eta rho is 1 in {spec.precision}; it must be larger, or 0",
+                    f"is {learning.rho:g}, with which 1 - eta rho is 1 in {spec.precision}; choose a larger rho, or 0",
                 )
             if learning.eta * limit < 2.0**-100:
                 refuse(
                     "[learning] eta",
-                    f"is {learning.eta:g}; it must be larger, or no label up to {limit:g} is learned",
+                    f"is {learning.eta:g}; with labels up to {limit:g}, it must be larger, or nothing is learned",
                 )
             if learning.step_limit is not None and learning.step_limit < 1e-20:
                 refuse("[learning] step_limit", f"is {learning.step_limit:g}; it must be 1e-20 or more")
         if learning.relabel and learning.eta > 1:
             refuse(
                 "[learning] eta",
-                f"is {learning.eta:g}; with relabel it must be at most 1: a larger one moves labels by more than the error, and diverges "
+                f"is {learning.eta:g}; with relabel it must be at most 1: a larger eta moves labels by more than the error, and diverges "
                 "with a small ridge",
             )
         if learning.relabel and ridge_of(spec) < LEAST_RELABELLED:
             refuse(
                 "[reduction] ridge",
-                f"is {ridge_of(spec):g}; with relabel it must be {LEAST_RELABELLED:g} or more, or labels that have moved "
-                "apart are fitted by huge multipliers",
+                f"is {ridge_of(spec):g}; with relabel it must be {LEAST_RELABELLED:g} or more: a smaller ridge fits labels that "
+                "have moved apart with huge multipliers",
             )
         if learning.rule == "krls-t":
             least, most = NOISE_LEAST[spec.precision], 1e15 if narrow else 1e80
@@ -245,7 +245,7 @@ class KernelModels:
             if limit > most:
                 refuse(
                     "[label] max_abs",
-                    f"is {limit:g}; with krls-t it can be at most {most:g}, or its variance overflows",
+                    f"is {limit:g}; with krls-t it can be at most {most:g}, or the variance overflows",
                 )
 
     def _complain_of_ridge(self, spec: KernelSpec, refuse: Refuse) -> None:
@@ -278,7 +278,7 @@ class KernelModels:
             if ald_threshold <= ridge_of(spec):
                 refuse(
                     "[reduction] ald_threshold",
-                    f"is {ald_threshold:g}; it must be above the ridge ({ridge_of(spec):g}), 2 ridge or more to absorb repeats",
+                    f"is {ald_threshold:g}; it must be above the ridge ({ridge_of(spec):g}), and at least twice the ridge to absorb repeated samples",
                 )
             only_grows = choices.rule == "ald-krls"  # no vector is ever removed from its inverse matrix
             least = 1e-4 if narrow else 1e-12 if reduction.force or only_grows else 1e-7
@@ -305,18 +305,19 @@ class KernelModels:
         if rule in ("krls-t", "fb-krls") and choices.projection.name != "klms":
             refuse(
                 "[reduction] technique",
-                f'is {reduction.technique} with the projection "{projection_of(spec)}"; {rule} keeps the values at the '
-                'vectors that stay: give projection = "klms"',
+                f'is {reduction.technique} with the projection "{projection_of(spec)}"; {rule} must keep the values of f at '
+                'the remaining vectors: give projection = "klms"',
             )
         if reduction.fading < 1 and not choices.technique.fades:
             refuse(
                 "[reduction] fading",
-                f"is {reduction.fading:g}, which {reduction.technique} does not use, because its scores are ages or below zero; "
-                "leave it out",
+                f"is {reduction.fading:g}, which {reduction.technique} does not use, because the technique's scores are ages or negative; "
+                "leave fading out",
             )
         if choices.thresholds and choices.technique is AT:
             refuse(
-                "[reduction] lambda_max", "is given, but the technique at has no score to compare; give truncate_age"
+                "[reduction] lambda_max",
+                'is given, but the technique "at" has no score to compare; give truncate_age instead',
             )
         truncation = [key for key in ("truncate_below", "truncate_age") if getattr(reduction, key) is not None]
         if choices.before:
@@ -344,7 +345,7 @@ class KernelModels:
             refuse(
                 "[reduction] tie",
                 'is "oldest", so that the older vector of the closest pair is always removed: fklms then learns almost '
-                "nothing, or diverges with its published projection; force = true takes it",
+                "nothing, or diverges with its published projection; force = true allows it",
             )
 
     def capacities(self, spec: KernelSpec) -> dict[str, int]:
@@ -381,7 +382,7 @@ class KernelModels:
                 "noise": noise,
                 "noise_least": NOISE_LEAST[spec.precision],
                 "label_scale": 1 / limit,
-                # no variance overflows: (noise + prior) k(x, x) power limit^2
+                # so that no variance overflows: a variance is at most (noise + prior) k(x, x) power limit^2
                 "power_limit": kernel_settings.largest(spec.precision)
                 / ((noise + 1 + ridge_of(spec)) * max(1.0, _most(spec)) * max(1.0, limit * limit)),
                 "ridge_diagonal": 1 + ridge_of(spec),
@@ -501,8 +502,8 @@ def _most(spec: KernelSpec, refuse: Refuse | None = None) -> float:
     if refuse is not None and most > largest:
         reworded(
             "",
-            f"is {limit:g}, for which k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}; it must be lower: "
-            f"the limit of {spec.precision} is {largest:.0e}",
+            f"is {limit:g}, for which k(x, x) of a {spec.kernel.function} kernel can be {most:.3g}; choose a lower limit: "
+            f"in {spec.precision}, k(x, x) can be at most {largest:.0e}",
         )
     return most
 

@@ -161,7 +161,7 @@ class Reduction(Section):
         int,
         Of(*SELECTING),
         Counts(
-            "has an effect only with lambda_max, truncate_below or truncate_age; give one of them, or leave it out",
+            "has an effect only with lambda_max, truncate_below or truncate_age; give one of these keys, or leave removals out",
             ("reduction.lambda_max", "reduction.truncate_below", "reduction.truncate_age"),
         ),
     ] = Field(

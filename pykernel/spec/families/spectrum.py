@@ -24,11 +24,11 @@ SOFTMAX = "spectrum-softmax"
 RULES = {"spectrum-ekf": Update.EKF, "spectrum-nlms": Update.NLMS, SOFTMAX: Update.NLMS}
 FORM = "sparse-spectrum"
 FREQUENCY_VARIANCE = 0.8
-"""Prior variance of an angular frequency, in units of 1 / sigma^2.  The prior variance of a weight is 1.  This constant and the
-other constants were tuned in docs/records.md, spectrum-front."""
+"""Prior variance of an angular frequency, in units of 1 / sigma^2.  The prior variance of a weight is 1.  This constant and those
+below were tuned in docs/records.md, spectrum-front."""
 EVEN_LENGTH, EVEN_LENGTHS = 0.7, (0.3, 1.2)
-"""Magnitudes of the elements of frequencies that are not random: the magnitude for frequencies with one sign flipped, and
-(smallest, largest) for the other frequencies."""
+"""If frequencies are not random, their elements have these magnitudes: the first value if one sign is flipped, otherwise values in the
+range (smallest, largest)."""
 SLOWER = 30.0
 """Weights return to zero this many times more slowly than their variances return to the prior.  Without this decay, weights that
 samples rarely determine would drift further and further."""
@@ -151,7 +151,7 @@ def orthogonal_features(seed: int, count: int, dim: int) -> np.ndarray:
 
 
 def even_features(count: int, dim: int) -> np.ndarray:
-    """Angular frequencies of a kernel of width 1 that treat all inputs alike, (count, dim).
+    """Angular frequencies for a kernel of width 1, chosen so that all inputs are treated alike, (count, dim).
 
     With a random start, results depend on the order of the columns.  With this start, the order changes only rounding errors: the
     frequencies point along (1, ..., 1) and differ in length.  With three to ``count`` inputs, there is also one frequency for each
@@ -166,7 +166,7 @@ def even_features(count: int, dim: int) -> np.ndarray:
 
 
 def first_features(rule: str, seed: int, count: int, dim: int) -> np.ndarray:
-    """Angular frequencies before the first sample, of a kernel of width 1, (count, dim)."""
+    """Initial angular frequencies for a kernel of width 1, (count, dim)."""
     if RULES[rule] is Update.EKF and seed == 0:
         return even_features(count, dim)
     return orthogonal_features(seed, count, dim)
@@ -201,8 +201,8 @@ class SpectrumModels:
         if (reach := float(kernel_settings.reach(spec).max())) > REACH_MOST * spec.length_scale:
             refuse(
                 "[input] max_abs",
-                f"is {spec.input_max_abs:g}, so that inputs reach {reach:g}; they must be at most {REACH_MOST:g} times sigma, "
-                f"{spec.length_scale:g}: lower it, or standardise the inputs",
+                f"is {spec.input_max_abs:g}, so that inputs reach {reach:g}; inputs must be at most {REACH_MOST:g} times sigma, "
+                f"{spec.length_scale:g}: lower max_abs, or standardise the inputs",
             )
         spec.check_size(refuse)
 
@@ -264,7 +264,9 @@ class SpectrumModels:
 
 
 def _linear_share(spec: SpectrumSpec) -> float:
-    """The factor by which the linear part multiplies the inputs.  If sigma is the typical length of a sample, the inputs then have size 1."""
+    """The factor by which the linear part multiplies the inputs.  If sigma is the typical length of a sample, the products have
+    typical magnitudes of 1.
+    """
     return math.sqrt(spec.dim) / spec.length_scale
 
 

@@ -70,7 +70,8 @@ CENSOR_STEP = 0.05
 
 LABELLED = ("label_kind",), ("real", "reals", "class")
 OF_HEAD = Counts(
-    "belongs to the linear model on the features, for which [label] must name a label: leave it out", *LABELLED
+    "belongs to the linear model on the features, which needs a label: name one in [label], or leave this key out",
+    *LABELLED,
 )
 LOGISTIC = Counts('belongs to [subspace] head = "logistic"; leave it out', ("subspace.head",), ("logistic",))
 RIDGE = Counts('belongs to [subspace] head = "ridge"; leave it out', ("subspace.head",), ("ridge",))
@@ -184,7 +185,7 @@ class SubspaceSection(Section):
         description="instead of `insensitivity`: the fraction of the samples that are not learned once the budget is full; the threshold adapts to it",
     )
     head: Annotated[
-        Literal["ridge", "logistic"], Counts("needs a label, which [label] must name: leave it out", *LABELLED)
+        Literal["ridge", "logistic"], Counts("needs a label: name one in [label], or leave head out", *LABELLED)
     ] = Field(
         "ridge",
         description='with a label, the linear model on the features: `"ridge"`: recursive least squares. `"logistic"`: logistic regression by gradients, for classes only, with `NAME_probability`',
@@ -248,7 +249,10 @@ class SubspaceModels(Models):
             return
         for key in ("low", "high", "max_abs"):
             if getattr(spec.label, key) != type(spec.label).model_fields[key].default:
-                refuse(f"[label] {key}", "belongs to models with a label, which column must name; leave it out")
+                refuse(
+                    f"[label] {key}",
+                    "belongs to models with a label; name one in [label] column, or leave this key out",
+                )
 
     def _complain_of_size(self, spec: OkfebSpec, refuse: Refuse) -> None:
         n_max, rank, subspace = spec.reduction.n_max, rank_of(spec), spec.subspace
@@ -257,14 +261,14 @@ class SubspaceModels(Models):
         if rank > min(n_max, RANK_LIMIT):
             refuse(
                 "[learning] features",
-                f"is {rank}; it must be at most {RANK_LIMIT}, and at most [reduction] n_max, {n_max}: spanning so many "
-                "dimensions takes as many vectors",
+                f"is {rank}; it must be at most {RANK_LIMIT}, and at most [reduction] n_max, {n_max}: a subspace cannot "
+                "have more dimensions than vectors",
             )
         if subspace.update == "rls" and subspace.budget == "drop" and not spec.reduction.force:
             refuse(
                 "[subspace] budget",
                 'is "drop" with update = "rls", which hardly learns, because dropping a vector removes its part from all columns; '
-                'it must be "exact", or choose another update (in a spec, [reduction] force = true allows the pair)',
+                'choose "exact", or another update (in a spec, [reduction] force = true allows the pair)',
             )
         need_threshold(spec, refuse, ald_threshold_of(spec), LEAST_ALD_THRESHOLD)
 
@@ -274,8 +278,8 @@ class SubspaceModels(Models):
         if not self._moment_limit(spec, value) * max(1.0, value) <= kernel_settings.largest(spec.precision):
             refuse(
                 "[subspace] shrinkage",
-                f"is {subspace.shrinkage:g}, with which sums of |q|^2, up to k(x, x) / (4 shrinkage), overflow where k(x, x) "
-                f"reaches {value:.3g}; it must be larger, or [input] max_abs lower",
+                f"is {subspace.shrinkage:g}, with which sums of |q|^2, up to k(x, x) / (4 shrinkage), overflow if k(x, x) "
+                f"reaches {value:.3g}; raise shrinkage, or lower [input] max_abs",
             )
         if step in ("constant", "normalised") and eta_of(spec) >= 2:
             refuse(
@@ -290,7 +294,7 @@ class SubspaceModels(Models):
         if subspace.head == "logistic" and spec.label_kind != "class":
             refuse(
                 "[subspace] head",
-                'is "logistic", which tells classes apart; it must be "ridge", or give [label] classes',
+                'is "logistic", which separates classes; choose "ridge", or give [label] classes',
             )
 
     def _complain_of_head(self, spec: OkfebSpec, refuse: Refuse, value: float) -> None:
