@@ -2,6 +2,7 @@
 
 import datetime
 import hashlib
+import math
 import os
 import subprocess
 import sys
@@ -26,8 +27,8 @@ def remeasure(name):
 def task_remeasure():
     """A task for each result; what counts is docs/data/provenance.json, not this machine's memory."""
     results = TREE.results
-    # what measures seconds comes last, for it waits until nothing runs beside it
-    for name in sorted(results, key=lambda name: (results[name].timed, -TREE.seconds(name))):
+    # the longest first, and those of unknown duration; what measures seconds comes last, because it waits until nothing else runs
+    for name in sorted(results, key=lambda name: (results[name].timed, -(TREE.seconds(name) or math.inf))):
         recorded = [lambda task, values, name=name: not TREE.stale(name)]
         read = [f"remeasure:{other}" for other in results if {*results[other].outputs} & {*results[name].reads}]
         yield {"name": name, "actions": [(remeasure, [name])], "uptodate": recorded, "task_dep": read}

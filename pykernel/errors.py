@@ -70,7 +70,7 @@ class MissingExtra(UserError, ImportError):
 
 
 _KEYS = contextvars.ContextVar[Mapping[str, str] | None]("_KEYS", default=None)
-"""On the command line, this maps each parameter that --set sets to its key.  Elsewhere it is None, and messages name Python arguments."""
+"""On the command line: parameter that --set sets -> its key in the spec.  In Python: None, and messages name the arguments of functions."""
 
 
 @contextlib.contextmanager
@@ -100,7 +100,7 @@ def need_package(module: str, what: str, extra: str) -> None:
 
 
 UNWRITTEN = "; no file was written"
-"""The end of the message after an interrupt, for workflows that write all files when they end."""
+"""The end of a message about an interrupt, in workflows that write their files only after all work is done."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -111,7 +111,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class CheckFailed(Exception):
-    """The device's code computes other values than the host.  The exit code is 1."""
+    """The values that the device's code computes differ from the host's.  The exit code is 1."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -159,7 +159,7 @@ _staging: contextvars.ContextVar[_Staging | None] = contextvars.ContextVar("stag
 
 @contextlib.contextmanager
 def all_or_none(folder: Path | None = None) -> Iterator[None]:
-    """When the block ends, put all files in place that it wrote with ``whole_file``.  If the block raises, put none in place.
+    """When the block ends, put in place all files that it wrote with ``whole_file``.  If the block raises, put none in place.
 
     If the process is killed, every file is complete, either old or new.
     folder: made if it is missing.  Until the block ends, another run with the same folder waits, and prints that it waits.
@@ -274,7 +274,7 @@ def _left(path: Path, number: str, kind: str) -> Path:
 
 
 def clear(path: Path) -> None:
-    """Remove this path's temporary files that are not locked: runs that died have left them."""
+    """Remove this path's unlocked temporary files, which runs that died have left."""
     _clear(path.parent, re.escape(_begin(path)))
 
 
@@ -384,7 +384,9 @@ def new_folder(path: Path) -> Iterator[None]:
             if not path.is_dir():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         except OSError as error:
-            raise UserError(f"{path}: cannot be made a folder: {error.strerror}; choose another with -o") from None
+            raise UserError(
+                f"{path}: this folder cannot be created: {error.strerror}; choose another with -o"
+            ) from None
         yield
     except BaseException:
         staging.discard()
@@ -455,7 +457,7 @@ def read_plain(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def open_data(data: str, stack: contextlib.ExitStack) -> tuple[str, BinaryIO, int | None]:
-    """Open the data.  Returns its name, the open file, and its size (None if it is not known)."""
+    """Open the data.  Returns the data's name, the open file, and the file's size (None if it is not known)."""
     if data == "-":
         return "standard input", sys.stdin.buffer, None
     try:
@@ -498,7 +500,7 @@ def need_free(path: Path | None, data: str, force: bool) -> None:
         raise UserError(f"{path}: cannot be written: the folder {path.parent} is not writable; give another name")
     _need_replaceable(path)
     if path.exists() and not force:
-        raise UserError(f"{path}: is there already; give another name, or {option('force')} to overwrite it")
+        raise UserError(f"{path}: already exists; give another name, or {option('force')} to overwrite it")
 
 
 def need_not_data(path: Path | None, data: str) -> None:

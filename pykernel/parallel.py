@@ -42,7 +42,7 @@ The function must be defined at module level, and must not have side effects.
 """
 
 REPEATS = 2
-"""How many times in a row tasks are run again if a worker process dies before any task is finished."""
+"""Unfinished tasks are run again after a worker process has died, at most this many times in a row without a newly finished task."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Environment of a worker, with one thread for linear algebra: if there are more threads than cores, they mostly wait for each other."""
 MOST_PROCESSES = 1024
@@ -83,7 +83,7 @@ def checked_jobs(given: int | str | None) -> int | None:
 
 
 class Workers:
-    """Runs tasks, which all call one function, in processes of this machine.
+    """Runs tasks in processes of this machine.  All tasks call the same function.
 
     function: see ``Function``.  shared: data that all tasks need; each worker receives them once.
     jobs: the number of processes, by default the number of cores.  With 1, tasks run in this process.
@@ -274,8 +274,8 @@ _here = threading.local()
 class Threads:
     """Threads of this process, one for each core, for work outside of the interpreter: compilers and machine code.
 
-    An exception in the block, such as an interrupt, ends the threads soon: calls that wait are not started, programs that
-    ``run_program`` has started are killed, and ``go_on`` raises.
+    An exception in the block, such as an interrupt, ends the threads soon: calls that have not begun are dropped, programs
+    that ``run_program`` has started are killed, and ``go_on`` raises.
     """
 
     def __init__(self) -> None:
@@ -356,7 +356,7 @@ def run_program(
 
 
 def _kill(program: subprocess.Popen[str]) -> None:
-    """Kill a program and its children, because a compiler would go on after its driver was killed."""
+    """Kill a program and its children, because a killed compiler driver would leave its compiler running."""
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(program.pid, signal.SIGKILL)
@@ -371,7 +371,7 @@ _shared: Any = None
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Block interrupts in this thread, and in processes that it starts, until ``_begin`` runs in these processes and ignores interrupts.
+    """Block interrupts in this thread during the block, and in each process that it starts until ``_begin`` runs in that process.
 
     Ctrl-C goes to all processes of a terminal.  A process that is still importing modules would print a traceback.
     """
@@ -398,7 +398,7 @@ def _environment(more: Mapping[str, str]) -> Iterator[None]:
 
 
 def collect_seldom() -> None:
-    """Collect garbage rarely: typed programs are many small, long-lived objects, and scanning them takes a tenth of a plan's time."""
+    """Collect garbage rarely: typed programs consist of many small, long-lived objects, and scanning them would take a tenth of a plan's time."""
     gc.set_threshold(100_000, 20, 20)
 
 

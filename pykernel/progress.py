@@ -154,7 +154,7 @@ def working(title: str | None, steps: int = 1) -> Iterator[Callable[[], None]]:
 
 
 class TaskBar:
-    """A progress bar, as ``bar`` shows it, that counts finished tasks."""
+    """A progress bar that counts finished tasks (see ``bar``)."""
 
     def __init__(self, title: str | None, expect: int = 0) -> None:
         self.title, self.expect, self.total, self.done = title, expect, 0, 0

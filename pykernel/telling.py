@@ -46,7 +46,7 @@ class Watch:
 
 
 class Silent(Watch):
-    """Prints nothing.  Use this class for a part of a larger task that shows its own progress."""
+    """Prints nothing.  Use this class for a part of a task if the progress of the whole task is shown."""
 
     def progress(self, total: float | None = 1) -> contextlib.AbstractContextManager[Show]:
         return contextlib.nullcontext(lambda done, what: None)
@@ -104,7 +104,7 @@ def duration(seconds: float) -> str:
 
 
 def verdict(found: Mapping[str, Any], shown: Callable[[float], str] = number) -> str:
-    """Say which predictor ``host.scores.verdict`` found to be better, by which factor, and both errors.
+    """Say which predictor ``host.scores.verdict`` found to be better, by which factor, and what the two errors are.
 
     shown: formats an error.
     """
@@ -165,7 +165,7 @@ SENTINEL = {
 """How sentinel values are read, and what the user should do."""
 LEFT_OUT = {
     "constant": "always the same",
-    "counts": "a count of time or rows",
+    "counts": "a counter of rows or of time",
     "time": "dates or times",
     "words": "words",
     "notation": "numbers with a unit or in another notation (write plain numbers)",
@@ -225,7 +225,7 @@ def data_sentences(data: Mapping[str, Any] | None) -> list[str]:
     if (times := data["times"]) is not None:
         gaps = f", with {_several(times['gaps'], 'gap')} ten times as long" if times["gaps"] else ""
         told.append(
-            "rows are {median:.4g}{unit} apart by {column}, nine in ten by {low:.3g} to {high:.3g}{unit}".format(
+            "in column {column}, rows are {median:.4g}{unit} apart (nine in ten: {low:.3g} to {high:.3g}{unit})".format(
                 **times
             )
             + f"{gaps}: models count rows, not time; for features of past values, resampling at equal intervals would give {times['even']:,} rows"
@@ -341,11 +341,11 @@ def missing_told(found: Mapping[str, Any], most: int = 6) -> str:
     by = {"mean": "the mean", "hold": "the latest value"}[found["by"]]
     listed = sorted(found["columns"].items(), key=lambda item: -item[1])
     columns = ", ".join(f"{name}: {count:,}" for name, count in listed[:most]) + (", …" if len(listed) > most else "")
-    return f"{found['inputs']:,} of {found['of']:,} cells, for which {by} stands in ({columns})"
+    return f"{found['inputs']:,} of {found['of']:,} cells; {by} replaces them ({columns})"
 
 
 def gaps_told(raw: Mapping[str, int], steps: int) -> str:
-    """Say how many raw rows are gaps, for each cause, and how many steps remain (``steps``); "" without gaps."""
+    """Say how many raw rows leave gaps, for each cause, and how many steps remain (``steps``); "" without gaps."""
     causes = {"missing": "with a missing cell", "infinite": "with an infinite one", "beyond_max_abs": "beyond max_abs"}
     told = [f"{raw[key]:,} {what}" for key, what in causes.items() if raw[key]]
     left = f"{steps:,} of {raw['steps_without_gaps']:,} steps are left"
@@ -370,7 +370,7 @@ def judged_on(report: Mapping[str, Any]) -> str:
     """Say on which rows or devices a plan's models were evaluated."""
     if devices := report["device_count"]:
         judges = report["judges"]
-        return f"{'each' if judges == devices else f'{judges:,}'} of {devices:,} devices, by models of other devices"
+        return f"{'each' if judges == devices else f'{judges:,}'} of {devices:,} devices, by models trained on other devices"
     return f"the last {report['judged_rows']:,} {unit_of(report)}s"
 
 
@@ -381,7 +381,7 @@ SHOWN_DEVICES = 20
 def devices_shown(
     rows: Sequence[Mapping[str, Any]], worst: Callable[[Mapping[str, Any]], float | None]
 ) -> tuple[list[Any], str]:
-    """Return a table's devices and words for its title.
+    """Return the devices that a table shows, and words for the table's title.
 
     The table has all devices in their order.  If there are more than ``SHOWN_DEVICES``, it has only the worst devices, the worst one first.
     """
@@ -423,7 +423,7 @@ MEASURES = {
 
 
 def without_model(classes: Sequence[str] | None) -> str:
-    """Return the prediction without a model, in words.  classes: the label's classes, if it has any."""
+    """Say what is predicted without a model.  classes: the label's classes, if it has any."""
     return "always the most frequent class" if classes else "always the mean"
 
 
@@ -439,7 +439,7 @@ def how_tested(report: Mapping[str, Any]) -> str:
 
 
 def judged_told(report: Mapping[str, Any]) -> list[str]:
-    """Say which errors to expect on future rows, as far as the rows that ``fit`` held out show it."""
+    """Say which errors to expect on future rows, judging by the rows that ``fit`` held out."""
     errors, shown, told = report["errors"], rate if report["classes"] else number, list[str]()
     if refused := errors.get("held_out_refused"):
         told.append(
@@ -460,7 +460,7 @@ def judged_told(report: Mapping[str, Any]) -> list[str]:
 
 
 def key_values(values: Mapping[str, float | str]) -> str:
-    """Return keys of a spec without their sections, and their values."""
+    """List values of a spec, each after its key without the section."""
     shown = {name: value if isinstance(value, str) else f"{value:g}" for name, value in values.items()}
     return " ".join(f"{name.partition('.')[2]} {value}" for name, value in shown.items())
 
@@ -511,7 +511,7 @@ def faults_told(found: Mapping[str, Any]) -> str:
 
 
 def missed_kinds(found: Mapping[str, Sequence[int]]) -> str:
-    """List the kinds or manners of faults that a monitor misses, beginning with the fault that is missed most often."""
+    """List the faults that a monitor misses, by kind or by manner (``tuning.faults.MANNERS``), beginning with those that are missed most often."""
     kinds = sorted(
         ((part, faults, kind) for kind, (part, faults) in found.items() if part), key=lambda each: -each[0] / each[1]
     )
@@ -522,7 +522,7 @@ def against_monitors(found: Mapping[str, Any]) -> str:
     """Compare a monitor with the best simple monitor."""
     if found["winner"] is None:
         return f"{found['simple']}, {byte_count(found['bytes'])}, detects as many: a few lines of C are enough"
-    misses = f"{found['simple']} misses {rate(found['error'])} with as many rows falsely in alarm"
+    misses = f"{found['simple']} misses {rate(found['error'])} at the same false-alarm rate"
     if found["winner"] == "model":
         return misses
     return (
@@ -552,7 +552,7 @@ def _alike(one: float, other: float) -> bool:
 
 
 def where_simple_is_better(row: Mapping[str, Any]) -> str:
-    """End a sentence with a simple predictor whose error is smaller than the model's; "" if there is none."""
+    """Return the end of a sentence: a simple predictor whose error is smaller than the model's; "" if there is none."""
     found = row["against_simple"]
     if found is None or not found["error"] < found["model"]:
         return ""
@@ -591,7 +591,7 @@ def growth(promise: Mapping[str, Any]) -> str:
     """Say that errors grow along the table, with the first and the last error; "" if errors do not grow."""
     if "last" not in promise:
         return ""
-    ends = f"{number(promise['first'])} where the judged rows begin to {number(promise['last'])} where they end"
+    ends = f"{number(promise['first'])} at the beginning of the judged rows to {number(promise['last'])} at their end"
     return f"errors grow along the table, from {ends}: expect larger errors on later rows"
 
 
@@ -612,7 +612,7 @@ def inertia(report: Mapping[str, Any]) -> str | None:
     told = report["winner"]["frozen"] or {}
     if report["winner"]["learning"] or report["signal"] is not None or told.get("follows", 0.0) < FOLLOW:
         return None
-    return f"correlate by {told['follows']:.2f} from row to row: past values would help, by [signal] averages or lags (docs/guide/signals.md)"
+    return f"have a correlation of {told['follows']:.2f} from row to row: past values would help, by [signal] averages or lags (docs/guide/signals.md)"
 
 
 def gapped(errors: Mapping[str, float]) -> str | None:
@@ -627,7 +627,7 @@ def gapped(errors: Mapping[str, float]) -> str | None:
 
 
 def question(report: Mapping[str, Any]) -> str:
-    """Ask whether the device gets true values, without which no model can learn on the device; or say why the answer is known."""
+    """Ask whether the device gets labels (true values), without which no model can learn on it, or say why this need not be asked."""
     if report["labels"] is not None:
         return {"always": "the label follows each answer", "never": "the device gets no labels"}[report["labels"]]
     if report["undecided"]:
@@ -652,7 +652,7 @@ def against_simple(found: Mapping[str, Any]) -> str:
     if found["winner"] is None:
         told += "; a paired test finds no significant difference"
     if found["simple"] == "last label":
-        return f"{told}; add a column with the latest known label to the table, or give it to a model that learns, by [mixture] last"
+        return f"{told}; add a column with the latest known label to the table, or take a model that learns, and set its [mixture] last"
     if found.get("linear"):
         return f"{told}; the planned model is linear, too; a smaller error needs other inputs"
     return f"{told}; take the simple predictor, or record other inputs"

@@ -29,7 +29,7 @@ SHOWN = (
 )
 """On the page; also built with -Os."""
 COUNTS = {"predict_mean": "predict", "update_mean": "update, mean", "update_max": "update, largest measured"}
-README = {"no rule, a number": "a number", "no rule, alarms": "alarms"}
+README = {"no rule, a number": "the default", "no rule, alarms": "monitor"}
 """In the README, by these names."""
 BASE: dict[str, Any] = {"name": "flow", "input": {"columns": ["a", "b", "c"]}}
 NUMBER = BASE | {"label": {"column": "y"}}

@@ -409,7 +409,7 @@ def tables(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
         "kernels": markdown(("kernel", "float32", "int16", "bound / measured"), kinds),
         "learn": markdown(("technique", "precision", "predict", "update, median", "most", "RAM", "flash"), learn),
         "rentals": markdown(("model", "float32", "int16"), bikes),
-        "data": markdown(("data", "vectors", "lost beside float64", "bound / measured"), data),
+        "data": markdown(("data", "vectors", "lost against float64", "bound / measured"), data),
         "uno": markdown(("technique", "float32", "int16"), uno),
     }
 

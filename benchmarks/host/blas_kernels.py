@@ -72,7 +72,7 @@ def main() -> None:
     with ThreadPoolExecutor(2) as threads:
         rows = save(FILE, [row for found in threads.map(with_kernel, KERNELS) for row in found])
     lines = [[*key, *map(shown, each)] for key, each in spreads(rows).items()]
-    publish({"blas": markdown(["data", "model", "least error", "largest"], lines)})
+    publish({"blas": markdown(["data", "model", "smallest error", "largest error"], lines)})
 
 
 if __name__ == "__main__":

@@ -209,15 +209,15 @@ def table(rows: Rows) -> str:
         told = [of[FROZEN], of[NOTHING], of[plain], of[mixed]]
         lines.append([name, *(f"{value:.4g}" for value in told), f"{of[plain] / best:.2f}", f"{of[mixed] / best:.2f}"])
     means = [math.exp(np.mean([math.log(float(line[at])) for line in lines[1:]])) for at in (5, 6)]
-    lines.append(["the five public ones", "", "", "", "", *(f"**{mean:.2f}**" for mean in means)])
+    lines.append(["the five public data sets", "", "", "", "", *(f"**{mean:.2f}**" for mean in means)])
     head = [
         "field",
         "frozen",
         "from nothing",
         "head",
         "head, `[mixture]`",
-        "head / better one",
-        "head, `[mixture]` / better one",
+        "head / better model",
+        "head, `[mixture]` / better model",
     ]
     return markdown(head, lines)
 

@@ -114,7 +114,7 @@ def exp2_negative(t: Real) -> Real:
     """2^t for t <= 0, within 2 ulp.  Results below 2^-60 are zero; NaN gives zero.
 
     Rounding may make t slightly positive; any t < 1/2 is allowed.  This function is cheaper than exp_negative, because
-    t splits without rounding.
+    splitting t into an integer and a fraction needs no rounding.
     """
     if not (t >= EXP2_LOWEST):
         return real(0)
@@ -159,7 +159,7 @@ def hyperbolic_tangent(x: Real) -> Real:
         for i in range(1, len(TANH_POLYNOMIAL)):
             p = p * z + TANH_POLYNOMIAL[i]
         return x + x * (z * p)
-    # the fraction 2 e / (1 + e) is below 1/2 and the result above it, so one ulp of the fraction is at most half an ulp of the result
+    # the fraction 2 e / (1 + e) is below 1/2 and the result is above 1/2, so one ulp of the fraction is at most half an ulp of the result
     e = exp_negative(-(size + size))
     value = real(1) - (e + e) / (real(1) + e)
     if x < real(0):
@@ -236,7 +236,7 @@ def cosine_of_quarter(turns: Real) -> Real:
     """cos(2 pi turns) for 0 <= turns <= 1/4."""
     if turns <= real(0.125):
         return cosine_near(turns)
-    # the difference is exact, so the sine keeps all digits, also near zero
+    # 1/4 - turns is exact, so the sine keeps all its digits, even near zero
     return sine_near(real(0.25) - turns)
 
 
@@ -251,7 +251,7 @@ def sine_of_quarter(turns: Real) -> Real:
 @kernel
 def beyond_whole(turns: Real) -> Real:
     """The fractional part of |turns|, without rounding, for |turns| < WHOLE."""
-    # two steps, because a float64 number of turns may exceed int32
+    # whole turns are subtracted in two steps, because a float64 number of turns may exceed int32
     rest = turns - real(truncate(turns * ONE_OF_MANY)) * MANY
     return absolute(rest - real(truncate(rest)))
 
@@ -309,7 +309,7 @@ LOG2_POLYNOMIAL = Constant(
 
 @kernel
 def log2_one_plus(x: Real) -> Real:
-    """log2(1 + x) for x >= 0, within 4 ulp, also for small x.  The result of infinity and of NaN is NaN."""
+    """log2(1 + x) for x >= 0, within 4 ulp, also for small x.  If x is infinity or NaN, the result is NaN."""
     u = real(1) + x
     # the rounding error of 1 + x
     rest = x - (u - real(1))
@@ -396,7 +396,8 @@ def softmax(y: Real[OUTPUTS]) -> None:
 
 @kernel
 def each_class(q: Real[OUTPUTS], p: Real[CLASSES]) -> None:
-    """Write the probability of each class to p.  q contains these probabilities; for two classes, only that of the second."""
+    """Write the probability of each class to p.  q contains these probabilities; for two classes, q contains only the
+    probability of the second."""
     if len(q) == 1:
         p[0] = real(1) - q[0]
         p[1] = q[0]

@@ -10,7 +10,7 @@ Santamaria, Kernel Recursive Least-Squares Tracker, 2012, III.A):
 
 The model keeps D = P_0 - P, which is zero at first: D <- lambda (D + P phi phi'P / (1 + phi'P phi)).  D is a sum of
 squares, so it is positive semidefinite, and P stays at or above (1 - lambda) P_0, far above rounding errors.  So P
-does not grow in any direction, and its square root need not be kept instead of P.
+does not grow in any direction, and there is no need to keep a square root of P instead.
 
 For classes, the model can also be trained on class probabilities, p = softmax(f).  The loss -log p_y has the gradient
 (p_c - 1_y) phi, and its second derivatives are at most about 1/4 (D. Boehning, Multinomial logistic regression
@@ -99,7 +99,7 @@ class ExpansionConfig(Config):
 
 
 class ExpansionWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
     trained: Real[OUTPUTS]  # values of the trained functions
 
@@ -107,7 +107,7 @@ class ExpansionWork(Struct):
 class Settled(Struct):
     """How far the labels have reduced the uncertainty of the weights."""
 
-    # D: the prior covariance minus the current one, its lower triangle row by row
+    # the lower triangle of D, row by row; D is the prior covariance minus the current covariance
     settled: between(Real[PACKED], "-settled_limit", "settled_limit")
 
 
@@ -132,7 +132,7 @@ def compare_by_products(m: ExpansionModel, x: Real[DIM]) -> Real:
     The exponents are those of ``frozen.evaluate_by_products``: -gamma |v - x|^2 = row (1, x) - gamma |x|^2.
     """
     square = m.rate * squared_norm(x)
-    # above the limit, all kernel values are zero; the condition is also true for a square that overflowed
+    # if the square is above the limit, all kernel values are zero; the condition is also true if the square overflowed
     if not (square <= m.square_limit):
         for i in range(len(m.vectors)):
             m.phi[i] = real(0)
@@ -158,7 +158,7 @@ def make_values(m: ExpansionModel, x: Real[DIM]) -> None:
         compare(m, x)
     if m.begins:
         for o in range(len(m.trained)):
-            # the order of the sum is that of the frozen model, so the bits are the same
+            # the terms are added in the same order as in the frozen model, so the sum has the same bits
             total = real(0) if m.products else m.bias[o]
             for i in range(len(m.vectors)):
                 total += m.multipliers[i, o] * m.phi[i]
@@ -195,7 +195,7 @@ def clamp_rest(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def respond(m: ExpansionModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), including the stages of labels."""
+    """y = f(x), including f_0, after applying the stages to the rule's answer."""
     see(m, x)
     weigh(m, m.x, y)
     combine(m, m.x, y)
@@ -341,7 +341,7 @@ def halve(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def unknown(m: ExpansionModel, o: Index) -> Bool:
-    """Whether a class has had no label yet, so that the weight of its constant is still 0."""
+    """Whether a class has had no label yet: then the weight of its constant feature is still 0."""
     return m.weights[o, len(m.vectors)] == real(0)
 
 
@@ -413,8 +413,9 @@ def chances_of_classes(m: ExpansionModel, x: Real[DIM], p: Real[CLASSES]) -> Non
 
 @kernel
 def errs_wildly(m: ExpansionModel) -> Bool:
-    """Whether, in m.error, the function of another class exceeds that of the label's class by more than WILD standard
-    deviations of the prior.  Learning takes small steps, so only overwritten memory can lead to such a difference.  O(N).
+    """Whether another class's value in m.error exceeds the value of the label's class by more than WILD standard
+    deviations of the prior.  Learning takes small steps, so only overwritten memory can lead to such a difference.
+    O(N).
     """
     square = real(0)
     for k in range(len(m.phi)):

@@ -9,8 +9,8 @@ not negative.  With many inputs, only blocks of P are kept: each block learns th
 blocks were noise.  An update then takes O(D) for D inputs.
 
 Model and expert are judged by their recent squared errors a and b: the joint answer is the mean of both answers with the
-weights a^-8 and b^-8.  So if the errors of one are twice as large as those of the other, its weight is 1/65,536 of the other's
-weight; two equally good answers are averaged.
+weights a^-8 and b^-8.  So if the errors of one are twice as large as those of the other, the former has 1/65,536 of the
+weight of the latter; two equally good answers are averaged.
 
 If the label is a class, the expert has a function for each class, which should be at least 1 for inputs of this class and at
 most -1 for other inputs.  The probabilities of model and expert are averaged (``pykernel.algorithms.poll``).
@@ -121,20 +121,20 @@ class Expert(Struct):
     # the latest labels, after clipping, oldest first
     last_labels: between(Real[LAST, OUTPUTS], "-label_limit", "label_limit", after="compared")
     first_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="compared")  # mean square of the first labels
-    # for classes: the sharpness of the model's and of the expert's functions; 0 stands for the first guess
+    # for classes: the sharpness of the model's and of the expert's functions; 0: SHARP_FIRST is used
     model_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     expert_sharpness: between(Real, 0, SHARP_MOST, after="compared")
     model_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the model's class errors
     expert_wrong: between(Real, 0, WRONG_MOST, after="compared")  # running mean of the expert's class errors
     # fraction of the labels in each class (for two classes, only in the second); 0: not known yet
     class_share: between(Real[OUTPUTS], 0, 1, after="compared")
-    # for classes: s and e, which calibrate the joint probabilities (see ``poll``); 0 stands for the first guess
+    # for classes: s and e, which calibrate the joint probabilities (see ``poll``); 0: the initial value is used
     told_sharpness: between(Real, 0, SHARP_MOST)
     random_part: between(Real, 0, RANDOM_MOST)
 
 
 class ExpertWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
     expert_answer: Real[OUTPUTS]  # what the expert answered before it learned the sample
     polled: Real[OUTPUTS]  # probabilities of classes
@@ -152,7 +152,7 @@ class ExpertConfig(Config):
     weights_classes: bool  # whether the predicted class has the largest product of probability and weight
     balances: bool  # whether class weights are computed from the classes' fractions of the labels
     class_weights: Real[OUTPUTS]  # given class weights; for two classes, the weight of the second relative to the first
-    in_blocks: bool  # whether the covariance is kept within blocks of inputs only
+    in_blocks: bool  # whether only covariances within blocks of inputs are kept
     expert_limit: Real  # largest weight
     compared_most: Index  # the horizon of the mean squared errors, plus 1
     # for classes: whether the sharpness of the model's functions is learned; if not, the functions are log odds already
@@ -194,7 +194,8 @@ def advise(m: Advised, x: Real[DIM], o: Index) -> Real:
 
 @kernel
 def look_back(m: Advised, asked: Bool) -> None:
-    """Write the latest label, or the label known when the answer was given, to m.recalled; 0 until the standard deviation is known."""
+    """Write the latest label, or the label known when the answer was given, to m.recalled; write 0 while the labels'
+    standard deviation is unknown."""
     place = len(m.last_labels) - 1 if asked else 0
     for o in range(len(m.recalled)):
         m.recalled[o] = real(0)
@@ -206,7 +207,7 @@ def look_back(m: Advised, asked: Bool) -> None:
 
 @kernel
 def keep_label(m: Advised, y: Real[OUTPUTS]) -> None:
-    """Keep a label that was learned; the first labels determine the standard deviation.  O(LAST)."""
+    """Keep a label that was learned; the first labels also update the labels' standard deviation.  O(LAST)."""
     rate = real(2) / (real(m.compared[0]) + real(1))
     for o in range(len(y)):
         for i in range(len(m.last_labels) - 1):
@@ -220,7 +221,7 @@ def keep_label(m: Advised, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def weighed(model: Real, expert: Real, model_error: Real, expert_error: Real) -> Real:
-    """The mean of both answers, weighted by the -8th power of their errors."""
+    """The mean of both answers, each weighted by the -8th power of its error measure."""
     better = model_error <= expert_error
     least = model_error if better else expert_error
     most = expert_error if better else model_error
@@ -245,7 +246,7 @@ def heard(m: Advised) -> Bool:
 
 @kernel
 def blended(m: Advised, o: Index, model: Real, expert: Real) -> Real:
-    """The mean of both answers, weighted by the -8th power of the recent squared errors."""
+    """The mean of both answers, each weighted by the -8th power of its recent mean squared error."""
     if not heard(m):
         return model
     return weighed(model, expert, m.model_power[o], m.expert_power[o])
@@ -262,7 +263,7 @@ def mix(m: Advised, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def consult(m: Advised, x: Real[DIM], asked: Bool) -> None:
-    """Keep the expert's answers to a question, or to the sample that it learns next.  O(D) for each output."""
+    """Keep the expert's answers to a question, or to the sample that the expert learns next.  O(D) for each output."""
     if m.recalls:
         look_back(m, asked)
     for o in range(len(m.expert_answer)):
@@ -271,7 +272,8 @@ def consult(m: Advised, x: Real[DIM], asked: Bool) -> None:
 
 @kernel
 def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
-    """The square of an error in units of 2^-40 of the label's limit, clipped for outlying labels."""
+    """The squared error, where errors are in units of 2^-40 of the label's limit; for outlying labels, the square is
+    clipped."""
     size = bounded(error * m.label_unit, LOUD_PARTS)
     square = size * size
     if m.limits and m.compared[0] > EXPERT_SETTLED and power > real(0):
@@ -283,8 +285,8 @@ def usual(m: Advised, error: Real, power: Real, shock: Real) -> Real:
 
 @kernel
 def judge_both(m: Advised, x: Real[DIM], y: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Update the mean squared errors of model and expert by a label.  k: what the model's rule answered.  A late
-    label judges the answers that were kept for it.
+    """Update the mean squared errors of model and expert by a label.  k: what the model's rule answered.  A late label
+    is compared with the answers that were kept for it.
 
     x: the input as the rule sees it.  O(D) for each output.
     """
@@ -363,10 +365,10 @@ def sharpen(m: Advised, x: Real[DIM], upper: Real[...]) -> Real:
             for i in range(EXPERT_BLOCK):
                 if j + i < len(m.gained):
                     known = known - m.pivots[j + i] * m.gained[j + i] * m.gained[j + i]
-            # rounding may make the difference smaller than lambda
+            # without rounding errors, known would be at least lambda
             if known < m.expert_forgetting:
                 known = m.expert_forgetting
-        # element j changes from f_j to D_j f_j; the elements before it get their parts of P phi
+        # element j changes from f_j to D_j f_j, and its part of P phi is added to the elements before it
         f = m.gained[j]
         v = m.pivots[j] * f
         before = known
@@ -393,7 +395,7 @@ def to_learn(m: Advised, y: Real, answer: Real) -> Real:
 
 @kernel
 def farthest_error(m: Advised, o: Index) -> Real:
-    """The distance from the expert's answer to which a label is clipped."""
+    """The largest distance of a label from the expert's answer; a label further away is clipped."""
     if m.limits and m.compared[0] > EXPERT_SETTLED and m.expert_power[o] > real(0):
         allowed = m.label_clip * (real(1) + m.expert_shock[0])
         return allowed * (m.label_limit * (PART_OF_LIMIT * sqrt(m.expert_power[o])))
@@ -402,7 +404,7 @@ def farthest_error(m: Advised, o: Index) -> Real:
 
 @kernel
 def unclear(m: Advised, y: Real[OUTPUTS]) -> Bool:
-    """Whether the expert has something to learn about the class.
+    """Whether the expert has something to learn: y f(x) is below 1 for some class.
 
     If there is nothing to learn, P must not shrink: otherwise later errors would move the weights too little.
     """
@@ -455,7 +457,8 @@ def calibrated(m: Advised) -> Bool:
 
 @kernel
 def valid_expert(m: Advised) -> Bool:
-    """Whether learning could have led to this expert: its units must be possible for the standardiser.  O(D^2)."""
+    """Whether learning could have led to this expert: the standardiser must be able to produce the expert's units.
+    O(D^2)."""
     if not m.votes:
         for o in range(len(m.center)):
             # fix_units() copies center to expert_center

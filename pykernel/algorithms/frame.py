@@ -90,8 +90,8 @@ from pykernel.dialect import (
 )
 
 LEAST_LIMIT = Constant(2.0**-20)
-"""The distance to which labels are clipped is at least this fraction of the answer.  A distance below the rounding error of the
-answer would never grow again."""
+"""Labels are clipped to a distance from the answer that is at least this fraction of the answer.  A distance below the
+rounding error of the answer would never grow again."""
 
 
 WILD = Constant(1024.0)
@@ -113,7 +113,7 @@ def refusal(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def respond(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), including the stages of inputs and labels."""
+    """y = f(x), after scaling the inputs and applying the stages to the rule's answer."""
     if m.scales:
         see(m, x)
         answer(m, m.x, y)
@@ -233,8 +233,8 @@ def strays(m: Framed, scale: Real) -> Bool:
     """Whether an error, after hear(), is too large to result from learning.  scale: the square root of 1 + phi'P phi.  O(1) for each output.
 
     With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so an error of WILD limits is
-    impossible in the first WILD^2 samples.  [separates] For classes, clear samples are skipped, so errors may be
-    larger.
+    impossible in the first WILD^2 samples.  [separates] For classes, samples without an error are skipped, so errors
+    may be larger.
     """
     most = WILD * m.label_limit * scale
     if m.separates:
@@ -247,7 +247,8 @@ def strays(m: Framed, scale: Real) -> Bool:
 
 @kernel
 def judge_parts(m: Framed, x: Real[DIM]) -> None:
-    """Judge interval, model and expert by the label.  If the label was announced, it judges the answers that were kept for it."""
+    """Judge interval, model and expert by the label.  If the label was announced, it is compared with the answers that
+    were kept for it."""
     if m.votes:
         if m.verdict[0] == GIVEN:
             judge_classes(m, m.label, m.given_value, m.given_expert)
@@ -261,7 +262,7 @@ def judge_parts(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def follow(m: Framed, x: Real[DIM]) -> Index:
-    """Learn a sample and run the stages of its label.  x: the input as the rule sees it."""
+    """Learn a sample, and update the stages that its label passes through.  x: the input as the rule sees it."""
     if m.follows or m.votes:
         for o in range(len(m.y)):
             m.label[o] = m.y[o]
@@ -294,8 +295,8 @@ def staged_error(m: Framed, x: Real[DIM], y: Real[OUTPUTS]) -> Real:
 
 @kernel
 def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
-    """How much smaller the squared error would be with the other choice for outlying inputs: the difference of both
-    squared errors, divided by their sum, from -1 to 1.  O(answer)."""
+    """How much smaller the squared error would be if outlying inputs were clipped instead of replaced by held values,
+    or the other way round: the difference of both squared errors, divided by their sum, from -1 to 1.  O(answer)."""
     any_outlies = choose_otherwise(m, x)
     if any_outlies:
         own = staged_error(m, m.x, m.value)
@@ -307,14 +308,14 @@ def try_otherwise(m: Framed, x: Real[DIM]) -> Real:
 
 @kernel
 def answer_before(m: Framed, x: Real[DIM]) -> None:
-    """Before the sample is learned, keep the complete answer if the rule learns from a different one.  O(answer)."""
+    """Before the sample is learned, keep the complete answer if the rule learns from a different answer.  O(answer)."""
     if m.hears_other:
         respond(m, x, m.answered)
 
 
 @kernel
 def take(m: Framed, x: Real[DIM]) -> Index:
-    """Learn the sample x with label y; both were checked."""
+    """Learn the sample x with label y; both have been checked."""
     if m.frozen[0] != 0:
         return stand_by(m, x)
     if m.expects:
@@ -406,7 +407,7 @@ def taught(m: Framed, own: Bool) -> Real:
 
 @kernel
 def take_class(m: Framed, x: Real[DIM], label: Index) -> Index:
-    """Learn the sample x of class number label; both were checked."""
+    """Learn the sample x of class number label; both have been checked."""
     for o in range(len(m.y)):
         m.y[o] = taught(m, label == (1 if m.single else o))
     return take(m, x)
@@ -462,7 +463,7 @@ def keep_answer(m: Framed, x: Real[DIM]) -> None:
 
 @kernel
 def keep_whole(m: Framed, x: Real[DIM]) -> None:
-    """Keep the complete answer as well: the label will judge its interval.  O(answer)."""
+    """Keep the complete answer as well: the label will judge the interval around it.  O(answer)."""
     wait_asked(m)
     slot = free_slot(m)
     if slot >= 0:
@@ -493,7 +494,7 @@ def begun(m: Framed) -> Bool:
 
 @kernel
 def expect(m: Framed, x: Real[DIM]) -> Index:
-    """Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(answer).
+    """Announce that the label of x will come later, and keep the present answer to x until then.  O(answer).
 
     Only one answer waits at a time: while it waits, further calls take O(1).
     Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed.
@@ -538,7 +539,7 @@ def update_alone(m: Framed, x: Real[DIM]) -> Index:
 
 @kernel
 def freeze(m: Framed, frozen: Index) -> Index:
-    """Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing."""
+    """Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing."""
     m.frozen[0] = 0
     if frozen != 0:
         m.frozen[0] = 1
@@ -561,7 +562,7 @@ def restart(m: Framed) -> Index:
 
 @kernel
 def valid(m: Framed) -> Bool:
-    """Whether learning could have led to this state, beyond the ranges of the fields."""
+    """Whether learning could have led to this state; the ranges of the fields are checked elsewhere."""
     if not keeps(m):
         return False
     if m.mixes:

@@ -42,9 +42,9 @@ from pykernel.dialect.program import LabelKind, Program
 class Decision(IntEnum):
     """What the functions are, and what a prediction writes."""
 
-    FUNCTIONS = 0  # one function for each output; a prediction writes their values
-    OVO = 1  # one function for each pair of classes; a prediction writes their values
-    # one function for each pair; a prediction writes each class's votes, plus a fraction of a vote for their clearness
+    FUNCTIONS = 0  # one function for each output; a prediction writes the values of these functions
+    OVO = 1  # one function for each pair of classes; a prediction writes the values of these functions
+    # one function for each pair; a prediction writes each class's votes plus a number, from -1/3 to 1/3, for how clear they were
     OVO_VOTE = 2
 
 
@@ -63,7 +63,7 @@ class FunctionsConfig(Config):
     decision: Decision
     products: bool  # whether distances are computed from inner products
     single: bool  # whether there is one function
-    breaks_ties: bool  # for pairs: whether, of two classes with equal votes, the clearer one wins and not the first
+    breaks_ties: bool  # for pairs: whether a tie in votes is won by the class with the clearer votes, not by the first
     calibrated: bool  # whether probabilities are computed from the functions
     clamps: bool  # whether predictions are kept between low and high
 
@@ -74,7 +74,8 @@ class FrozenConfig(Config):
     vectors: Real[N_MAX, DIM]  # expansion vectors
     # for hidden units and Fourier features: the number that is added to each vector's inner product with the input
     shifts: Real[N_MAX]
-    weights: Real[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, only in the functions of its class
+    # weights of each vector; for pairs of classes, a vector has weights only for the pairs that include its class
+    weights: Real[N_MAX, WEIGHTS]
     # a row for each vector v: -rate |v|^2, 2 rate v, and the weights of v; one row more if the number of vectors is odd
     rows: Real[ROWS, ROW]
     square_limit: Real  # if rate |x|^2 is above this, all kernel values are zero
@@ -98,7 +99,8 @@ def add_part(m: FrozenModel, f: Index, i: Index, o: Index, k: Real, n: Index) ->
 
 @kernel
 def share(m: FrozenModel, i: Index, k: Real, n: Index) -> None:
-    """Add vector i's part to the functions.  [not decision FUNCTIONS] It is added only to the functions of the vector's class."""
+    """Add vector i's part to the functions.  [not decision FUNCTIONS] Only the functions of pairs that include the
+    vector's class are changed."""
     if m.decision == Decision.FUNCTIONS:
         for o in range(len(m.f)):
             add_part(m, o, i, o, k, n)
@@ -145,12 +147,12 @@ def sum_by_products(m: FrozenModel, x: Real[DIM], shift: Real) -> None:
 
 @kernel
 def evaluate_by_products(m: FrozenModel, x: Real[DIM]) -> None:
-    """Compute the functions for Gaussian kernels, by -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
+    """Compute the functions for Gaussian kernels, using -gamma |v - x|^2 = row (1, x) - gamma |x|^2.  O(N (D + W))."""
     square = m.rate * squared_norm(x)
     zero(m.f, len(m.f))
-    # above the limit, all kernel values are zero; the condition is false for a square that overflowed
+    # if the square is above the limit, all kernel values are zero; the condition is false if the square overflowed
     if square <= m.square_limit:
-        # the integer part of the square is subtracted when each exponent is rounded, the rest at the end
+        # the integer nearest to the square is subtracted when each exponent is rounded, the rest of the square at the end
         whole = real(truncate(square + real(0.5)))
         sum_by_products(m, x, ROUNDING - whole)
         rest = exp2_rounded(whole - square, ROUNDING)
@@ -192,8 +194,8 @@ def count_votes(m: FrozenModel) -> None:
 
 @kernel
 def weigh_votes(m: FrozenModel) -> None:
-    """Add to each class's votes a number between -1/3 and 1/3 that measures how clear they were, as scikit-learn's
-    decision_function does."""
+    """Add to each class's votes a number between -1/3 and 1/3 that measures how clear these votes were, as
+    scikit-learn's decision_function does."""
     for a in range(len(m.votes)):
         clear = real(0)
         # the pairs are (b, a) for b < a; (0, a) is the first of them
@@ -240,8 +242,8 @@ def respond(m: FrozenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
     """The class with the largest function value at x, or a negative status if the input was refused.
 
-    This function calls predict, as ask_probability does.  If each of them contained the whole computation, GCC 12
-    would unroll the loop over inputs more often.
+    This function calls predict, as ask_probability does.  If each of these two functions contained the whole
+    computation, GCC 12 would unroll the loop over inputs more often.
     """
     refused = predict(m, x, m.y)
     if refused < 0:
@@ -251,7 +253,8 @@ def best_function(m: FrozenModel, x: Real[DIM]) -> Index:
 
 @kernel
 def most_voted(m: FrozenModel) -> Index:
-    """The class with the most votes; in a tie, the first of these classes or, with breaks_ties, the clearest."""
+    """The class with the most votes; in a tie, the first of the tied classes or, with breaks_ties, the one with the
+    clearest votes."""
     if m.breaks_ties:
         weigh_votes(m)
     best = 0

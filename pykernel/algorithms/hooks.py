@@ -27,7 +27,7 @@ class TakenStatus(IntEnum):
 class FrameConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
-    separates: bool  # whether the label is a class and the error is 0 where the class is clear enough
+    separates: bool  # whether the label is a class, and the error is 0 if y f(x) >= 1
     single: bool  # whether there is one output
     classes: Index  # number of classes
     rehearsed: Index  # number of samples in the self-test
@@ -63,7 +63,7 @@ def miss_row(m: Framed, refused: Index) -> Index:
 
 @placeholder
 def keeps(m: Framed) -> Bool:
-    """Whether learning could have led to the rule's state, beyond the declared ranges."""
+    """Whether learning could have led to the rule's state; the declared ranges are checked elsewhere."""
     return True
 
 
@@ -81,7 +81,8 @@ def blank(m: Framed) -> Bool:
 
 @placeholder
 def remembered(m: Framed, value: Real) -> Real:
-    """f(x) after the rule has forgotten some of the past, as it does just before it learns a sample.  value: f(x) before that."""
+    """f(x) after the rule has forgotten some of the past, as it does just before it learns a sample.  value: f(x)
+    before the rule forgets."""
     return value
 
 

@@ -8,7 +8,7 @@ After a label outside the interval, s grows by pace times the coverage; after a 
 nothing about the distribution of errors, and stores two numbers for each output.
 
 The sum of all steps is the change of s.  So the fraction of labels inside differs from the coverage by at most that change,
-divided by pace and the number of labels.  This is why the pace is larger at first.
+divided by pace and the number of labels.  A larger pace makes this bound smaller, so the pace is larger at first.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, exp_negative
@@ -34,9 +34,10 @@ from pykernel.dialect import (
 )
 
 INTERVAL_KNOWN = 20
-"""Number of labels that the statistics of the errors need.  Until then, the interval covers every label that is accepted."""
+"""Number of labels that the statistics of the errors need.  With fewer labels, the interval covers every label that is
+accepted."""
 ASKED = 16
-"""Number of complete answers that can wait for their labels.  With late labels, a single waiting answer at a time
+"""Number of complete answers that can wait for their labels.  If only one answer could wait at a time, late labels
 would give the interval too few errors."""
 STRETCH_MOST = 4
 """Largest |s|."""
@@ -51,7 +52,7 @@ class Interval(Struct):
     # s: the half width is e^s times the half width for normal errors
     stretch: between(Real[OUTPUTS], -STRETCH_MOST, STRETCH_MOST)
     errors_known: between(Index, 0, "gain_horizon")  # number of errors in these statistics, at most their horizon
-    # for late labels: the complete answers that wait, the marks of their samples, and the calls since each answer (0: free)
+    # for late labels: the waiting complete answers, the marks of their samples, and the calls since each answer (0: the place is free)
     asked: between(Real[ASKED, OUTPUTS], -ANSWER_MOST, ANSWER_MOST)
     asked_mark: between(Real[ASKED], -ANSWER_MOST, ANSWER_MOST)
     asked_wait: between(Index[ASKED], 0, LONGEST)
@@ -59,7 +60,7 @@ class Interval(Struct):
 
 
 class IntervalWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
     answered: Real[OUTPUTS]  # the complete answer, given before the sample was learned or when its label was announced
     asked_slot: between(Index, -1, ASKED - 1)  # place of the waiting answer that the label judges; -1: none
@@ -69,7 +70,7 @@ class IntervalConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.stages``."""
 
     covers: bool  # whether there is an interval around each answer
-    # whether the answer that the rule learns from is not the one that it returns; if so, both are computed
+    # whether the rule learns from a different answer than it returns; if so, both answers are computed
     hears_other: bool
     coverage: Real  # fraction of the labels that the interval should cover
     normal_width: Real  # half width of the interval for normal errors of variance 1
@@ -125,8 +126,8 @@ def wait_asked(m: Covered) -> None:
 
 @kernel
 def free_slot(m: Covered) -> Index:
-    """The place for one more answer, or -1 if there is none.  Once the delay of labels is known, waiting answers are
-    evenly spaced."""
+    """The place for one more answer, or -1 if no place is free or if it is too early for another answer.  Once the
+    delay of labels is known, waiting answers are evenly spaced."""
     if m.unasked[0] < floor_shift(m.last_wait[0], 4):
         return -1
     for i in range(len(m.asked_wait)):

@@ -47,8 +47,8 @@ def inner_product(a: Real[DIM], b: Real[DIM]) -> Real:
 
 @kernel
 def squared_norm(a: Real[DIM]) -> Real:
-    """|a|^2.  O(D).  The result has the same bits as inner_product(a, a), but from this form static analysis can tell
-    that no sum is negative."""
+    """|a|^2.  O(D).  The result has the same bits as inner_product(a, a), but this form lets static analysis prove that
+    no sum is negative."""
     total = real(0)
     for j in unroll(len(a)):
         element = a[j]
@@ -96,7 +96,7 @@ def matern52(gamma: Real, square: Real) -> Real:
     """
     r = gamma * sqrt(square)
     e = exp_negative(-r)
-    # not r^2: it could overflow where e^-r is zero
+    # r^2 is not computed, because it could overflow where e^-r is zero
     rest = r * e
     return e + (rest + rest * (r * THIRD))
 
@@ -141,7 +141,8 @@ COSINE_LEAST = Constant(2.0**-60)
 def cosine_similarity(value: Real, own: Real, other: Real) -> Real:
     """k(a, b) / sqrt(k(a, a) k(b, b)) from -1 to 1, where value = k(a, b), own = k(a, a), other = k(b, b).
 
-    The result is 1 for a = b.  It is zero if own or other is at most NORM_LEAST, if it would be below 2^-60, and for NaN.
+    The result is 1 for a = b.  The result is zero if k(a, a) or k(b, b) is at most NORM_LEAST, if the result would be
+    below 2^-60, and for NaN.
     """
     if not (own > NORM_LEAST and other > NORM_LEAST):
         return real(0)

@@ -4,11 +4,12 @@ The features phi are the inputs, the inputs and their products, or random Fourie
 for Large-Scale Kernel Machines, 2007), and the constant 1 at the end.  Weights are learned by normalised least mean squares, or
 by recursive least squares.  For inputs and their products, recursive least squares uses the differences from the inputs of the
 first sample.  Otherwise a pressure of 1013 hPa that varies by 1 would be nearly the same feature as the constant, and float32
-has too few digits for the difference.  This does not change which functions f are possible.  Recursive least squares
-minimises, sample by sample, sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse
-correlation matrix P of the features is kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman,
-Factorization Methods for Discrete Sequential Estimation, 1977, V.4): kept as a full matrix in float32, P would soon
-lose its positive definiteness.  Several outputs share P.
+has too few digits for the difference.  Using differences does not change which functions f the model can represent.
+Recursive least squares minimises, sample by sample,
+sum_t lambda^(T-t) (y_t - f(x_t))^2 + lambda^T |w|^2 / prior_variance.  The inverse correlation matrix P of the
+features is kept as a triangle, P = L L', and updated in Carlson's form (G. J. Bierman, Factorization Methods for
+Discrete Sequential Estimation, 1977, V.4): kept as a full matrix in float32, P would soon lose its positive
+definiteness.  Several outputs share P.
 """
 
 from enum import IntEnum
@@ -67,12 +68,12 @@ class Linear(Struct):
     root: between(Real[FEATURES * (FEATURES + 1) // 2], "-root_limit", "root_limit")
     # inputs of the first learned sample, which are subtracted from the inputs before features are computed
     origin: between(Real[DIM], "-origin_limit", "origin_limit")
-    # 1: a sample was learned; 0: none was, P is prior_variance I, and root and origin are zero
+    # 1: a sample was learned; 0: no sample was learned, P is prior_variance I, and root and origin are zero
     started: between(Index, 0, 1)
 
 
 class LinearWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
     phi: Real[FEATURES]  # the sample's features
     f: Real[FEATURES]  # L'phi
@@ -96,8 +97,8 @@ class LinearConfig(Config):
     trace_limit: Real  # forgetting pauses while P's trace is above this
     root_limit: Real  # upper limit of |L_ij|, where L is the square root of P
     amplitude: Real  # sqrt(2 / number of random features)
-    frequencies: Real[FEATURES - 1, DIM]  # of each random feature, in turns per unit of each input
-    phases: Real[FEATURES - 1]  # of each random feature, in turns: its angle where all inputs are zero
+    frequencies: Real[FEATURES - 1, DIM]  # frequencies of each random feature, in turns per unit of each input
+    phases: Real[FEATURES - 1]  # phase of each random feature, in turns: its angle where all inputs are zero
     weight_limit: Real  # largest |w_k| that is stored
 
     tunable = frozenset("eta forgets forgetting origin_limit start trace_limit root_limit weight_limit".split())
@@ -146,7 +147,7 @@ def make_features(m: LinearModel, x: Real[DIM]) -> None:
 
 @kernel
 def weigh(m: LinearModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x), without storing the features.  O(F) for each output.  [feature_kind FOURIER] And O(F D) once."""
+    """y = f(x), without storing the features.  O(F) for each output.  [feature_kind FOURIER] Plus O(F D) once."""
     for o in range(len(y)):
         total = m.weights[o, len(m.weights[0]) - 1]
         if m.feature_kind != FeatureKind.FOURIER:
@@ -217,9 +218,11 @@ def revised(m: LinearModel, o: Index, k: Index) -> Real:
 
 @kernel
 def shift(m: LinearModel, gain: Real) -> Index:
-    """Move all weights by gain times the errors, or none if one would leave its range.  Returns DONE or REFUSED_WEIGHT.  O(F) for each output.
+    """Move all weights by gain times the errors, or no weight if any of them would leave its range.  Returns DONE or
+    REFUSED_WEIGHT.  O(F) for each output.
 
-    With a single output, the new weights overwrite the features and are copied to the weights once all of them are in range.
+    With a single output, the new weights overwrite the features; they are copied to the weights only if all of them are
+    in range.
     """
     if m.single:
         m.error[0] = m.error[0] * gain
@@ -262,7 +265,8 @@ def learn_by_gradient(m: LinearModel) -> Index:
 
 @kernel
 def bring_back(m: LinearModel) -> None:
-    """Reduce the largest diagonal element of P to its start value, as if its weight had been measured.  O(F^2).
+    """Reduce the largest diagonal element of P to its start value, as if the weight of this element had been measured.
+    O(F^2).
 
     The noise of that measurement is such that p = P_kk becomes start^2.
     """
@@ -321,7 +325,7 @@ def learn(m: LinearModel, x: Real[DIM]) -> Index:
     """Learn that f(x) should be m.y.  Returns DONE, RESTARTED, or REFUSED_WEIGHT with nothing changed."""
     make_features(m, x)
     for o in range(len(m.y)):
-        # this gives exactly the bits of weigh()
+        # this sum has exactly the bits of weigh()
         m.error[o] = plus_product(m.weights[o, len(m.phi) - 1], m.weights[o], m.phi, len(m.phi) - 1)
     hear(m)
     # if nothing is learned, P must not shrink: otherwise later errors would move the weights too little
@@ -374,7 +378,7 @@ LINEAR = programs(
         hooks={frame.answer: weigh, frame.learn: learn, frame.blank: blank, frame.keeps: keeps},
         costs=(
             "[not feature_kind FOURIER] O(F) for F features.  [feature_kind FOURIER] O(F D) for F random features",
-            "[not gain RLS] O(F) for F features.  [gain RLS] O(F^2) for F features.  [feature_kind FOURIER] O(F D) more for random features",
+            "[not gain RLS] O(F) for F features.  [gain RLS] O(F^2) for F features.  [feature_kind FOURIER] Plus O(F D) for random features",
         ),
     )
 )

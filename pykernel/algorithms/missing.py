@@ -1,8 +1,8 @@
-"""Missing inputs: a program around an inner program.  It first completes each sample.
+"""Missing inputs: a program around an inner program.  The outer program first completes each sample.
 
-An input that is NaN is missing.  It is replaced by the input's running mean, its given center, or its latest value.
-Before the first value of an input, its running mean is 0, and the mean or the center also replaces its latest value.
-The inner model only sees complete samples.  The statistics of an input ignore its missing values
+An input that is NaN is missing.  A missing input is replaced by its running mean, its given center, or its latest
+value.  Before an input has had its first value, its running mean is 0, and the mean or the center is used instead of
+the latest value.  The inner model only sees complete samples.  The statistics of an input ignore its missing values
 (``pykernel.algorithms.stages``).
 """
 
@@ -33,13 +33,13 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Entry, Program
 
 Answer = Variable("Answer")
-"""The type of what a question of the inner model writes."""
+"""The type of the answer to a question of the inner model."""
 Truth = Variable("Truth")
 """The type of the inner model's labels."""
 
 
 class Completed(Struct):
-    """The sample without gaps.  Every call recomputes it; it may start as zeros."""
+    """The sample without gaps.  Every call writes it again, so it may be zero at first."""
 
     full: Real[DIM]  # the sample, with replacements for its missing inputs
 
@@ -68,7 +68,7 @@ def learn_whole(m: Completing, x: Real[DIM], y: Truth) -> Index:
 
 @placeholder
 def learn_whole_alone(m: Completing, x: Real[DIM]) -> Index:
-    """An update of the inner model if there are no labels."""
+    """An update of an inner model without labels."""
 
 
 @kernel
@@ -79,13 +79,13 @@ def is_missing(value: Real) -> Bool:
 
 @kernel
 def stand_in(m: Staged, j: Index) -> Real:
-    """The replacement for a missing input j.  If there is no latest value yet, the input's mean, which is then 0, or
-    its given center."""
+    """The replacement for a missing input j.  If there is no latest value yet, it is the input's mean, which is then 0,
+    or the input's given center."""
     if m.keeps_latest:
         if m.values_seen[j] > 0:
             return m.latest_input[j]
     if m.standardises:
-        # by rounding, the mean may be a little above the limit
+        # because of rounding, the mean may be a little above the limit
         return bounded(m.mean[j], m.input_max_abs)
     if m.rescales:
         return bounded(m.input_center[j], m.input_max_abs)
@@ -94,7 +94,7 @@ def stand_in(m: Staged, j: Index) -> Real:
 
 @kernel
 def complete(m: Completing, x: Real[DIM]) -> None:
-    """Write the sample to m.full, where each missing input is replaced.  O(D)."""
+    """Write the sample to m.full, with each missing input replaced.  O(D)."""
     for j in range(len(x)):
         if is_missing(x[j]):
             m.absent[j] = 1
@@ -106,7 +106,7 @@ def complete(m: Completing, x: Real[DIM]) -> None:
 
 @kernel
 def complete_by_center(m: CompletingGiven, x: Real[DIM]) -> None:
-    """Write the sample to m.full, where each missing input is replaced by its center.  O(D)."""
+    """Write the sample to m.full, with each missing input replaced by its center.  O(D)."""
     for j in range(len(x)):
         m.full[j] = x[j]
         if is_missing(x[j]):

@@ -33,7 +33,8 @@ def few(n: Index) -> Index:
 
 @kernel
 def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> None:
-    """Replace z by L^-1 z.  l stores reciprocals of L's diagonal elements.  No result exceeds the limit.  O(n^2 / 2).
+    """Replace z by L^-1 z.  The array l contains L, with reciprocals in place of the diagonal elements.  No result
+    exceeds the limit.  O(n^2 / 2).
 
     Rows are processed in pairs, so that z is read half as often.
     """
@@ -59,7 +60,8 @@ def substitute_forward(l: Real[...], z: Real[...], n: Index, limit: Real) -> Non
 
 @kernel
 def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, limit: Real) -> None:
-    """Write L'^-1 z to out, which may be z.  l stores reciprocals of L's diagonal elements.  No result exceeds the limit.  O(n^2 / 2).
+    """Write L'^-1 z to out, which may be the same array as z.  The array l contains L, with reciprocals in place of the
+    diagonal elements.  No result exceeds the limit.  O(n^2 / 2).
 
     Rows are processed in pairs, so that out is read and written half as often.
     """
@@ -84,10 +86,11 @@ def substitute_backward(l: Real[...], z: Real[...], out: Real[...], n: Index, li
 def factorise(
     g: Real[...], l: Real[...], n: Index, shift: Real, part: Real, least: Real, instead: Real, limit: Real
 ) -> None:
-    """Factorise g + shift I = L L'.  Write L to l, which may be g, with reciprocals of L's diagonal elements.  O(n^3 / 6).
+    """Factorise g + shift I = L L'.  Write L to the array l, with reciprocals in place of the diagonal elements; l may
+    be the same array as g.  O(n^3 / 6).
 
-    If a pivot is at most least + part g_ii, ``instead`` takes the place of the pivot's reciprocal; with 0, the column is zero.
-    No off-diagonal element exceeds the limit, for any g.
+    If a pivot is at most least + part g_ii, ``instead`` takes the place of the reciprocal; if ``instead`` is 0, the
+    column is zero.  No off-diagonal element exceeds the limit, for any g.
     """
     row = 0
     for i in range(n):
@@ -205,7 +208,7 @@ def symmetric_close(p: Real[...], r: Index, n: Index) -> None:
 
 @kernel
 def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
-    """Write L z to out, which is not z.  O(n^2 / 2).
+    """Write L z to out, which must not be the same array as z.  O(n^2 / 2).
 
     Rows are processed in pairs, so that z is read half as often.
     """
@@ -229,7 +232,8 @@ def lower_times(l: Real[...], z: Real[...], out: Real[...], n: Index) -> None:
 
 @kernel
 def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: Index, n: Index) -> None:
-    """Write L'z to out, which may be z.  In both, elements before number ``first`` must be zero.  O(n^2).
+    """Write L'z to out, which may be the same array as z.  In both arrays, elements before number ``first`` must be
+    zero.  O(n^2).
 
     Rows are processed in pairs, so that out is read and written half as often.
     """
@@ -237,7 +241,7 @@ def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: In
     if start < 0:
         out[0] = l[0] * z[0]
         start = 1
-    # never true, but because of this test GCC needs no loop counters
+    # this condition is never true, but because of the test GCC needs no loop counters
     if n > MOST or start > MOST:
         return
     row = row_of(start)
@@ -256,7 +260,8 @@ def lower_transposed_times(l: Real[...], z: Real[...], out: Real[...], first: In
 def lower_transposed_twice(
     l: Real[...], y: Real[...], z: Real[...], out: Real[...], other: Real[...], n: Index
 ) -> None:
-    """Write L'y to out, and L'z to ``other``.  Both may overwrite their inputs.  O(n^2).  L is read once."""
+    """Write L'y to out, and L'z to ``other``.  The result L'y may overwrite y, and L'z may overwrite z.  O(n^2).  L is
+    read once."""
     rows = few(n)
     alone = 0
     if odd(n) > 0:
@@ -328,8 +333,8 @@ def narrow_factor(
 
     The observation has a covariance p with the rows of L, a variance a'a + own, and noise of variance ``scatter``.
     own: the part of the variance that comes from an additional coordinate, which is not in L and has variance 1.
-    keep, share: results with n elements each.  If growth is 1, the row of the additional coordinate is then -share sqrt(own),
-    followed by sqrt(scatter / (scatter + own)).
+    keep, share: results with n elements each.  If growth is 1, the row of the additional coordinate in the new factor
+    is -share sqrt(own), followed by sqrt(scatter / (scatter + own)).
 
     Carlson's form: column j is multiplied by keep_j, at most 1, and share_j times the later columns' part of p is subtracted.
     N. A. Carlson, Fast triangular formulation of the square root filter, 1973.
@@ -378,8 +383,8 @@ def narrow_factor(
 
 @kernel
 def rows_within(l: Real[...], n: Index, most: Real) -> Bool:
-    """Whether no row of L has a squared length above ``most``.  Rotations keep the lengths of rows, so no rotation
-    takes an element out of its range.  O(n^2 / 2)."""
+    """Whether every row of L has a squared length of at most ``most``.  Rotations keep the lengths of rows, so no
+    rotation takes an element out of its range.  O(n^2 / 2)."""
     row = 0
     for i in range(n):
         square = real(0)
@@ -402,7 +407,7 @@ def upper_row_of(i: Index, width: Index) -> Index:
 
 @kernel
 def columns_within(r: Real[...], n: Index, most: Real) -> Bool:
-    """Whether no column of R, whose first row has n places, has a squared length above ``most``.  O(n^2 / 2)."""
+    """Whether each column of R, whose first row has n places, has a squared length of at most ``most``.  O(n^2 / 2)."""
     for j in range(n):
         square = real(0)
         at = j

@@ -9,7 +9,7 @@ An expected label is recognised by its sample's mark, and by the number of calls
 least half of the last delay.  Otherwise, if inputs repeat, such as the hour of the day, the label of another sample
 could be mistaken for the expected one.  The first expected label judges nothing and only measures the delay.  If a
 label does not come, its answer is dropped.  Some time after the firmware has stopped calling ``expect``, labels judge
-as if it had never been called.
+as if ``expect`` had never been called.
 """
 
 from pykernel.dialect import OUTPUTS, Bool, Constant, Index, Model, Real, Struct, between, floor_shift, kernel, real
@@ -19,7 +19,7 @@ FIRST_WAIT = 256
 twice as long.  Once a delay is known, answers wait for three times this delay, plus LEAST_WAIT."""
 LEAST_WAIT = 16
 MOST_WAIT = 2**24
-"""A waiting time that has reached this many calls is not extended after a label that did not come."""
+"""Once the waiting time has reached this many calls, it is no longer extended when a label does not come."""
 LONGEST = 3 * MOST_WAIT + LEAST_WAIT
 ANSWER_MOST = Constant(float32=3e38, float64=1e308)
 """Largest magnitude of an answer."""
@@ -34,7 +34,7 @@ class Pending(Struct):
     # number of calls for which an answer waits for its label; 0: labels come at once
     longest_wait: between(Index, 0, LONGEST)
     waited: between(Index, 0, LONGEST)  # calls since the answer was given; 0: no answer waits
-    last_wait: between(Index, 0, LONGEST)  # how many calls the last answer waited
+    last_wait: between(Index, 0, LONGEST)  # number of calls for which the last answer waited
     mark: between(Real, -ANSWER_MOST, ANSWER_MOST)  # the mark of the answer's sample
     given_value: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the rule answered
     given_lead: between(Real[OUTPUTS], -ANSWER_MOST, ANSWER_MOST)  # what the stages added to the rule's answer
@@ -42,7 +42,7 @@ class Pending(Struct):
 
 
 class PendingWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
     verdict: between(Index, NOW, FIRST)  # what the label judges
 
@@ -75,7 +75,7 @@ def wait_on(m: Awaiting) -> None:
 
 @kernel
 def judged_by(m: Awaiting, mark: Real) -> Index:
-    """What the label of a sample with this mark judges."""
+    """Which answer the label of a sample with this mark judges."""
     if not late(m):
         return NOW
     if m.waited[0] <= 0 or m.waited[0] < floor_shift(m.last_wait[0], 1) or mark != m.mark[0]:

@@ -10,8 +10,9 @@ The returned probabilities are calibrated by the labels seen so far.  Each of k 
     q = (1 - e) p^s / sum p^s + e / k,
 
 as if a fraction e of the labels were drawn at random.  A label of class y is one of these random labels with the probability
-r = (e / k) / q_y.  So e follows r, and s follows the gradient of -log p_y with the weight 1 - r (expectation-maximisation, one
-sample at a time; A. P. Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e changes which class is the most likely.
+r = (e / k) / q_y.  So e is moved towards r, and s is moved down the gradient of -log p_y with the weight 1 - r
+(expectation-maximisation, one sample at a time; A. P. Dempster, N. M. Laird, D. B. Rubin 1977).  Neither s nor e
+changes which class is the most likely.
 
 The joint answers are 2 q - 1, so that the largest answer belongs to the most likely class; for two classes, the single answer
 is positive for the second class.  With class weights w, the joint answers are 2 w q / sum w q - 1: then the class
@@ -36,7 +37,7 @@ from pykernel.algorithms.vectors import copy
 from pykernel.dialect import DIM, OUTPUTS, Constant, Index, Real, kernel, real, sqrt
 
 SHARP_FIRST = Constant(3.0)
-"""The first guess of the sharpness.  Functions are trained towards 1 or -1; with this sharpness, these values
+"""The sharpness before the first label.  Functions are trained towards 1 or -1; with this sharpness, these values
 correspond to an error probability of 1 in 400."""
 SHARP_RATE = Constant(0.02)
 SHARP_STEP = Constant(0.2)
@@ -54,7 +55,8 @@ SHARE_LEAST = Constant(2.0**-12)
 
 @kernel
 def sharpness(value: Real) -> Real:
-    """The sharpness, by which functions are multiplied before the softmax; the first guess before the first label."""
+    """The sharpness, by which functions are multiplied before the softmax; before the first label, it is
+    SHARP_FIRST."""
     return value if value > real(0) else SHARP_FIRST
 
 
@@ -83,7 +85,7 @@ def soften(f: Real[OUTPUTS], sharp: Real) -> None:
 
 @kernel
 def harden(p: Real[OUTPUTS]) -> None:
-    """Turn probabilities into functions whose softmax they are.  O(classes)."""
+    """Turn probabilities into functions whose softmax gives these probabilities.  O(classes)."""
     for o in range(len(p)):
         own = clipped(p[o], PROBABILITY_LEAST, real(1))
         if len(p) == 1:
@@ -105,7 +107,7 @@ def sharpness_told(m: Advised) -> Real:
 
 @kernel
 def random_labels(m: Advised) -> Real:
-    """e, or the first guess before the first label."""
+    """e, or RANDOM_FIRST before the first label."""
     return m.random_part[0] if m.random_part[0] > real(0) else RANDOM_FIRST
 
 

@@ -7,8 +7,8 @@ k from r to i, row i becomes
 
     c_i (row i) - d_i g_(i-1),  c_i = x_(i-1) / x_i,  d_i = w_i / (x_(i-1) x_i),
 
-which are Givens rotations of row i against g_(i-1) / x_(i-1) with three products instead of four.  This form is equally stable:
-an error of g_i is proportional to x_i, and d divides by x_i.
+which are Givens rotations of row i against g_(i-1) / x_(i-1) with three products instead of four.  This form is as
+stable as four products: an error of g_i is proportional to x_i, and g_i is multiplied by a d that contains 1 / x_i.
 
 ``gathered`` holds g, ``keep`` c, ``drop`` d, and ``weight`` w.  Later rows move up.  Rows are processed in pairs, so that g is
 read and written half as often.
@@ -32,7 +32,8 @@ def release_vector(
     """Remove vector r from T; later rows move up.  The result is a triangle again.  O(n^2 - r^2).
 
     keep, drop: c_i and d_i of the rows after r.  weight: w_i of row r and of the rows after it.  gathered: afterwards
-    T'w, which is column r of T'T; it may be ``weight``, which is then overwritten.  No x_i is below ``least``.
+    T'w, which is column r of T'T; it may be the same array as ``weight``, which is then overwritten.  No x_i is below
+    ``least``.
 
     Rows are processed in pairs, so that ``gathered`` is read and written half as often.
     """
@@ -61,7 +62,7 @@ def release_vector(
         inverse = shorter
     gathered[r] = square
     row = row + r + 1
-    # never true, but because of this test GCC needs no loop counters
+    # this condition is never true, but because of the test GCC needs no loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     first = r + 1
@@ -222,7 +223,7 @@ def release_coordinate_of(
     both = first * gathered[r]
     to = row
     row = row + r + 1
-    # never true, but because of this test GCC needs no loop counters
+    # this condition is never true, but because of the test GCC needs no loop counters
     if r < 0 or r > MOST or n > MOST:
         return
     for i in range(r + 1, n, 2):

@@ -20,9 +20,9 @@ class Revision:
 RAISED: dict[str, Revision] = {
     # learning can be frozen, and the state says whether it is frozen
     # matrix rows are processed in pairs
-    # the threshold of novelty keeps a given rate of rows in alarm, and a surprise during the warm-up does not spoil it
+    # the threshold of novelty follows a given rate of rows in alarm, and is not spoilt by a surprise during the warm-up
     # a triangle is kept instead of P
-    # the threshold of novelty learns an alarm as one event
+    # for the threshold of novelty, a whole alarm is one event
     # rotations need three products
     "okfeb": Revision(bits=6, meaning=2),
     # the same changes as for okfeb; the level of novelty is the largest surprise
@@ -37,9 +37,9 @@ RAISED: dict[str, Revision] = {
     # rls and quadratic-rls learn from the first sample on
     # rotations need three products, and the first of an odd number of rows is processed alone
     **dict.fromkeys(("sw-krls", "ald-krls", "rls", "quadratic-rls", "rff-rls"), Revision(bits=3)),
-    # the same changes as for sw-krls, and techniques score the newest sample like a stored vector
+    # the same changes as for sw-krls, and the removal techniques score the newest sample like a stored vector
     **dict.fromkeys(("klms", "qklms", "fb-krls", "krls-t"), Revision(bits=4)),
-    "frozen int16": Revision(bits=2),  # parts of a vector that are below one unit are also rounded down
+    "frozen int16": Revision(bits=2),  # a vector's contributions of less than one unit are also rounded down
     # the linear expert of [mixture] does not forget beyond its prior
     # mean squares are in smaller units, and inputs may have standard deviations below 2^-40
     # labels may come late, and the expert clips labels around its own answers

@@ -87,8 +87,8 @@ LABELLED: tuple[LabelKind, ...] = ("real", "reals", "class")
 
 
 def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learned: str | None = None) -> dict[Any, Any]:
-    """What is replaced in the frame's kernels: the model, kernels that the model has of its own, and the costs in the
-    documentation of the C code.
+    """What is replaced in the frame's kernels: the model, the kernels of which the model has its own version, and the
+    costs in the documentation of the C code.
 
     A model without a rule must replace ``respond``, the answer to an unscaled input; for classes, also
     ``most_likely`` and ``chances``; and, if it collects samples, ``take``.
@@ -98,7 +98,7 @@ def standing(model: type[Model], hooks: Mapping[Any, Any], answered: str, learne
 
 def questions(kind: LabelKind, calibrated: Callable[[Any], bool] | None = None) -> tuple[Entry, ...]:
     """The frame's questions, also for a model without a rule.  calibrated: tells whether a configuration has class
-    probabilities; None: none has."""
+    probabilities; None: no configuration has them."""
     found = [Entry("predict", predict, "question")]
     if kind == "class":
         found.append(Entry("classify", classify, "question"))

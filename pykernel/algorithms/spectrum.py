@@ -2,8 +2,9 @@
 
 Random Fourier features (A. Rahimi, B. Recht, Random Features for Large-Scale Kernel Machines, 2007) need hundreds of
 frequencies, which are drawn at random and stay fixed.  If frequencies are adapted to the data (M. Lazaro-Gredilla et al., Sparse
-Spectrum Gaussian Process Regression, JMLR 11, 2010), 4 to 16 are enough.  Their initial values are in the spec, often drawn
-from the spectrum of a Gaussian kernel.  Frequencies are learned together with the weights a and b, by one of two updates.
+Spectrum Gaussian Process Regression, JMLR 11, 2010), 4 to 16 are enough.  The initial values of the frequencies are in
+the spec, and are often drawn from the spectrum of a Gaussian kernel.  Frequencies are learned together with the weights
+a and b, by one of two updates.
 
 EKF: a decoupled extended Kalman filter (S. Singhal, L. Wu 1989; G. V. Puskorius, L. A. Feldkamp, Decoupled Extended Kalman
 Filter Training of Feedforward Layered Networks, 1991).  The weights and frequencies of a block of sinusoids have a covariance P;
@@ -99,13 +100,13 @@ class Spectrum(Struct):
     # P of each block of sinusoids, row by row up to the diagonal; a sinusoid has a row for a, one for b, and one for each input
     covariance: between(Real[GROUPS, PACKED], "-covariance_limit", "covariance_limit", after="counted")
     unit: between(Real[OUTPUTS], 0, UNIT_MOST, after="counted")  # u, in units of 2^-40 of the label's limit
-    # running mean of squared labels, in the square of that unit
+    # running mean of squared labels, which are in units of 2^-40 of the label's limit
     power: between(Real[OUTPUTS], 0, POWER_MOST, after="counted")
-    counted: between(Index, 0, "power_horizon")  # number of labels in that mean, at most its horizon
+    counted: between(Index, 0, "power_horizon")  # number of labels in the running mean, at most its horizon
 
 
 class SpectrumWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
     # derivatives of f / u for each block: for each sinusoid the cosine, the sine and, for a Kalman filter, slope x / sigma
     h: Real[GROUPS, GROUP_SIZE]
@@ -121,7 +122,7 @@ class SpectrumConfig(Config):
     prior: Real[GROUP_SIZE]  # diagonal of P0
     forgetting: Real  # lambda for each update; a sample has one update for each output
     renewal: Real  # 1 - lambda
-    shrink: Real  # each sample multiplies the weights by this: like P, they return to their prior
+    shrink: Real  # each sample multiplies the weights by this, so that they return to their prior, as P does
     noise: Real  # R, if it is not estimated
     covariance_limit: Real  # largest |P_ij|
     eta: Real  # learning rate of the gradient
@@ -164,7 +165,8 @@ def add_waves(m: WavesModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
 
 @kernel
 def keep_waves(m: WavesModel, x: Real[DIM]) -> None:
-    """Add the sinusoids to m.error, with exactly the bits of ``add_waves``, and keep them in m.h.  O(N D), and O(N) for each output."""
+    """Add the sinusoids to m.error, and keep them in m.h.  The sums have exactly the bits of ``add_waves``.  O(N D),
+    and O(N) for each output."""
     for block in range(len(m.h)):
         at = 0
         for k in range(m.group):
@@ -230,14 +232,14 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
     """Add an output's label to the mean square of its labels.  If the root of the mean square differs from the unit
     by more than a factor of two, the root becomes the new unit.  O(N).
 
-    If the stages do not clip labels, a new unit in which the weights would be large has to wait until the model has
-    learned small labels.
+    If the stages do not clip labels, and the weights would be large in the new unit, the old unit is kept until the
+    model has learned small labels.
 
-    The weights are in units and change with the unit, so f stays the same.
+    The weights are relative to the unit and change with it, so f stays the same.
     """
     size = m.y[o] * m.label_unit
     square = size * size
-    # labels that the stages clip are not clipped here: the limit of the stages doubles with each consecutive outlier, so the mean square soon grows
+    # this function does not clip labels that the stages clip: the limit of the stages doubles with each consecutive outlier, so the mean square soon grows
     if not m.limits and m.counted[0] > SETTLED and m.power[o] > POWER_LEAST and square > USUAL * m.power[o]:
         square = USUAL * m.power[o]
     m.power[o] = clipped(m.power[o] + rate * (square - m.power[o]), real(0), POWER_MOST)
@@ -245,7 +247,7 @@ def measure(m: SpectrumModel, o: Index, rate: Real) -> None:
         wanted = sqrt(m.power[o])
         if wanted > real(2) * m.unit[o] or real(2) * wanted < m.unit[o]:
             part = m.unit[o] / wanted
-            # rare large labels hardly change the mean square, but the weights that they need only fit the large unit, which is kept
+            # rare large labels hardly change the mean square, but they need weights that are in range only with the large unit, so this unit is kept
             if m.limits or suits(m, o, part):
                 for i in range(len(m.frequencies)):
                     m.a[o, i] = bounded(part * m.a[o, i], WEIGHT_MOST)
@@ -290,9 +292,9 @@ def spread(m: SpectrumModel, o: Index, block: Index, x: Real[DIM]) -> Real:
 def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
     """Update P to lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
 
-    If a diagonal element is below half of the (1 - lambda) P0 that each label adds, or above 1.5 times that of P0,
-    the block is reset.  If no diagonal element of P - g g' inverse is negative, no other element has changed by more
-    than the largest diagonal element of P.
+    If a diagonal element is below half of the (1 - lambda) P0 that each label adds, or above 1.5 times the same element
+    of P0, the block is reset.  If no diagonal element of P - g g' inverse is negative, no other element has changed by
+    more than the largest diagonal element of P.
     """
     symmetric_downdate(m.covariance[block], m.g[block], m.forgetting, m.forgetting * inverse, real(0), len(m.prior))
     sound = True
@@ -309,13 +311,14 @@ def downdate(m: SpectrumModel, block: Index, inverse: Real) -> None:
 
 @kernel
 def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
-    """Learn an error, in units, by the extended Kalman filter.  O(N B D), with B = G (D + 2) for blocks of G sinusoids."""
+    """Learn an error, in units of u, by the extended Kalman filter.  O(N B D), with B = G (D + 2) for blocks of G
+    sinusoids."""
     s = m.noise
     if m.estimates_noise:
         s = noise(m)
     for block in range(len(m.covariance)):
         more = spread(m, o, block, x)
-        # only overwritten memory makes h'P h negative: a negative diagonal element then lets downdate() reset the block
+        # only overwritten memory makes h'P h negative: a negative diagonal element then makes downdate() reset the block
         if not (more >= real(0)):
             m.covariance[block, 0] = -m.prior[0]
             zero(m.g[block], len(m.prior))
@@ -336,7 +339,7 @@ def filter_output(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
 
 @kernel
 def descend(m: SpectrumModel, o: Index, e: Real, x: Real[DIM]) -> None:
-    """Learn an error, in units, by a normalised step along the gradient.  O(N D)."""
+    """Learn an error, in units of u, by a normalised step along the gradient.  O(N D)."""
     bends = real(0)
     for i in range(len(m.frequencies)):
         bend = slope(m, o, i, i, 0)
@@ -366,7 +369,7 @@ def learn(m: SpectrumModel, x: Real[DIM]) -> Index:
     zero(m.error, len(m.y))
     keep_waves(m, x)
     for o in range(len(m.y)):
-        # this gives exactly the bits of weigh()
+        # this product has exactly the bits of weigh()
         m.error[o] = m.label_limit * (PART_OF_LIMIT * m.unit[o] * m.error[o])
     hear(m)
     if m.counted[0] < m.power_horizon:

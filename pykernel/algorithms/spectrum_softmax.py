@@ -39,7 +39,7 @@ from pykernel.algorithms.vectors import plus_product
 from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Constant, Index, Real, Struct, between, kernel, real
 
 FLAT = Constant(0.1)
-"""Added to |z|^2, because inputs near zero say little about frequencies."""
+"""This number is added to |z|^2, because inputs near zero say little about frequencies."""
 
 
 class SoftmaxStatus(IntEnum):
@@ -55,9 +55,9 @@ class Plane(Struct):
 
 
 class SoftmaxWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
-    surplus: Real[OUTPUTS]  # probabilities of the classes; then their excess over the targets
+    surplus: Real[OUTPUTS]  # first the probabilities of the classes, later their excess over the targets
 
 
 class SoftmaxConfig(Config):

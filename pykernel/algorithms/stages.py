@@ -11,8 +11,8 @@ fall by the factor 1 - 2 / (horizon + 1) with each sample.  So the weight of an 
 
 A stage sees only the rule's status and k(x), and changes only after the rule has accepted the sample.  For a rule
 that takes the noise of its labels into account, this noise can be estimated from residuals.  A stage that is switched
-off takes no memory and no code.  A memory of zeros means that nothing has been learned yet.  Squares are computed in units of the
-label's limit, so that none overflows.
+off takes no memory and no code.  A state of all zeros means that nothing has been learned yet.  Squares are computed in
+units of the label's limit, so that none overflows.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -58,19 +58,19 @@ class Stages(Struct):
     mean: between(Real[DIM], "-2 * input_max_abs", "2 * input_max_abs", after="observed")
     variance: between(Real[DIM], 0, "8 * input_max_abs * input_max_abs", after="observed")
     scale: between(Real[DIM], 0, SCALE_MOST, after="observed")  # 1 / standard deviation of each input
-    # 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples: inputs are clipped 1 + shock times as far away
+    # 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples: the limit of the inputs is multiplied by 1 + shock
     shock: between(Real, 0, LOUD)
     observed: between(Index, 0, "input_horizon")  # number of samples in these statistics, at most the horizon
     held_input: between(
         Real[DIM], "-clip", "clip", after="observed"
-    )  # of each input, the latest value that was not outlying, standardised
+    )  # for each input, the latest value that was not outlying, standardised
     # from -1 to 1: how much recent errors were reduced by replacing an outlying input by its held value instead of clipping it
     evidence: between(Real[DIM], -1, 1, after="observed")
-    # used if missing inputs are replaced: number of values in the statistics of each input, at most the horizon
+    # number of values in the statistics of each input, at most the horizon; used if missing inputs are replaced
     values_seen: between(Index[DIM], 0, "input_horizon")
     latest_input: between(
         Real[DIM], "-input_max_abs", "input_max_abs"
-    )  # of each input, the latest value that was neither missing nor outlying, unscaled
+    )  # for each input, the latest value that was neither missing nor outlying, unscaled
     center: between(
         Real[OUTPUTS], "-2 * label_limit", "2 * label_limit", after="averaged"
     )  # running mean of the labels
@@ -79,26 +79,26 @@ class Stages(Struct):
     slopes: between(Real[OUTPUTS, DIM + 1], "-linear_limit", "linear_limit")
     # running mean of r k: r is what the rule should have answered, k is what the rule answered
     agreement: between(Real[OUTPUTS], -LARGEST_POWER, LARGEST_POWER, after="answers_judged")
-    strength: between(Real[OUTPUTS], 0, LARGEST_POWER, after="answers_judged")  # running mean of k k
+    strength: between(Real[OUTPUTS], 0, LARGEST_POWER, after="answers_judged")  # running mean of k^2
     left_power: between(Real[OUTPUTS], 0, LARGEST_POWER, after="judged")  # running mean of (r - k)^2
     label_power: between(Real, 0, LARGEST_POWER, after="judged")  # running mean of |y - m|^2
-    label_shock: between(Real, 0, LOUD)  # as shock, for labels
+    label_shock: between(Real, 0, LOUD)  # the same as shock, but for labels
     judged: between(Index, 0, "gain_horizon")  # number of labels in these means, at most their horizon
-    # number of judged answers, for the gain; smaller than judged if labels come late
+    # number of answers that were judged for the gain; smaller than the field ``judged`` if labels come late
     answers_judged: between(Index, 0, "gain_horizon")
     frozen: between(Index, 0, 1)  # 1: learning is switched off
 
 
 class Sample(Struct):
-    """The sample that is learned.  Every call recomputes it; it may start as zeros."""
+    """The sample that is learned.  Every call writes it again, so it may be zero at first."""
 
     x: Real[DIM]  # the input as the rule sees it
-    other: Real[DIM]  # the input that the rule would see with the other choice for outlying values
+    other: Real[DIM]  # what the rule would see if outlying values were treated the other way (clipped or replaced)
     absent: Index[DIM]  # 1: the input was missing and has been replaced
     y: Real[OUTPUTS]  # what f(x) should be
     label: Real[OUTPUTS]  # the label before the stages subtracted their parts
     value: Real[OUTPUTS]  # f(x) before the sample was learned
-    most: Real[OUTPUTS]  # distance from f(x) to which the label is clipped
+    most: Real[OUTPUTS]  # largest distance of the label from f(x); a label further away is clipped
     learned: Real[OUTPUTS]  # the label after clipping
     error: Real[OUTPUTS]  # f(x); after hear(), y - f(x)
 
@@ -120,12 +120,12 @@ class StageConfig(Config):
     clamps: bool  # whether predictions are kept between low and high
     expects: bool  # whether labels judge answers; if labels come late, the answers are kept until then
     mixes: bool  # whether the answer is a mean of the model's answer and that of a linear expert
-    votes: bool  # whether this mean is a mean of class probabilities
+    votes: bool  # for classes: whether the class probabilities of the model and of a linear expert are averaged
     scales: bool  # whether the rule sees scaled inputs, not the given ones
     clip: Real  # inputs are clipped to this many standard deviations from their means
     input_warmup: Index  # number of samples that the standardiser sees before the model learns
     input_horizon: Index  # number of latest samples that the inputs' mean and variance describe
-    center_horizon: Index  # number of latest labels that their mean describes
+    center_horizon: Index  # number of latest labels that the labels' mean describes
     gain_horizon: Index  # number of latest samples that the gain and the noise describe
     linear_eta: Real  # learning rate of the linear part
     linear_limit: Real  # largest weight of the linear part
@@ -164,10 +164,10 @@ GOLDEN = Constant(1.6180339887498948482)
 EVIDENCE_RATE = Constant(0.1)
 """Weight of one outlying sample in the evidence, which decides between clipping an input and replacing it by its held value."""
 EXPLAINED = Constant(4.0)
-"""If an input is at its limit, the label is clipped this many times further away: samples with outlying inputs often
-have unusual labels."""
+"""If an input is at its limit, the limit of the label's distance from the answer is multiplied by this: samples with
+outlying inputs often have unusual labels."""
 TRUSTED = 20
-"""Until there are this many samples, the gain is 1 and the noise is the first guess: estimates from fewer samples
+"""With fewer samples than this, the gain is 1 and the noise is noise_first: estimates from fewer samples
 would be unreliable."""
 
 
@@ -242,7 +242,7 @@ def marked(m: Staged, x: Real[DIM]) -> Real:
 
 @kernel
 def scale_of(variance: Real) -> Real:
-    """1 / standard deviation.  It is finite even for a constant input."""
+    """1 / standard deviation.  The result is finite even for a constant input."""
     return real(1) / sqrt(variance if variance > VARIANCE_LEAST else VARIANCE_LEAST)
 
 
@@ -250,9 +250,9 @@ def scale_of(variance: Real) -> Real:
 def observe(m: Staged, x: Real[DIM]) -> None:
     """Add the sample to the statistics of the inputs.  O(D).
 
-    Up to the horizon, these are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After the
-    warm-up, inputs are clipped to five standard deviations from the mean.  Consecutive outlying samples are taken as
-    a new scale, not as faults: the limit doubles with each of them.
+    Up to the horizon, the statistics are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After
+    the warm-up, inputs are clipped to five standard deviations from the mean.  Consecutive outlying samples are taken
+    as a new scale, not as faults: the limit doubles with each of them.
     """
     if m.observed[0] < m.input_horizon:
         m.observed[0] += 1
@@ -284,8 +284,8 @@ def observe(m: Staged, x: Real[DIM]) -> None:
 
 @kernel
 def choose_otherwise(m: Staged, x: Real[DIM]) -> Bool:
-    """Write to m.other what the rule would see if the other choice were made for outlying inputs, clipping or the
-    held value.  Returns whether an input is outlying.  O(D)."""
+    """Write to m.other what the rule would see if outlying inputs were clipped instead of replaced by held values, or
+    the other way round.  Returns whether an input is outlying.  O(D)."""
     found = False
     for j in range(len(x)):
         m.other[j] = m.x[j]
@@ -346,7 +346,7 @@ def warms_up(m: Staged) -> Bool:
 
 @kernel
 def warm_up(m: Staged, x: Real[DIM], y: Real[OUTPUTS]) -> Bool:
-    """If the rule must still wait, update the statistics of inputs and labels.  Returns whether it must wait."""
+    """If the rule must still wait, update the statistics of inputs and labels.  Returns whether the rule must wait."""
     waits = warms_up(m)
     if waits:
         if m.keeps_latest:
@@ -419,7 +419,8 @@ def clamp(m: Staged, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def farthest(m: Staged, x: Real[DIM], most: Real[OUTPUTS]) -> None:
-    """Compute the distance from the rule's answer to which a residual is clipped.  x: the input as the rule sees it.  O(D)."""
+    """Compute the largest distance of a residual from the rule's answer; a residual further away is clipped.  x: the
+    input as the rule sees it.  O(D)."""
     allowed = m.label_clip * (real(1) + m.label_shock[0])
     if m.standardises:
         explained = False
@@ -488,7 +489,8 @@ def judge(m: Staged, y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS], rate:
 
 @kernel
 def conclude(m: Staged, x: Real[DIM], y: Real[OUTPUTS], r: Real[OUTPUTS], k: Real[OUTPUTS]) -> None:
-    """Update the stages after the rule has learned r, clipped to m.most from its answer k.  O(D) for each output."""
+    """Update the stages after the rule has learned r, which was clipped to a distance of m.most from the rule's answer
+    k.  O(D) for each output."""
     for o in range(len(y)):
         m.learned[o] = y[o]
     if m.limits:
@@ -536,7 +538,8 @@ def valid_inputs(m: Staged) -> Bool:
 
 @kernel
 def valid_stages(m: Staged, blank: Bool) -> Bool:
-    """Whether samples within their limits could have led to these stages, and the rule has learned nothing during the warm-up.
+    """Whether samples within their limits could have led to this state of the stages, and the rule has learned nothing
+    during the warm-up.
 
     blank: whether the rule has learned nothing yet.  O(D) for each output.
     """

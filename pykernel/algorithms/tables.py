@@ -1,6 +1,6 @@
-"""What the host computes from kernel values with the device's bits: the tables of a basis, and the numbers that check
-a user's kernel.  This code is written in the dialect, so that tables in the C code do not depend on the machine that
-computed them."""
+"""Values that the host computes from kernel values, with the same bits as the device: the tables of a basis, and the
+numbers that check a user's kernel.  This code is written in the dialect, so that tables in the C code do not depend on
+the machine that computed them."""
 
 from pykernel.algorithms.extents import N_MAX, PACKED
 from pykernel.algorithms.kernel_choice import KernelConfig, custom_kernel, kernel_value
@@ -18,7 +18,8 @@ class Vectors(Struct):
 
 
 class Factor(Struct):
-    """L of L L' = K, the kernel matrix of the vectors with a number added to its diagonal."""
+    """The Cholesky factor L, where L L' = K.  K is the kernel matrix of the vectors, with a constant added to its
+    diagonal."""
 
     packed: Real[PACKED]  # row by row up to the diagonal; diagonal elements are kept as reciprocals
 
@@ -27,9 +28,10 @@ class Factor(Struct):
 def factorise_vectors(v: Vectors, f: Factor, q: KernelConfig, least: Real, noise: Real) -> Index:
     """Write the factor L.  Returns the number of the first vector that depends on the vectors before it, or -1.  O(N^2 D + N^3).
 
-    noise: what is added to K's diagonal.
+    noise: the constant that is added to K's diagonal.
 
-    A vector x depends on the vectors before it if the part of k(x, x) that they cannot express is at most ``least`` k(x, x).
+    A vector x depends on the vectors before it if the part of k(x, x) that they cannot express is at most ``least``
+    times k(x, x).
     """
     row = 0
     for i in range(len(v.vectors)):

@@ -65,7 +65,7 @@ def checked_table(
     """Return a table of finite numbers, (rows, columns), in float64.
 
     told: the required shape in words, for the error message.  shape: the required numbers of rows and columns; None
-    allows any number of ``least`` or more.
+    allows any number that is at least ``least``.
     """
     values = checked_numbers(given, what)
     fits = values.ndim == 2 and all(
@@ -102,7 +102,9 @@ def need_choice(value: Any, name: str, choices: Collection[Any]) -> None:
 def need_memory(size: int, memory: int, what: str, instead: str) -> None:
     """Raise UserError if ``what`` takes more bytes than ``memory`` allows."""
     if size > memory:
-        raise UserError(f"{what} takes {size / 2**20:,.0f} MB, and memory is {memory / 2**20:,.0f} MB; {instead}")
+        raise UserError(
+            f"{what} takes {size / 2**20:,.0f} MB, but only {memory / 2**20:,.0f} MB are allowed; {instead}"
+        )
 
 
 def physical_memory() -> int | None:

@@ -51,8 +51,8 @@ class Basis:
         L, lower triangular, K_SS = L L'.
     trace : (n + 1,) float64
         tr R / tr K, the part that the basis leaves out, after 0, ..., n vectors.  The first value is 1.  An exact trace
-        never rises.  After n vectors, it is at least the sum of all but the n largest eigenvalues of K, divided by
-        tr K, because no basis of n vectors can leave out less.
+        never rises.  The trace after n vectors is at least the sum of all but the n largest eigenvalues of K, divided
+        by tr K, because no basis of n vectors leaves out less.
     exact : bool
         Whether ``trace`` was computed from all rows.  If not, ``trace`` is an estimate from some of the rows.
     evaluations : int
@@ -103,8 +103,9 @@ class Basis:
         v_i = sum_j A_ij phi(s_j), scaled so that |A_i|_1 = 1.
 
         v_i is the scaled residual of phi(s_i) after a projection on the vectors chosen before s_i, so the directions are
-        orthogonal.  The values <v_i, phi(x)>, which are A k_S(x), equal the ``features`` except for one constant factor
-        each.  No value exceeds the largest |k(s, x)|.  The first i values need only i kernel values.  O(n^3).
+        orthogonal.  The values <v_i, phi(x)>, which are A k_S(x), equal the ``features`` up to a constant factor for
+        each feature.  No value exceeds the largest |k(s, x)|.  The first i values are computed from the kernel values
+        of the first i vectors.  O(n^3).
         """
         inverse = solve_triangular(self.factor, np.eye(len(self)), lower=True, check_finite=False)
         return np.asarray(inverse / np.abs(inverse).sum(axis=1, keepdims=True))
@@ -177,7 +178,7 @@ class Basis:
                 bound=about.get("bound"),
             )
         except (KeyError, TypeError) as error:
-            raise UserError(f"{path} is not a whole basis ({error}); write it again with Basis.save") from error
+            raise UserError(f"{path} is not a complete basis ({error}); write it again with Basis.save") from error
         basis._check(path)
         return basis
 
@@ -301,7 +302,9 @@ class Growing:
         return project(self.factor[: self.n, : self.n], self.values(a, self.vectors[: self.n]))
 
     def append(self, vector: np.ndarray, index: int, z: np.ndarray, square: float, trace: float = 0.0) -> None:
-        """Append a vector with the features z (n,) and R_rr = square > 0.  trace: tr R / tr K after this vector."""
+        """Append a vector with the features z (n,) and the residual R_rr = ``square`` > 0.  trace: tr R / tr K after
+        this vector.
+        """
         n = self.n
         self.vectors[n], self.indices[n] = vector, index
         self.factor[n, :n], self.factor[n, n] = z, math.sqrt(square)
@@ -328,13 +331,14 @@ class Growing:
 
 
 def stored_kernel(stored: dict[str, Any], given: MercerKernel | None, path: Any) -> MercerKernel:
-    """Return the kernel of a file, which stores it as ``MercerKernel.described``.  For a custom kernel, return the given kernel.
+    """Return the kernel from its description in a file (``MercerKernel.described``).  For a custom kernel, return the given
+    kernel.
 
     Raises UserError if the given kernel differs from the kernel of the file, or if a custom kernel is not given.
     """
     if given is not None:
         if given.described() != stored:
-            raise UserError(f"{path} was made with another kernel than the given kernel; give the kernel of the file")
+            raise UserError(f"{path} was made with a kernel other than the given one; give the kernel of the file")
         return given
     if "custom" in stored:
         raise UserError(f"{path} was made with a custom kernel, {stored['custom']['name']!r}; give it as kernel=")
@@ -349,7 +353,10 @@ def write_npz(path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray]) 
 
 
 def read_npz(path: Path, kind: str, writer: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read a file that ``write_npz`` wrote.  Raises UserError if the file does not exist, or if the file is of another kind."""
+    """Read a file that ``write_npz`` wrote.
+
+    Raises UserError if the file does not exist, is damaged, or contains something other than ``kind``.
+    """
     try:
         with open_plain(path) as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -359,5 +366,5 @@ def read_npz(path: Path, kind: str, writer: str) -> tuple[dict[str, Any], dict[s
     except FileNotFoundError:
         raise UserError(f"there is no file {path}") from None
     except Exception as error:  # NumPy, zipfile and json raise many errors for a damaged file
-        raise UserError(f"{path} is not what {writer} writes: {error or type(error).__name__}") from error
+        raise UserError(f"{path} is damaged or was not written by {writer}: {error or type(error).__name__}") from error
     return about, arrays

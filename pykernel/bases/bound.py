@@ -1,10 +1,11 @@
-"""A stopping rule that holds with a confidence c.  Separately drawn rows measure how much a growing basis leaves out.
+"""A stopping rule with a guarantee of confidence c.  How much a growing basis leaves out is measured on rows that are drawn
+separately.
 
 Let t_n be tr R / tr K after n vectors.  m rows are drawn independently of each other and of the selection, where row i
 has the probability k_ii / tr K.  Each delta_i = R_ii / k_ii lies in [0, 1], and the expectation of delta_i is t_n.  Let
-s_n be the mean of delta_i over the m rows, and U_n the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) /
-(1 - p))) <= log(1 / (1 - c)).  By Hoeffding's inequality in its relative form (1963, Theorem 1), U_n is an upper bound of
-t_n with probability c.
+s_n be the mean of delta_i over the m rows.  U_n is the largest p with m (s_n log(s_n / p) + (1 - s_n) log((1 - s_n) /
+(1 - p))) <= log(1 / (1 - c)).  By Hoeffding's inequality in its relative form (1963, Theorem 1), U_n is an upper bound
+of t_n with probability c.
 
 If the selection stops at the first U_n <= tau, then at most tau is left out with probability c (proof in
 docs/bases.md).  The test may be repeated after each vector without any correction, because delta_i never rises and U_n
@@ -46,7 +47,7 @@ def relative_entropy(q: float, p: float) -> float:
 
 
 def part_bound(mean: float, drawn: int, confidence: float) -> float:
-    """Return an upper bound of the part left out, which holds with this confidence.
+    """Return a number that the part left out does not exceed, with this confidence.
 
     mean: the mean of delta over ``drawn`` rows.  The bound is computed by bisection to the last bit, and rounded up.
     """
@@ -71,7 +72,7 @@ class Watch:
     trace : list of float
         The part left out after 0, 1, ... vectors.
 
-    ``follow`` raises UserError if the rows that are needed to prove tau do not fit in 1 GB.
+    ``follow`` raises UserError if the rows that are needed to prove that at most tau is left out do not fit in 1 GB.
     """
 
     def __init__(self, rows: Rows, kernel: MercerKernel, n_max: int, tau: float, confidence: float, seed: int) -> None:
@@ -89,7 +90,7 @@ class Watch:
         need_memory(
             8 * m * (self.capacity + rows.dim),
             MEMORY,
-            f"keeping the {m:,} rows that are needed to prove tau = {self.tau:g}",
+            f"keeping the {m:,} rows that are needed to prove that the part left out is at most tau = {self.tau:g}",
             "take a larger tau, or fewer vectors",
         )
         generator = np.random.default_rng([self.seed, 3])
@@ -113,7 +114,7 @@ class Watch:
         summed = np.cumsum(diagonal / (diagonal.max() or 1.0))
         if not summed[-1] > 0:
             return generator.integers(len(rows), size=m)
-        # take the first cumulative sum above the random number, which never belongs to a row with k_ii = 0
+        # take the first row whose cumulative sum is above the random number: its k_ii is never 0
         at = np.searchsorted(summed, generator.random(m) * summed[-1], side="right")
         return np.minimum(at, np.searchsorted(summed, summed[-1], side="left"))
 

@@ -2,7 +2,7 @@
 
 Symbols are as in ``pykernel.bases.basis``: l rows, the set S of the n chosen rows, the residual R, and the matrix C
 (l, n) with the rows C_i = z_i', so that R = K - C C'.  To add row r, compute c = R_:r / sqrt(R_rr); then update
-R <- R - c c' and the diagonal, d_i = R_ii <- d_i - c_i^2.
+R <- R - c c' and its diagonal d, d_i <- d_i - c_i^2.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BLOCK = 2**20
 
 
 def first_of_largest(scores: np.ndarray) -> int:
-    """Return the position of the first score that is the largest or a tie with the largest.
+    """Return the position of the first score that is the largest or tied with the largest.
 
     Scores are >= 0, or -inf for rows that are not candidates.
     """
@@ -52,7 +52,7 @@ class Live:
     def __init__(self, count: int) -> None:
         self.count = count
         self.deaths = 0
-        self._few: set[int] = set()  # dead rows, while they are few
+        self._few: set[int] = set()  # dead rows, as long as there are few of them
         self._mask: np.ndarray | None = None  # True for dead rows
 
     def __len__(self) -> int:
@@ -164,7 +164,7 @@ class Parts:
     def times(self, v: np.ndarray) -> np.ndarray:
         """Return K v for v (l,) or (l, k).  O(l^2 k).
 
-        If K is not kept, its l^2 kernel values are computed again, 8 MB at once.
+        If K is not kept, its l^2 kernel values are computed again, 8 MB at a time.
         """
         if self.whole:
             return self.gram @ v
@@ -179,8 +179,8 @@ class Parts:
 class Selector:
     """A running selection, created by ``Method(rows, kernel, n_max, seed=, tau=, epsilon=, **options)``.
 
-    Additional parameters with defaults are the method's options.  The same arguments and the same number of BLAS threads
-    give the same basis, bit for bit.  Subclasses implement ``_add``, which chooses and appends one vector.
+    The keyword parameters that a subclass adds are the method's options.  The same arguments and the same number of
+    BLAS threads give the same basis, bit for bit.  Subclasses implement ``_add``, which chooses and appends one vector.
 
     error: the value that is compared with tau.
     """

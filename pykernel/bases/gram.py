@@ -116,7 +116,9 @@ class MercerKernel:
         return np.ones(len(checked_table(a, "a"))) if self.normalise else self._plain_diagonal(a)
 
     def self_values(self, a: Any) -> np.ndarray:
-        """Return k(a_i, a_i), (len(a),), as in ``gram``: for rows with a norm of zero, a normalised kernel gives 0, not 1."""
+        """Return the diagonal of ``gram(a, a)``, (len(a),).  For rows with a norm of zero, a normalised kernel gives 0,
+        not 1.
+        """
         values = self._plain_diagonal(a)
         return (values > NORM_LEAST).astype(np.float64) if self.normalise else values
 
@@ -152,7 +154,8 @@ class MercerKernel:
 
     def _of_products(self, values: np.ndarray) -> np.ndarray:
         """Return the kernel values for inner products."""
-        # check for overflow before tanh hides it: whether inf - inf is NaN or infinite depends on the order of operations
+        # check for overflow before tanh hides it; whether an overflowing sum is NaN or infinite depends on the order of
+        # its terms
         finite = np.isfinite(values).all()
         if self.function == "polynomial":
             values = (self.gamma * values + self.coef0) ** int(self.degree)
@@ -195,7 +198,7 @@ class MercerKernel:
     def section(self) -> dict[str, Any]:
         """Return the section ``[kernel]`` of a spec.
 
-        For a custom kernel, the section names its file, which must be in the folder of the spec.
+        For a custom kernel, the section names the kernel's file, which must be in the folder of the spec.
         """
         found: dict[str, Any] = {"function": self.function}
         for key in ("gamma", "alpha", "coef0", "degree"):
@@ -208,7 +211,9 @@ class MercerKernel:
         return found
 
     def described(self) -> dict[str, Any]:
-        """Return a description that can be written as JSON.  For a custom kernel, it contains the name and the file's hash."""
+        """Return a description that can be written as JSON.  For a custom kernel, the description contains the kernel's
+        name and the hash of its file.
+        """
         names = ["function", "gamma", "coef0", "degree", "normalise", "max_value"]
         if self.function == "rational-quadratic":
             names.append("alpha")

@@ -44,16 +44,17 @@ class Efvs(Selector):
     O(n^2 (rho + v) + n rho v) time, and memory does not grow with l.  If false, C and delta of all rows are kept in 8 l n bytes,
     a vector takes l + rho v kernel values and O(n (l + rho v)) time, and the error is exact.  If None, the form that needs fewer
     kernel values and fits into ``memory`` is used.
-    disjoint: whether points are drawn first, and no point becomes a candidate (if enough rows are live).  A candidate's error is
-    then counted once, in addition to the estimate for all other rows.  If the candidate were also a point, its error would be
-    counted too often.
+    disjoint: whether points are drawn first, and no point becomes a candidate (if enough rows are live).  If it is
+    true, a candidate's own error is added once to the estimate for all other rows.  If the candidate were also a point,
+    its error would be counted too often.
 
     In the lazy form, the error 1 - J is estimated as (live rows / l) times the mean delta of new points, which are drawn after
     a vector was chosen and before the next vector is chosen.  The estimate is unbiased, except for the errors of dead rows, which are
-    below epsilon.  ``Basis.trace`` is then an estimate, too.  The selection stops at the first estimate that is at most tau.  A
-    small sample of points may contain no badly represented row, so for a small tau take more points, or use
-    ``select_basis(..., confidence=)``.  The paper's estimate (mean over the points of the best candidate's score) has two
-    errors: it is too low because the candidate was chosen on the same points, and too high because it leaves out the dead rows.
+    below epsilon.  In this form, ``Basis.trace`` is an estimate, too.  The selection stops at the first estimate that
+    is at most tau.  A small sample of points may contain no badly represented row, so for a small tau take more points,
+    or use ``select_basis(..., confidence=)``.  The paper's estimate (mean over the points of the best candidate's
+    score) has two errors: it is too low because the candidate was chosen on the same points, and too high because it
+    leaves out the dead rows.
 
     Raises UserError if lazy=False and C of all rows takes more than ``memory`` bytes.
     """
@@ -235,7 +236,7 @@ class Fvs(Efvs):
     ) -> None:
         rows = as_rows(rows)
         size = 8 * len(rows) * (len(rows) + min(n_max, len(rows)) + 4)
-        need_memory(size, memory, "keeping K and C of all rows, as fvs does,", "take efvs")
+        need_memory(size, memory, "keeping K and C of all rows, as fvs does,", "use the method efvs")
         common |= {"candidates": None, "points": None, "lazy": False, "memory": memory}
         super().__init__(rows, kernel, n_max, **common)
 
@@ -246,7 +247,8 @@ class Fvs(Efvs):
 def with_own(gains: np.ndarray, alive: int, points: int, own: np.ndarray) -> np.ndarray:
     """Estimate the candidates' gains over all live rows from sums over points, none of which is a candidate.
 
-    own: each candidate's gain on itself, which is added.  If R is nearly diagonal, this term is the largest part.
+    own: each candidate's gain on its own row, which is added to the estimate.  If R is nearly diagonal, it is the
+    largest part of the sum.
     """
     return gains * ((alive - 1) / points) + own
 

@@ -64,7 +64,7 @@ class _Sweep(Selector):
     def _propose(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return rows, and a random number for each row.
 
-        A row is accepted if its number is below (present R_ii) / (R_ii before the round).
+        A row is accepted if its number is below (current R_ii) / (R_ii before the round).
         """
         raise NotImplementedError
 
@@ -79,7 +79,7 @@ class _Sweep(Selector):
         for j, row in enumerate(drawn.tolist()):
             square, added = float(residual[j, j]), chosen.n - before
             if square <= self.least[row]:
-                if not added:  # the row is spanned by vectors of earlier rounds, which rounding errors had hidden
+                if not added:  # vectors of earlier rounds span the row, but rounding errors had hidden this
                     self.left[row] = 0.0
             elif chance[j] * self.left[row] < square:
                 column = residual[:, j] / np.sqrt(square)
@@ -103,7 +103,7 @@ class _Sweep(Selector):
         chosen.trace[before + 1 : n + 1] = traces / self.total
 
     def _fresh_columns(self, before: int, n: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the columns ``before`` to n of C, in blocks of rows, and write them to C if it is kept."""
+        """Yield the columns ``before`` to n of C, in blocks of rows, and write them to C if C is kept."""
         chosen = self.grown
         factor, vectors = chosen.factor[:n, :n], chosen.vectors[:n]
         for start, block in self.rows.blocks(block_rows(n, self.rows.dim)):
@@ -129,10 +129,10 @@ class RandomlyPivotedCholesky(_Sweep):
     The selection takes O(l n (D + n)) time and l n kernel values.  The trace is exact.
 
     block : int
-        Number of rows that are proposed at once, all drawn with the R at the beginning of the round.  A row is accepted
-        with probability (present R_rr) / (R_rr at the beginning), which gives the same distribution as single draws.
-        One pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated RPCholesky).
-        If block is 1, each pass makes one draw.  The maximum is 65,536.
+        Number of rows that are proposed at once.  Their probabilities come from R at the beginning of the round.  A row
+        is accepted with probability (current R_rr) / (R_rr at the beginning), which gives the same distribution as
+        single draws.  One pass over the rows then serves all accepted rows (Epperly, Tropp, Webber 2024, accelerated
+        RPCholesky).  If block is 1, each pass makes one draw.  The maximum is 65,536.
     memory : int
         Maximum size of C in bytes.  If C is larger, it is computed again in each pass.
     """

@@ -1,6 +1,7 @@
 """Choose a basis by a named method, and display the progress.
 
-A method is a subclass of ``pykernel.bases.candidates.Selector`` that adds one vector at a time; ``SELECTORS`` names it.
+A method is a subclass of ``pykernel.bases.candidates.Selector`` that adds one vector at a time.  ``SELECTORS`` maps the
+methods' names to these classes.
 """
 
 from __future__ import annotations
@@ -43,12 +44,13 @@ NOTHING = "no row can be chosen: k(x, x) is zero for every row; leave out rows o
 
 
 def choose_method(rows: int, n_max: int, candidates: int | None = 59, *, memory: int = MEMORY) -> tuple[str, str]:
-    """Return the method that "auto" chooses for l rows, and the reason, one sentence.
+    """Return the method that "auto" chooses for l rows, and the reason in one sentence.
 
-    The method is "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and n_max > l / candidates, because
-    "exhaustive" then needs fewer kernel values and operations than ``candidates`` columns for each vector.  Otherwise the
-    method is "sgma" if n_max + 2 candidates columns fit, 8 l (n_max + 2 candidates) <= memory.  Otherwise the method is
-    "efvs", whose cost does not depend on l.  candidates=None means all rows; these formulas then use 59, unless K fits.
+    The method is "exhaustive" if K and C fit, 8 l (l + n_max) bytes <= memory, and n_max > l / candidates: all of K then
+    has fewer values than the ``candidates`` columns that "sgma" computes for each vector.  Otherwise the method is "sgma"
+    if n_max + 2 candidates columns fit, 8 l (n_max + 2 candidates) <= memory.  Otherwise the method is "efvs", whose cost
+    does not depend on l.  With candidates=None (all rows), the method is "exhaustive" if K and C fit; if not, the formulas
+    use 59 candidates.
     """
     memory = checked_count(memory, "memory, in bytes,", 1)
     n, allowed = min(n_max, rows), f"{memory / 2**20:,.4g} MB"
@@ -113,8 +115,8 @@ def select_basis(
     Raises
     ------
     UserError
-        One sentence says what was wrong: an argument out of range, an option that the method does not have, or rows
-        that cannot be chosen.
+        One sentence says what was wrong: an argument out of range, an option that the method does not have, or that no
+        row can be chosen.
     """
     need_kernel(kernel)
     rows = as_rows(x)
@@ -142,7 +144,7 @@ def select_basis(
         method, reason = choose_method(len(rows), arguments["n_max"], arguments["candidates"], memory=memory)
     if not (progress is None or isinstance(progress, str) or callable(progress)):
         raise UserError(f"progress is {progress!r}; it must be a title, or a function of n and tr R / tr K")
-    with one_thread:  # with one thread, the choice does not depend on the number of threads
+    with one_thread:  # use one thread, so that the choice does not depend on the number of threads
         watch = None
         if confidence is not None:
             watch = Watch(rows, kernel, arguments["n_max"], arguments["tau"], confidence, arguments["seed"])

@@ -7,7 +7,7 @@ items that is left after a projection on the chosen items:
 |---|---|---|---|
 | function (3.2) | functions k(x_i, .) | K | tr(K - K~), K~ = K_:S K_SS^-1 K_S: |
 | column (3.1) | columns of K | K^2 | the squared Frobenius norm of K - K~, K~ = Q Q'K, Q an orthonormal basis of K_:S |
-| Kronecker (3.3) | unit vectors | I | only the chosen columns: all candidates tie |
+| Kronecker (3.3) | unit vectors | I | only the chosen columns, so all candidates are tied |
 
 ``SgmaInPasses`` is for data whose kernel matrix and columns do not fit into memory.  This method takes one pass over the
 rows for each vector.  In every view, ``Basis.trace`` is the exact tr R / tr K of the function view, and rows that the basis spans
@@ -46,8 +46,8 @@ RULES = {"function": ("4.2", "4.3"), "column": ("4.1", "4.3"), "kronecker": ("4.
 DROP = 1e-8
 """When f_i = |R_:i|^2 has dropped by this factor, it has lost 8 digits, and is computed again from its column."""
 INFLATED = 1e-6
-"""A score is rejected as a rounding error if it exceeds the score computed from its column by more than this
-fraction.
+"""A row's score is rejected as a rounding error if it exceeds the score computed from the row's column by more than
+this fraction.
 """
 
 
@@ -64,11 +64,11 @@ class Sgma(Selector):
     into ``memory``, K is kept.  Rule 4.1 needs all of K for each vector, O(kappa l^2).  The memory is 8 l (n + 2 kappa)
     bytes, or twice as much in the column view.
 
-    pool: the number of rejected candidates, the best first, that stay candidates for the next vector.  Their columns are kept,
-    so that only kappa - pool new columns are computed.
+    pool: the number of rejected candidates, the best first, that stay candidates for the next vector.  Their columns
+    are kept, so that only kappa - pool columns are computed for the next vector.
     tau: compared with tr R / tr K, which is exact.  With rule 4.1, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
 
-    Raises UserError for a rule that the view does not have, or arrays beyond ``memory`` bytes.
+    Raises UserError for a rule that the view does not have, or if the arrays would take more than ``memory`` bytes.
     """
 
     method = "sgma"
@@ -100,7 +100,9 @@ class Sgma(Selector):
             )
         self.view, self.rule, self.candidates, self.pool = view, rule, candidates, pool
         size = 8 * l * (2 if view == "column" else 1) * (n + 2 * kappa)
-        need_memory(size, memory, f"C of {l:,} rows and {kappa} candidates", "take efvs, which does not keep it")
+        need_memory(
+            size, memory, f"C of {l:,} rows and {kappa} candidates", "use the method efvs, which does not store C"
+        )
         fewer = l * l <= n * (l if view == "kronecker" else (kappa - pool) * l) or rule == "4.1"
         self.parts.whole = fewer and 8 * l * l + size <= memory
         self.residual = self._residual()
@@ -176,8 +178,8 @@ class SgmaInPasses(Selector):
     """SGMA, rule 4.2, with one pass over the rows for each vector.  Memory does not depend on the number of rows.
 
     For each block of rows, the residual columns of all kappa candidates are computed, R_bc = K_bc - z_b z_c', and their
-    squares are summed.  Each vector takes l (n + kappa) kernel values and O(l (n^2 + n kappa)) time.  The trace falls by
-    the score of the chosen candidate, so it is exact without another pass.  Spanned candidates are replaced by other
+    squares are summed.  Each vector takes l (n + kappa) kernel values and O(l (n^2 + n kappa)) time.  Each vector
+    lowers the trace by its score, so the trace is exact without another pass.  Spanned candidates are replaced by other
     rows.  ``Sgma`` keeps C and all columns, and is faster if these fit into memory.
 
     Raises UserError if all rows are to be candidates and there are more than COLUMNS rows.
@@ -262,12 +264,12 @@ class Exhaustive(Selector):
     "column" is rule 4.1, with G = K^2.
 
     If K fits into ``memory`` (8 l^2 bytes, in addition to C), its l^2 kernel values are kept.  Otherwise l^2 kernel
-    values are computed for each vector (3 l^2 in the column view), 8 MB at once.  The column view needs O(l^3) once.
+    values are computed for each vector (3 l^2 in the column view), 8 MB at a time.  The column view needs O(l^3) once.
 
-    f loses digits when it drops.  If f_i has dropped by a factor of 1e8, it is computed again from its column, O(l n)
-    (column view: O(l^2)).  The score of the chosen row is checked with its column.  If the score was too large, the next
-    best row is taken.  tau is compared with tr R / tr K, which is exact.  In the column view, ``frobenius`` is
-    |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
+    Rounding errors become larger relative to f as f falls.  If f_i has dropped by a factor of 1e8, it is computed again
+    from its column, O(l n) (column view: O(l^2)).  The score of the chosen row is checked with its column.  If the
+    score was too large, the next best row is taken.  tau is compared with tr R / tr K, which is exact.  In the column
+    view, ``frobenius`` is |K - K~|^2 / |K|^2 after 0, 1, ..., n vectors.
 
     Raises UserError for other views, more than 100,000 rows, or if C takes more than ``memory`` bytes.
     """
@@ -291,11 +293,11 @@ class Exhaustive(Selector):
         if l > MOST_ROWS:
             raise UserError(
                 f"exhaustive compares all {l:,} rows with each other for each vector; the maximum is {MOST_ROWS:,} rows: "
-                "take efvs, whose cost does not grow with the number of rows"
+                "use the method efvs, whose cost does not grow with the number of rows"
             )
         self.view = view
         size = 8 * l * n * (2 if view == "column" else 1)
-        need_memory(size, memory, f"C of {l:,} rows", "take efvs, which does not keep it")
+        need_memory(size, memory, f"C of {l:,} rows", "use the method efvs, which does not store C")
         self.parts.whole = 8 * l * l + size <= memory
         self.residual = self._residual()
         self.orthonormal = np.zeros((n if view == "column" else 0, l))  # Q'

@@ -2,8 +2,9 @@
 
 A. J. Smola, O. L. Mangasarian, B. Schölkopf, Sparse kernel feature analysis, 1999; paper 002, section 7.1.
 
-Each direction of kernel PCA has a given length, and is a combination of all samples.  SKFA bounds the coefficients' l1 norm
-instead, and its candidates are single samples.  Before direction number n + 1 is chosen, candidate r is projected:
+In kernel PCA, each direction has a fixed length and is a combination of all samples.  SKFA fixes the l1 norm of the
+coefficients instead, and each of its candidates comes from a single sample.  Before direction number n + 1 is chosen,
+candidate r is projected:
 
     v_r = (phi_r - sum_s T_sr phi_s) / (1 + sum_s |T_sr|),   T_:r = K_SS^-1 K_Sr
 
@@ -37,7 +38,7 @@ class Skfa(Sgma):
     distribution, and high with outliers.  The kurtosis does not depend on the scale, so the l1 normalisation does not change the
     choice.
 
-    Costs, memory and ``tau`` are as in ``Sgma``; each direction takes O(kappa n^2) more time.
+    Costs, memory and ``tau`` are as in ``Sgma``, but each direction takes O(kappa n^2) more time.
     """
 
     method = "skfa"

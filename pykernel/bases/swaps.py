@@ -6,8 +6,8 @@ C C' loses u u' with u = C y / |y|.  One reflection of C's columns makes u the l
 is the residual without s, the best row r has the largest |R_:r|^2 / R_rr, as in ``pykernel.bases.sgma``.  The scores of
 all rows together are f / g, with f <- f + 2 u o (R u) + |u|^2 u o u and g <- g + u o u.
 
-At the end, the vectors are sorted so that the vector that lowers tr R most comes first.  Paper 002, section 2.3, calls
-this a rearrangement.
+At the end, the vectors are sorted so that the vector that lowers tr R most comes first.  Paper 002, section 2.3, mentions
+that chosen vectors can be rearranged.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ also the candidates.
 def refine(
     basis: Basis, rows: Rows, rounds: int, *, seed: int = 0, epsilon: float = 1e-10, memory: int = MEMORY
 ) -> Basis:
-    """Return the basis after at most ``rounds`` rounds of exchanges.  A round tries each vector, and a round without an
-    exchange is the last.
+    """Return the basis after at most ``rounds`` rounds of exchanges.  Each round tries to exchange every vector; a
+    round without an exchange is the last round.
 
     If K of the l rows and C fit into ``memory``, 8 l (l + n) bytes, the result is exact, and tr R never rises.
     A round takes O(n l (l + n) + n^4) time and l n kernel values; K takes l^2 more kernel values once.  If K and C do not
@@ -44,7 +44,7 @@ def refine(
     l, n = len(rows), len(basis)
     if 8 * l * (l + n) <= memory:
         found = measured(_refined(basis, rows, np.arange(l), rounds, epsilon), rows, exact=True)
-        # the trace of the same basis, computed in another way, may be larger by rounding errors
+        # two computations of the same basis's trace may differ by rounding errors
         better = basis if basis.exact and not found.trace[-1] < basis.trace[-1] else found
         return replace(better, evaluations=found.evaluations + l * n)
     drawn = np.random.default_rng([seed, 4]).choice(l, min(l, 2 * JUDGES), replace=False)
@@ -149,7 +149,7 @@ class _Swaps:
         return np.asarray(self.gram @ u - c @ (u @ c))
 
     def arranged(self) -> Basis:
-        """Return the basis in greedy order, or in the present order if a vector's residual would be only rounding
+        """Return the basis in greedy order, or in its current order if a vector's residual would be only rounding
         errors.  O(l n^2).
         """
         inner, values = self.kernel.gram(self.vectors, self.vectors), self.kernel.gram(self.x, self.vectors)

@@ -22,7 +22,7 @@ from pykernel.parallel import collect_seldom
 from pykernel.request.option import former
 from pykernel.workflows.requests import COMMANDS, GONE
 
-UsageError = typer.BadParameter.__base__  # click's, or typer's copy of it
+UsageError = typer.BadParameter.__base__  # click's UsageError, or typer's copy of it
 
 app = typer.Typer(
     cls=PlainGroup,
@@ -77,7 +77,8 @@ for called, kind in COMMANDS.items():
 
 @functools.cache
 def assembled() -> Any:
-    """Return the program with all its commands and options.  A process that runs several commands assembles it once."""
+    """Return the program with all its commands and options.  A process that runs several commands assembles the program
+    only once."""
     return typer.main.get_command(app)
 
 

@@ -25,7 +25,8 @@ Shown = Callable[[Any, bool], None]
 
 
 def read_spec(spec_file: Path, trust: bool) -> Spec:
-    """Read a spec.  If it names a file with code and ``trust`` is true, the file is executed, and a message says so."""
+    """Read a spec.  If the spec names a file with code and ``trust`` is true, the file is executed, and a message says
+    so."""
     from pykernel.spec.model import load_spec
 
     return load_spec(spec_file, trust, lambda path: output.tell(f"executing {path}"))

@@ -30,7 +30,7 @@ def paragraphs(text: str, width: int) -> Iterator[str]:
 
 
 def first_sentence(text: str | None) -> str:
-    """Return the first sentence of a help text.  It describes the command in the list of commands."""
+    """Return the first sentence of a help text, which describes the command in the list of commands."""
     return " ".join((text or "").split("\n\n")[0].split()).split(". ")[0].rstrip(".") + "."
 
 

@@ -95,7 +95,7 @@ def show_table(
         table.add_column(_text(column), justify="left" if i in words else "right", overflow="fold")
     for i, cells in enumerate(rows):
         table.add_row(*map(_text, cells), style="bold" if i in strong else None)
-    # printed separately: rich would wrap the table's own title to the table's width
+    # the title is printed separately: rich would wrap the table's own title to the table's width
     console.print(_text(title), style="bold", highlight=False)
     gone: list[str] = []
     while not (fits := _fit(table, console)) and len(gone) < len(spare):
@@ -134,7 +134,7 @@ def _fit(table: Table, console: Console) -> bool:
         first = [len(text) - len(text.lstrip()) for text in map(str, (column.header, *column.cells))]
         least = max(size.minimum + spaces for size, spaces in zip(sizes, first, strict=True))
         measured.append((least, max(least, *(size.maximum for size in sizes))))
-    # three characters between columns, two on each side
+    # there are three characters between two columns, and two on each side of the table
     left = console.width - 3 * len(measured) - 1 - sum(least for least, _ in measured)
     each = list(zip(table.columns, measured, strict=True))
     texts = sum(column.justify != "right" for column in table.columns)
@@ -189,8 +189,8 @@ def print_report(report: Mapping[str, Any], watch: Any) -> None:
 def present(found: Result, given: Any, as_json: bool, verdict: bool = True, **more: Any) -> None:
     """Print a command's result, then raise the result's failure, if there is one.
 
-    as_json: print one JSON object, with the keys in ``more``, instead of text.  verdict: whether to print the verdict.  It is
-    never printed before CheckFailed, which says the same.
+    as_json: print one JSON object, with the keys in ``more``, instead of text.  verdict: whether to print the verdict.
+    The verdict is never printed before CheckFailed, which says the same.
     """
     if as_json:
         print_report({**found.report, **more}, getattr(given, "watch", None))

@@ -12,8 +12,8 @@ An algorithm is written once, as functions marked ``@kernel`` whose annotations 
 ...     return y
 
 ``bind(predict, FLOAT32)`` runs it as plain Python on checked NumPy scalars, ``pykernel.engine`` compiles it, and
-``pykernel.language`` prints it as C.  State lives in one structured array (``allocate``) whose bytes are
-the C struct's bytes.  ``docs/dialect.md`` describes the language.
+``pykernel.language`` prints it as C.  A model's state is one structured array, whose bytes are the bytes of the C
+struct.  ``docs/dialect.md`` describes the language.
 """
 
 from pykernel.dialect.digest import sources_digest

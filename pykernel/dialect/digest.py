@@ -29,7 +29,8 @@ def sources_digest(roots: Iterable[Kernel]) -> str:
 def _used(k: Kernel) -> frozenset[tuple[str, bytes]]:
     """Return the globals and types that a kernel uses.
 
-    The file's digest does not cover all of them: constants, choices and structs may come from files without kernels.
+    The digests of the kernels' files do not cover all of these globals: constants, choices and structs may come from
+    files without kernels.
     """
     values = {**k.globals_used(), **k.params}
     return frozenset((k.name, f"{name} = {_meaning(value)}".encode()) for name, value in values.items())
@@ -41,8 +42,8 @@ def _fields(part: Part) -> str:
 
 
 def _meaning(value: Any) -> str:
-    """Return as text what the compiled code depends on: the name of a kernel, the numbers of a constant, or the fields
-    of a struct.
+    """Return, as text, what compiled code takes from a global: the name of a kernel, the numbers of a constant, or the
+    fields of a struct.
     """
     if isinstance(value, Kernel):
         return f"{value.function.__module__}.{value.function.__qualname__}"

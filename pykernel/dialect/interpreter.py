@@ -111,7 +111,7 @@ class _Divisions(ast.NodeTransformer):
 
 @functools.cache
 def _divided(source: bytes, file: str) -> dict[tuple[str, int], types.CodeType]:
-    """Return the code of a file's functions with their divisions replaced, by name and first line."""
+    """Return (name, first line) -> code for the functions of a file, with their divisions replaced."""
     found = [compile(_Divisions().visit(ast.parse(source)), file, "exec", dont_inherit=True)]
     for code in found:
         found += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]

@@ -93,8 +93,8 @@ def pow2_rounded(x: Real) -> Real:  # type: ignore[valid-type]
 
 @intrinsic(_floor_log2)
 def floor_log2(x: Real) -> Index:  # type: ignore[valid-type]
-    """The largest k with 2^k <= |x|, for a normal x.  For other x, the result is one below or one above the exponents
-    of normal numbers.
+    """The largest k with 2^k <= |x|, for a normal x.  For zero and subnormal numbers, the result is one less than the
+    smallest exponent of a normal number; for infinity and NaN, one more than the largest.
     """
 
 
@@ -129,7 +129,7 @@ def word(a: Index) -> Word:  # type: ignore[valid-type]
 
 @intrinsic(lambda precision, jit: _jit(lambda w: w) if jit else lambda w: _whole(int(w)))
 def index(w: Word) -> Index:  # type: ignore[valid-type]
-    """Convert to an Index.  The number must be below 2^31 (proved for each model)."""
+    """Convert a Word to an Index.  The Word must be below 2^31 (proved for each model)."""
 
 
 @intrinsic(

@@ -96,7 +96,7 @@ class Kernel:
             argument = high | low
             high = argument << 8 if operation == EXTENDED_ARG else 0
             if operation == LOAD_GLOBAL:
-                found[code.co_names[argument >> 1]] = None  # the lowest bit says whether a call follows
+                found[code.co_names[argument >> 1]] = None  # the lowest bit of the argument says whether a call follows
         return found
 
     def callees(self) -> list[Kernel]:
@@ -104,7 +104,7 @@ class Kernel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
-            f"{self.name} is source text for Python and C; call bind({self.name}, FLOAT32), and then the function that "
+            f"{self.name} cannot be called directly; call bind({self.name}, FLOAT32), and then the function that "
             "bind returns"
         )
 
@@ -144,7 +144,7 @@ def chosen(choice: str, table: Mapping[Any, Kernel], otherwise: Kernel | None = 
         found = table.get(member, otherwise)
         if found is None:
             raise TypeError(
-                f"{choice} can be {member.name}, for which the table has no kernel; add one, or give otherwise"
+                f"{choice} can be {member.name}, for which the table has no kernel; add one, or pass the argument otherwise"
             )
         called.setdefault(found, []).append(member)
     if otherwise in called:

@@ -65,11 +65,11 @@ class Views:
 
 
 class Struct:
-    """Memory of a model.  Its fields are scalars (written ``s.n[0]`` in Python) and arrays of fixed capacity.
+    """Memory of a model.  A struct's fields are scalars (written ``s.n[0]`` in Python) and arrays of fixed capacity.
 
     ranges: field -> the range of the field's numbers, for fields that declare a range (see ``between``).
-    after: field -> the name of a count, or the names of several counts, of which the program has one.  The field's
-    numbers are zero while this count is 0.
+    after: field -> the name of a count; or the names of several counts, if each program has only one of them.  The
+    field's numbers are zero while the program's count is 0.
     """
 
     fields: dict[str, Array]
@@ -131,7 +131,7 @@ class Config:
         """Return the parameters in the form that kernels take, rounded once to the precision.  Tables are copied and are
         read-only.
 
-        Raises ValueError if a table does not have the shape that its extents have for these capacities.  Without
+        Raises ValueError if a table's shape differs from its extents, evaluated for these capacities.  Without
         capacities, only the number of dimensions is compared.  ValueError is also raised for a number that does not fit
         in the precision or in the integer type.
         """
@@ -292,7 +292,7 @@ class Memory:
     ``buffer`` is the C struct.  The generator drops fields that no code uses.  Such fields are listed in ``drop``
     and stored outside ``buffer``, so that the views keep their types and every kernel runs unchanged.
 
-    ``lock`` is held while a kernel runs on the memory.  Each copy has its own lock.
+    ``lock`` is held while a kernel runs on the memory.  Each copy of the memory has its own lock.
     """
 
     def __init__(

@@ -52,8 +52,8 @@ EntryKind = Literal[
 class Entry:
     """A public function ``NAME_<name>``.  ``when`` says for which values of the parameters the function exists.
 
-    of: for a reading in a program around another model, the question of the inner model whose answer the reading
-    writes; "" if it does not write an answer.
+    of: if the program contains an inner model, the question of that model whose answer this reading writes; "" if the
+    entry is not such a reading.
     answers: whether the entry is an action with which a firmware responds to an alarm.
     """
 
@@ -170,9 +170,9 @@ class Program:
         ``asks`` is the main question, which is used to run a stream: predict if there is one, else the first question.
         If a program has no question, ``asks`` is its first reading, which is called after each sample.
 
-    valid: a kernel (…) -> Bool that returns whether learning could have produced the memory's contents, because a
-    restored state is untrusted.  The kernel must accept every state that the update leaves, and refuse every state from
-    which the update could not continue.  Only programs with a persistent struct have it.
+    valid: a kernel (…) -> Bool that returns whether learning could have produced the memory's contents; it checks a
+    restored state, which is untrusted.  The kernel must accept every state that the update leaves, and refuse every
+    state from which the update could not continue.  Only programs with a persistent struct have this kernel.
     missed: a kernel (…, refused: Index) -> Index that returns the status of a sample that was refused before it reached
     the program.
     labels: the kind of label that the answers predict, for a program without an update.
@@ -197,7 +197,7 @@ class Program:
     between: tuple[str, ...] = ()
     budget: Budget | None = None
     stand_ins: InitVar[Mapping[Any, Any] | None] = None
-    status: type[IntEnum] = field(init=False)  # all of ``statuses`` merged, with the name of the first
+    status: type[IntEnum] = field(init=False)  # ``statuses`` merged into one enumeration, with the name of the first
     sample: Array = field(init=False)  # type of the update's first parameter, the sample
     learner: str = field(init=False)  # the update's name; "" without an update
     is_int16: bool = field(init=False)  # whether inputs are integers and the program has no reals
@@ -256,8 +256,8 @@ class Program:
             raise TypeError(f"{self.name} has no question (…, x: Real[DIM], an array)")
         if self.learns == (self.labels is not None):
             raise TypeError(
-                f"{self.name}: the argument labels is needed without an update, and not allowed with one, because the update "
-                "sets the kind of labels"
+                f"{self.name}: the argument labels is needed without an update; with an update, leave labels out, because "
+                "the update determines their kind"
             )
         if update is not None and taken[learner] not in [
             [sample, *([] if label is None else [label])] for label in (INT16_LABELS if is_int16 else LABELS).values()
@@ -386,7 +386,7 @@ class Program:
         return next(entry.kernel for entry in self.entries if entry.name == name)
 
     def waiting(self, kept: Container[str]) -> dict[str, str]:
-        """Return field -> name of a count, for the fields that are zero while this count is zero.  kept: the fields
+        """Return field -> name of its count, for the fields that are zero while their count is zero.  kept: the fields
         that a model has.
         """
         declared = {name: after.split() for struct in self.persistent for name, after in struct.after.items()}

@@ -17,7 +17,7 @@ INDEX_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class Extent:
-    """An array's size: an expression over capacities, such as ``DIM`` or ``DIM + 1``.  doc: the size in words.
+    """An array's size: an expression over capacities, such as ``DIM`` or ``DIM + 1``.  doc: a description of the size.
 
     public: whether the header defines the macro of the size even if no code reads this macro; true for sizes that users
     choose.
@@ -106,11 +106,11 @@ Real = Scalar("Real")
 Index = Scalar("Index", "<i4")
 """An int32: a count, a position, and any other integer in an expression.  Results must fit in int32."""
 Bool = Scalar("Bool")
-"""A truth value.  It can be a local or a result, but not a field."""
+"""A truth value.  A Bool can be a local or a result, but not a field."""
 Word = Scalar("Word", "<u4")
 """A uint32.  Results are taken modulo 2^32."""
 Int = Scalar("Int", "<i4", Index)
-"""An int32 field that is neither a count nor a position, such as a weight.  In expressions it is an Index."""
+"""An int32 field that is neither a count nor a position, such as a weight.  In expressions, an Int is an Index."""
 Int8 = Scalar("Int8", "|i1", Index)
 """Int8, Int16, Uint8 and Uint16 are only types of numbers in memory.  A number is widened to an Index when it is read,
 and the generator proves that every number that is written fits into its type.
@@ -157,9 +157,9 @@ def between(kind: Scalar | Array, least: Bound | None, most: Bound | None, after
 
     Code that reads the field may rely on the range.  A state with a number outside the range is refused.  For integer
     fields, the generator proves that no number outside the range is ever written.
-    after: the name of a field that is a count, or several names, of which the program has one.  While the count is 0,
-    all numbers of the field are 0, and any other state is refused.  If only ``after`` is needed, least and most are
-    None.
+    after: the name of a field that is a count; or several names, separated by blanks, if each program has only one of
+    these fields.  While the count is 0, all numbers of the field are 0, and any other state is refused.  If only
+    ``after`` is needed, least and most are None.
     """
     return Ranged(kind, least, most, after)
 

@@ -166,7 +166,7 @@ def optimised(text: str, level: int) -> Any:
 
 @functools.cache
 def _processor() -> tuple[str, str, str]:
-    """Return triple, name and features of this processor."""
+    """Return the target triple, the name and the features of this processor."""
     try:
         features = llvm.get_host_cpu_features().flatten()
     except RuntimeError:  # LLVM cannot read this processor's features

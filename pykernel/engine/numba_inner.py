@@ -40,7 +40,8 @@ def inner_function(function: FunctionType, result: Any, arguments: Sequence[Any]
     target, flags = made.targetctx, Flags()
     made.targetdescr.options.parse_as_flags(flags, made.targetoptions)
     flags.no_compile = True
-    flags.no_rewrites = True  # rewrites concern constants and whole arrays; the printed text has neither
+    # Numba's rewrites apply only to constants and whole arrays, and the printed text contains neither
+    flags.no_rewrites = True
     with global_compiler_lock:
         library = Inner(target.codegen(), function.__qualname__)
         compiled = compile_extra(made.typingctx, target, function, tuple(arguments), result, flags, {}, library)

@@ -1,8 +1,8 @@
-"""Structs and configurations in Numba: one pointer to a table, which contains each field: a number, or the address
-and shape of an array.
+"""Structs and configurations in Numba: each is one pointer to a table of its fields.  A field is a number, or the
+address and shape of an array.
 
-If they were tuples of arrays, each call would have hundreds of arguments, and LLVM would take minutes.  The table does not
-change while a kernel runs.  Loads from the table are marked as invariant, so LLVM does each load only once.
+If structs were tuples of arrays, each call would have hundreds of arguments, and LLVM would take minutes.  The table
+does not change while a kernel runs.  Loads from the table are marked as invariant, so LLVM does each load only once.
 """
 
 from __future__ import annotations

@@ -33,15 +33,15 @@ from pykernel.spec.sections import Input
 from pykernel.training.trained import class_names
 
 FEW = 4096
-"""Inputs of up to this many numbers are checked by ``_as_is``, which is faster than scikit-learn's checks.  With more numbers,
+"""Arrays of up to this many numbers are checked by ``_as_is``, which is faster than scikit-learn's checks.  For larger arrays,
 scikit-learn's checks take little time compared with learning."""
 LATER = {"reset": False}
-"""Options of scikit-learn's checks for all inputs after those of ``fit``."""
+"""Options of scikit-learn's checks after ``fit``: inputs must have the number and the names that ``fit`` has stored."""
 INSIDE = ("pykernel.estimators.", "pykernel.river.", "river.", "sklearn.")
 
 
 def warn(sentence: str) -> None:
-    """Give a warning for the line that called the estimator, not for a line of this package, River or scikit-learn."""
+    """Issue a warning that points to the estimator's caller, not to a line of this package, River or scikit-learn."""
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(INSIDE):
         level, frame = level + 1, frame.f_back
@@ -52,7 +52,10 @@ class KernelEstimator(Declared, BaseEstimator):
     """The base of all estimators: parameters, inputs, errors, and the parts of a spec."""
 
     def _given(self) -> dict[str, Any]:
-        """Return all parameters, in their order.  Raises UserError for the first parameter with an invalid value."""
+        """Return the values of all parameters, in the order of the signature.
+
+        Raises UserError for the first parameter with an invalid value.
+        """
         values = {}
         for name, parameter in self._parameters().items():
             values[name] = plain(getattr(self, name))
@@ -61,7 +64,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return values
 
     def _stated(self, *names: str) -> list[str]:
-        """Return the names of those parameters that differ from their defaults."""
+        """Return those of the names whose parameters differ from their defaults."""
         known = self._parameters()
 
         def stated(name: str) -> bool:
@@ -71,7 +74,7 @@ class KernelEstimator(Declared, BaseEstimator):
         return [name for name in names if stated(name)]
 
     def _sections(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the sections of a spec whose keys take the parameters' values unchanged.  [kernel] is not one of them."""
+        """Return the sections of a spec, except [kernel], whose keys take the parameters' values unchanged."""
         content: dict[str, Any] = {}
         for name, p in self._parameters().items():
             value = values[name]
@@ -129,7 +132,7 @@ class KernelEstimator(Declared, BaseEstimator):
 
     @property
     def _completes(self) -> bool:
-        """Whether missing inputs, which are NaN, are replaced."""
+        """Whether the model replaces missing inputs (NaN)."""
         return getattr(self, "missing", None) not in (None, "refuse")
 
     # ---- to a spec
@@ -139,7 +142,7 @@ class KernelEstimator(Declared, BaseEstimator):
 
     @property
     def _columns(self) -> tuple[str, ...] | None:
-        """The inputs' names, if they have names that a spec can contain."""
+        """The inputs' names; None if they have none, or if a spec cannot contain these names."""
         return spec_columns(getattr(self, "feature_names_in_", None))
 
     def _input_section(self, columns: tuple[str, ...] | None) -> dict[str, Any]:
@@ -250,7 +253,7 @@ class Classifies:
         return X, y
 
     def _classes_of(self, y: np.ndarray) -> np.ndarray:
-        """Return the different classes, sorted.  Raises an error if there are fewer than two."""
+        """Return the different classes, sorted.  Raises UserError if there are fewer than two classes."""
         classes, where = np.unique(y), Place(type(self).__name__)
         where.need(
             len(classes) > 1,
@@ -263,7 +266,10 @@ class Classifies:
 
 
 class Streaming(KernelEstimator):
-    """Base of estimators that learn sample by sample, with the host model: the same source code as the device."""
+    """Base of estimators that learn sample by sample, with the host model.
+
+    The host model runs the same source code as the device.
+    """
 
     spec_: Spec
     model_: HostModel
@@ -273,15 +279,15 @@ class Streaming(KernelEstimator):
         """Remove the rounding errors accumulated in the factor of the Gram matrix.  O(n_max^3 + n_max^2 n_features).
 
         Call this method about once per 1000 updates that store a vector, if the technique or rule keeps such a factor.
-        For other models, the method does nothing. It is never called automatically, because it changes the state: to keep
-        the same bytes, the device must call NAME_refresh after the same sample.
+        For models without such a factor, the method does nothing. It is never called automatically, because it changes
+        the state: to keep the same bytes, the device must call NAME_refresh after the same sample.
         """
         check_is_fitted(self)
         self.model_.refresh()
         return self
 
     def to_spec(self, name: str, scaler: Any = None) -> Spec:
-        """Return the spec of the model, which continues learning on the device, with a name for its C symbols.
+        """Return the spec of this model under a name, for a device that continues to learn.
 
         ``pykernel.generate(model, out, name=…)`` includes the learned state, also for a whole pipeline with scalers.
 
@@ -301,8 +307,8 @@ class Streaming(KernelEstimator):
         Raises
         ------
         UserError
-            If a name is invalid, or a step is not a scaler; if the rule has no center and scale; if ``input_max_abs`` is
-            less than the scaler's center.
+            If a name is invalid, or a step is not a scaler; with a scaler, also if the rule cannot center and scale its
+            inputs, or if ``input_max_abs`` is less than the scaler's center.
         """
         check_is_fitted(self)
         spec = self.spec_
@@ -349,7 +355,10 @@ class Streaming(KernelEstimator):
         return self._checked(X, **options), None
 
     def _label(self, y: Any, names: list[str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """Return the keys of the spec's [label] that follow from the samples (None without labels), and the attributes to set."""
+        """Return the keys of the spec's [label] that follow from the samples, and the attributes to set.
+
+        The keys are None for models without labels.
+        """
         return None, {}
 
     def _encoded(self, y: Any) -> Any:
@@ -391,7 +400,7 @@ class Streaming(KernelEstimator):
     def _start(self, X: np.ndarray, label: dict[str, Any] | None, about: dict[str, Any]) -> None:
         """Make a new model.
 
-        Some missing parameters are derived from the data; the rest get the spec's defaults.
+        Parameters that are not given are derived from the data, or get the spec's defaults.
         """
         values = self._given()
         content, limits = self._sections(values), {}
@@ -494,8 +503,8 @@ default="gaussian"
         kind=float | str | None,
         must=SCALED,
         text="""float or "scale", default="scale"
-        The kernel's gamma. For "gaussian", it may replace ``sigma``: ``1 / (2 sigma^2)``. "scale" derives gamma from the
-        ``sigma`` of "scale": ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
+        The kernel's gamma. For "gaussian", it may replace ``sigma``: ``1 / (2 sigma^2)``. With "scale", gamma follows
+        from the ``sigma`` of ``sigma="scale"``: ``1 / (sigma sqrt(2 n_features))`` for "laplacian", ``1 / sigma``,
         ``sqrt(3) / sigma`` and ``sqrt(5) / sigma`` for "matern12", "matern32" and "matern52", ``1 / (2 sigma^2)`` for
         "polynomial".""",
     ),
@@ -552,9 +561,9 @@ def kernel_section(values: Mapping[str, Any], X: np.ndarray) -> dict[str, Any]:
 
 
 def product_limit(section: Mapping[str, Any], dim: int, precision: str) -> dict[str, Any]:
-    """Return the [input] max_abs with which no product of two values of a [kernel] of dot products overflows.
+    """Return an [input] max_abs for which the product of two values of a polynomial or linear kernel cannot overflow.
 
-    Empty if the default is small enough.
+    The result is empty for other kernels, and if the default max_abs is small enough.
     """
     function, usual = section.get("function"), Input.model_fields["max_abs"].default
     degree, coef0 = section.get("degree", 3 if function == "polynomial" else 1), section.get("coef0", 0.0)

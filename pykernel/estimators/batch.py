@@ -173,9 +173,10 @@ class KernelFisherClassifier(_Classifier):
     }
 
     def _reduces(self, given: Any, function: str) -> bool:
-        """Do the same as the method of the base class, but return False for given vectors that are training samples.
+        """Return whether the model lies in the span of a basis: only if vectors are chosen, or given as a Basis.
 
-        These vectors are removed when their samples are left out, and work with any kernel.
+        Other given vectors work with any kernel.  Those that are training samples are removed when their samples are
+        left out.
         """
         return isinstance(given, (int, Basis)) and super()._reduces(given, function)
 
@@ -204,7 +205,8 @@ class LSSVMClassifier(_TrainsOnSamples, _Classifier):
     Notes
     -----
     With n samples, ``fit`` takes O(n^3) for each width and O(n^2) for each ridge and function. This includes
-    leave-one-out, with the same result as retraining without each sample. The parameter C of an SVM is ``1 / ridge``.
+    leave-one-out, with the same result as retraining without each sample. ``1 / ridge`` corresponds to the parameter C
+    of an SVM.
 
     References
     ----------
@@ -244,7 +246,7 @@ class KernelRidgeClassifier(_TrainsOnSamples, _Classifier):
 
     See Also
     --------
-    LSSVMClassifier : The same model with a bias, which absorbs the frequencies of the classes.
+    LSSVMClassifier : The same model with a bias, which accounts for unequal frequencies of the classes.
 
     Notes
     -----

@@ -19,7 +19,8 @@ from pykernel.training.machine import Machine
 LARGEST_WEIGHT = 1e300
 """Largest weight of a sample; sums of larger weights could overflow."""
 EXTREME = 1e75
-"""Largest |x| and |y|; their smallest magnitude other than 0 is 1 / EXTREME.  Fourth powers must not overflow."""
+"""The largest |x| and the largest |y| must be 0, or from 1 / EXTREME to EXTREME: fourth powers then neither overflow
+nor underflow."""
 
 
 class Expansion(KernelEstimator):
@@ -38,7 +39,7 @@ class Expansion(KernelEstimator):
             raise Absent(str(error)) from None
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return the weights above 0 (None without weights), and which samples have a weight above 0."""
+        """Return the weights above 0 (None if no weights are given), and which samples have a weight above 0."""
         if sample_weight is None:
             return None, np.ones(len(X), bool)
         weights, where = _check_sample_weight(sample_weight, X, dtype=np.float64), self._where
@@ -71,7 +72,10 @@ class Expansion(KernelEstimator):
         )
 
     def __pykernel_machine__(self) -> Machine:
-        """Return the machine from which ``from_sklearn`` makes a spec.  Any class with this method can be imported."""
+        """Return the machine from which ``from_sklearn`` makes a spec.
+
+        ``from_sklearn`` accepts objects of any class with this method.
+        """
         classes = getattr(self, "classes_", None)
         return replace(self._machine(), classes=None if classes is None else tuple(classes.tolist()))
 

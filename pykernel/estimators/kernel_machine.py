@@ -120,8 +120,8 @@ PARAMETERS = {
         must=HOW,
         text="""{"deleted", "kept"} or int
         How candidates are compared. "deleted": leave-one-out, with the same result as training again without each
-        sample. "kept": paper 004's estimate, which keeps the sample's kernel column. The two differ only for the
-        KernelFisherClassifier. A number: the number of stratified folds.""",
+        sample. "kept": an estimate in which a left-out sample stays an expansion vector (docs/paper-004.md). The two
+        differ only for the KernelFisherClassifier. A number: the number of stratified folds.""",
     ),
     "by": Parameter(
         default="error",
@@ -129,8 +129,8 @@ PARAMETERS = {
         must=one_of("error", "press"),
         text="""{"error", "press"}
         What is minimised. "error": the error rate; if error rates are equal, the squared error. "press": the mean
-        squared difference between predictions and targets. Among the candidates within 1 % of the minimum, the one
-        with the largest ridge is chosen, then the one with the smoothest kernel.""",
+        squared difference between predictions and targets. Among the candidates within 1 % of the minimum, the one with
+        the largest ridge is chosen; among equal ridges, the one with the smoothest kernel.""",
     ),
     "jobs": Parameter(
         kind=int | None,
@@ -176,13 +176,14 @@ ATTRIBUTES = {
     "ridge_": """float
         The penalty's weight.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
-        The same functions in terms of projection features, if the model has a basis that was chosen, or (except for the
-        KernelFisherClassifier) given; otherwise None. ``reduced_.basis`` is the pykernel.bases.basis.Basis.""",
+        The same functions in terms of projection features, if ``basis`` is a number or a Basis or, except for the
+        KernelFisherClassifier, any given vectors; otherwise None. ``reduced_.basis`` is the
+        pykernel.bases.basis.Basis.""",
     "selection_": """pykernel.training.selection.Selection or None
         All candidates and their errors; None if there was nothing to choose.""",
     "optimism_": """float
-        How far the error of the chosen candidate is expected to be below its true error, because the smallest error was
-        chosen; 0 if there was nothing to choose.""",
+        How far the estimated error of the chosen candidate is expected to be below its true error, because the
+        candidate with the smallest estimate was chosen; 0 if there was nothing to choose.""",
     "loo_predictions_": """ndarray of shape (n_samples,) or (n_samples, n_functions)
         Values of the functions at each training sample, from a model trained without that sample.""",
     "loo_error_": """float
@@ -275,7 +276,7 @@ class KernelMachine(Expansion):
         widths: list[float] | None,
         ridges: list[float] | None,
     ) -> np.ndarray:
-        """Do the same as ``_trained`` for a model on a basis, with ``pykernel.training.reduced``."""
+        """Train a model on a basis with ``pykernel.training.reduced``, and return what ``_trained`` returns."""
         options = {"seed": self._seed(), **((self.basis_params or {}) if isinstance(given, int) else {})}
         if not self._settled(kernel, widths, ridges):
             self._choose(kernel, reduced.select_reduced, X, targets, widths, ridges, basis=given, **options)
@@ -372,7 +373,7 @@ class KernelMachine(Expansion):
         return (X[given], given) if given.ndim == 1 else (given, np.full(len(given), -1))
 
     def _choices(self, values: dict[str, Any]) -> tuple[MercerKernel, list[float] | None, list[float] | None]:
-        """Return the kernel, its widths, and the ridges to choose from (None: derived from the data).
+        """Return the kernel, and the widths and the ridges to choose from (None if they are derived from the data).
 
         Raises UserError for parameters without an effect.
         """
@@ -396,7 +397,7 @@ class KernelMachine(Expansion):
         return kernel, widths, _candidates(values.get("ridge"))
 
     def _kernel_by_name(self, values: dict[str, Any]) -> tuple[MercerKernel, str | None]:
-        """Return the kernel, and the name of its width (None: the width is fixed)."""
+        """Return the kernel, and the name of the parameter that sets its width (None if the width is fixed)."""
         function, where = values["kernel"], self._where
         where.need(
             isinstance(function, str) and function in SHAPED_BY,
@@ -458,7 +459,7 @@ class KernelMachine(Expansion):
         return self._functions(self._inputs(X))
 
     def _functions(self, X: np.ndarray) -> np.ndarray:
-        """Do the same as ``_values`` for inputs that are already checked."""
+        """Return the values of the functions for inputs that are already checked, (n, o)."""
         if self._linear:
             return X @ (self.basis_.T @ self.alpha_) + self.bias_
         rows = max(1, BLOCK // len(self.basis_))
@@ -541,9 +542,10 @@ class KernelMachine(Expansion):
 
 
 def _cancellation(gram: np.ndarray, alpha: np.ndarray) -> float:
-    """Return the sum of the magnitudes of an expansion's terms, divided by the standard deviation of the terms' sum over samples.
+    """Return how much the terms of an expansion cancel.  O(n p o).
 
-    O(n p o).
+    This is the mean of the sum of the terms' magnitudes, divided by the standard deviation of the terms' sum, both over the
+    samples.  The result is the largest value of all functions.
     """
     spread = (gram @ alpha).std(axis=0)
     sizes = (np.abs(gram) @ np.abs(alpha)).mean(axis=0)

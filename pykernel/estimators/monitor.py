@@ -73,8 +73,9 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
     model_ : HostModel
         The learned state, ``model_.memory``, and the functions that work on it.
     status_counts_ : dict of str to int
-        How many rows had each status since the start: WARMING (no alarms yet), UNARMED (a recurring state still becomes normal), DONE,
-        BORN (a new regime), STRANGE (in no known regime), NOVEL, HELD and ABSENT (alarms), REFUSED_INPUT.
+        How many rows had each status since the start: WARMING (no alarms yet), UNARMED (the row was learned; a state that recurs
+        still becomes normal), DONE, BORN (a new regime), STRANGE (in no known regime), NOVEL, HELD and ABSENT (alarms),
+        REFUSED_INPUT.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -181,7 +182,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         """Predict whether each sample is known (1) or novel (-1), by the present threshold.
 
         Samples are evaluated separately, as in ``decision_function``. With ``smoothing`` below 1, ``monitor`` therefore raises
-        fewer alarms.
+        fewer alarms than this method finds novel samples.
 
         Parameters
         ----------
@@ -275,7 +276,7 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         changed : bool
-            False if nothing changed, because there is nothing that could be acknowledged.
+            False if nothing changed, because there is nothing to acknowledge.
         """
         return self._decided("acknowledge")
 
@@ -285,13 +286,12 @@ class OnlineMonitor(OutlierMixin, Streaming):  # type: ignore[misc]
         Returns
         -------
         changed : bool
-            False if nothing changed, because there is nothing that could be rejected, or all regimes but one are
-            rejected already.
+            False if nothing changed, because there is nothing to reject, or all regimes but one are already rejected.
         """
         return self._decided("reject")
 
     def unlearn(self) -> bool:
-        """Remove the newest regime, which was the last to be learned from an alarm, acknowledged or rejected.
+        """Remove the newest regime: the last one that was learned from an alarm, acknowledged or rejected.
 
         Returns
         -------

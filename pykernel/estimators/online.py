@@ -20,8 +20,8 @@ from pykernel.spec.family import Family
 from pykernel.spec.model import declared, rate_of, rules
 
 RATE_EPOCHS = 5
-"""Number of passes for rules that correct a part of each error.  All other rules solve least squares, where a second pass would count
-every sample twice."""
+"""Number of passes of ``fit`` for rules that correct only a part of each error.  All other rules solve least squares, where a
+second pass would count every sample twice."""
 SHARED = ("signal", "input", "label", "target", "kernel", "linear", "mixture", "interval")
 """Sections of a spec whose keys are not parameters, or are parameters with other names or descriptions."""
 BEHIND = {"kernel": "sigma", "relabel": "noise", "projection": "ald_threshold", "fading": "tie"}
@@ -151,9 +151,10 @@ class _BudgetedKernelModel(Streaming):
         return self._given()["n_epochs"] or (1 if rate_of(self.spec_.learning.rule) is None else RATE_EPOCHS)
 
     def _has_kernel(self, values: Mapping[str, Any]) -> bool:
-        """Return whether the model has [kernel].  The spec refuses a linear rule with a kernel.
+        """Return whether the spec gets [kernel]: if the rule has a kernel, or if a parameter of the kernel is given.
 
-        Without a rule, the spec's default rule has a kernel.
+        The spec refuses a kernel for a linear rule.  If there is a kernel but no rule, the spec chooses a default rule
+        that has a kernel.
         """
         return values["rule"] in declared("kernel") or bool(self._stated(*KERNEL))
 
@@ -341,7 +342,8 @@ class BudgetedKernelRegressor(RegressorMixin, Regresses, _BudgetedKernelModel):
             With ``return_std``: standard deviations of the labels, in the labels' unit, noise included. Their scale is
             estimated from the errors so far, and is the same for all outputs.
         lower, upper : ndarrays of the same shape
-            With ``return_interval``: the ends of the intervals, which cover all possible labels until 20 labels were learned.
+            With ``return_interval``: the ends of the intervals, which cover all possible labels until 20 labels have been
+            learned.
 
         Raises
         ------
@@ -395,9 +397,9 @@ class BudgetedKernelClassifier(ClassifierMixin, Classifies, _BudgetedKernelModel
     For two classes, the sign of one function decides: ``f(x) = sum_i alpha_i k(v_i, x)`` with at most ``n_max``
     kernels. With more classes, each class has a function, and the class with the largest value is predicted (one-vs-rest).
     The functions share the vectors, but each function has separate multipliers. A function learns to be at least 1 for its
-    class and at most -1 for other classes. The rules and techniques of `BudgetedKernelRegressor` are available, and the
-    rule "spectrum-softmax". If ``rule`` is None, the model takes raw inputs, and a function is the sum of a linear part and a few
-    sinusoids whose frequencies are learned, or a kernel expansion if ``n_max`` is given.
+    class and at most -1 for other classes. The rules and techniques of `BudgetedKernelRegressor` are available, and also the rule
+    "spectrum-softmax". If ``rule`` is None, the model takes raw inputs. Each function is then the sum of a linear part and a
+    few sinusoids whose frequencies are learned; if ``n_max`` is given, a kernel expansion replaces the sinusoids.
 
     Everything is computed in ``precision`` by the source code that ``pykernel.generate`` translates to C. A device that
     starts from a fitted estimator therefore classifies as ``predict`` does, and continues with the same bytes.

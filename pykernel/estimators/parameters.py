@@ -55,7 +55,8 @@ POSITIVE = number("number above 0", lambda v: 0 < v < math.inf)
 NOT_NEGATIVE = number("number of 0 or more", lambda v: 0 <= v < math.inf)
 FINITE = number("finite number", math.isfinite)
 LEFT_OUT = Must("", lambda v: v is None)
-"""A requirement that only None meets.  It has no words, because messages need not mention a missing parameter."""
+"""A requirement that only None meets.  Its text is empty, because error messages need not say that a parameter may be
+left out."""
 
 
 def plain(value: Any) -> Any:
@@ -86,8 +87,8 @@ class Parameter:
 def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Parameter]:
     """Return a parameter for each key that a family declares in one of the sections, in the order of the declarations.
 
-    If a key of another section already has the same name, the section's name becomes a prefix.  A parameter without a value has
-    the spec's default; a flag is off.
+    If a key of another section already has the same name, the section's name becomes a prefix.  Flags have their declared
+    default; all other parameters are None by default, which means the spec's default.
     """
     made: dict[str, Parameter] = {}
     fields = [(section, family.spec.model_fields.get(section)) for section in sections for family in families]
@@ -103,7 +104,7 @@ def of_keys(families: Iterable[Family], sections: Iterable[str]) -> dict[str, Pa
 
 
 def _plain_type(annotation: Any) -> Any:
-    """Return a declaration's type without bounds.  A choice of words becomes the type of the words."""
+    """Return a declaration's type without bounds; for a choice among words, the type of the words."""
     if get_origin(annotation) is Annotated:
         return _plain_type(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
@@ -155,7 +156,7 @@ class Declared:
     @classmethod
     def _parameters(cls) -> Mapping[str, Parameter]:
         """Return the parameters of the class, in the order of its signature."""
-        return _parameters_of(cls, model.FAMILIES)  # type: ignore[arg-type]  # mypy's opinion of classes as keys
+        return _parameters_of(cls, model.FAMILIES)  # type: ignore[arg-type]  # mypy does not accept classes as keys of a cache
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -214,9 +215,9 @@ class Initialiser:
 
 
 class Docstring(str):
-    """A docstring with the parameters that its class has at the time of access.
+    """A docstring that lists the parameters which its class has when the docstring is read.
 
-    As a plain string, it has the parameters at the time of the class's definition.  `help` uses the plain string if the class's
+    The string itself lists the parameters at the time of the class's definition.  `help` uses this string if the class's
     metaclass has a docstring.
     """
 

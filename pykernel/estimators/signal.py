@@ -43,7 +43,8 @@ class SignalFeatures(TransformerMixin, KernelEstimator):
     pipeline that begins with this step; the device then takes raw samples. docs/guide/signals.md defines each feature.
 
     Rows of X are raw samples in time order, and columns are channels. Without ``window``, each raw sample is a step.
-    With ``window``, a step ends with the first whole window, and after every ``hop`` further raw samples.
+    With ``window``, the first step ends with the first whole window, and another step ends after every ``hop`` further
+    raw samples.
 
     Parameters
     ----------

@@ -71,9 +71,9 @@ PARAMETERS = {
         text="""int, sequence of ints, array of shape (n_vectors, n_features) or pykernel.bases.basis.Basis
         A number: the largest number of expansion vectors. The basis starts with 64 vectors and doubles until ``tol`` is
         met. None: at most 1,024. With ``penalty="l1"``, the limit applies to vectors with a nonzero weight: while there
-        are more, the half with the smaller terms is removed, and the remaining vectors get new weights. Instead of a
-        number, the vectors may be given: positions of training samples, an array of any vectors, or a Basis, with its
-        kernel.""",
+        are more, up to half of them, those that contribute least, are removed, and the remaining vectors get new
+        weights. Instead of a number, the vectors may be given: positions of training samples, an array of any vectors,
+        or a Basis, with its kernel.""",
     ),
     "basis_params": OF_FAMILY["basis_params"],
     "tol": Parameter(
@@ -110,11 +110,11 @@ ATTRIBUTES = {
     "support_": """ndarray of shape (n_support,)
         Positions of the support vectors, which are the samples with a nonzero weight in ``dual_coef_``.""",
     "dual_coef_": """ndarray of shape (n_samples, n_functions)
-        Weights of the samples in the dual, from -C to C times a sample's weight. The functions themselves are sums over
-        ``basis_``.""",
+        Weights of the samples in the dual problem: their magnitudes are at most C times the sample's weight. The
+        functions themselves are sums over ``basis_``.""",
     "rounds_": """list of dict
         For each basis, the fields of a pykernel.training.svm.Round or a pykernel.training.lp.Round: vectors, steps,
-        objective, residual, excess (the largest possible fraction of the objective above the optimum), …""",
+        objective, residual, excess (how far the objective may be above the optimum, as a fraction of the objective), …""",
     "reached_": """str
         A sentence that says what the last basis reached, and why it stopped growing.""",
     "reduced_": """pykernel.training.reduced.ReducedModel or None
@@ -215,7 +215,7 @@ class _SupportVectorMachine(KernelMachine):
         options: dict[str, Any],
         tell: lp.Tell,
     ) -> tuple[float, float]:
-        """Return the width and C with the smallest error on left-out samples; among equal errors, with the smallest squared error.
+        """Return the width and C with the smallest error on left-out samples; ties are broken by the squared error.
 
         Linear programming machines are compared with the vectors that they choose, because the best C depends on the vectors.
         """

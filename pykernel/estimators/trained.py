@@ -153,7 +153,7 @@ ATTRIBUTES = {
     "standardised_, widths_, ridge_, n_iter_": """bool, str, float, int
         The chosen settings: whether inputs are standardised, the widths, the ridge and the best number of steps.""",
     "candidates_": """list of dict
-        The candidates that were compared to the end, the best first: inputs, widths, ridge, steps, risk (mean loss on
+        The candidates whose comparison was finished, the best first: inputs, widths, ridge, steps, risk (mean loss on
         samples left out).""",
     "cv_indices_, cv_predictions_": """ndarray of shape (n_compared,), and (n_compared,) or (n_compared, n_functions)
         Indices of the samples on which models were compared, and the functions' values there, from models trained
@@ -201,7 +201,7 @@ class _TrainedVectors(Expansion):
         """Train on classes, or on labels that were standardised with ``middle`` and ``deviation``.
 
         folds: targets by which the folds of the cross-validation are stratified.  Returns the result of the training, and a
-        linear model's predictions for the compared samples, cross-validated with the same folds, (places, O).
+        linear model's cross-validated predictions for the compared samples, with the same folds, (n_compared, n_functions).
         """
         self._near_one("inputs", X)
         self._where.need(

@@ -123,7 +123,7 @@ class CModel:
         return statuses
 
     def counts(self, values: np.ndarray) -> np.ndarray:
-        """Return the counts to which NAME_counts converts floats, (rows, numbers of a sample), if it is built with fused operations."""
+        """Return the counts to which NAME_counts, built with fused operations, converts floats, (rows, numbers of a sample)."""
         name, (rows, width), made = self.spec.name, values.shape, np.zeros(values.shape, np.int16)
         each = f"for (int32_t i = 0; i < rows; i++) {{ {name}_counts(values + (i * {width}), x + (i * {width})); }}"
         text = f'#include "{name}_counts.h"\n{COUNTED};\n{COUNTED}\n{{\n{each}\n}}\n'

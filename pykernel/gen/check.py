@@ -130,7 +130,7 @@ def _sizes(project: Project, c: Compiler) -> dict[str, int]:
 
 
 def _add_sizes(rows: Sequence[dict[str, Any]], c: Compiler, measured: Callable[[], dict[str, int]]) -> None:
-    """Add a compiler's sizes to its rows."""
+    """Add the measured sizes to the rows of a compiler."""
     equal = [row for row in rows if row["compiler"] == c.name and row["equal"]]
     try:
         found: dict[str, Any] = {**measured()}

@@ -374,7 +374,7 @@ def _question(name: str, spec: Spec, printer: Printer) -> dict[str, Any]:
 
 
 def _returned(program: Program, functions: Functions) -> list[dict[str, Any]]:
-    """Return the statuses that a model's functions return, and 0.  Other models of the program may return other statuses."""
+    """Return the program's statuses that this model's functions can return, and 0.  Other models may return others."""
     docs = {name: text for kind in program.statuses for name, text in member_comments(kind).items()}
     members = (node.value for f in functions.values() for node in walk(f.body) if isinstance(node, Member))
     found = {member.name for member in members if type(member) in program.statuses}

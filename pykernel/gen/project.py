@@ -36,7 +36,7 @@ from pykernel.report.document import Document
 from pykernel.spec.model import Spec
 
 SAID = ("proof", "misra", "tools")
-"""Keys of the manifest under which sentences record the results of checks."""
+"""Keys of the manifest whose values are sentences about the results of checks."""
 HASHES = ("config_hash", "state_kind")
 """Names of the numbers that identify a model.  A model that does not learn on the device has no state_kind."""
 
@@ -270,7 +270,7 @@ def stamp_of(files: Mapping[str, str]) -> str:
 def state_hash(spec: Spec, memory: Memory) -> int:
     """Return the value of NAME_hash for this memory.
 
-    If a hash is listed with a number of samples, each of these samples was first predicted and then learned.
+    Where pykernel reports this hash with a number of samples, each of the samples was first predicted and then learned.
     """
     return zlib.crc32(memory.bytes[: spec.program.hashed_bytes(memory.layout)])
 

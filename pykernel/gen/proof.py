@@ -31,7 +31,7 @@ LEVELS = {
     STATE: "from every state that load accepts, with every input",
     SNAPSHOT: "with any bytes in the model, the buffer and the storage",
     WILD: "with any bytes in the model, as after a RAM fault",
-    FINITE: "as for state, if all reals are within their limits: the reals stay within their limits, and answers are finite",
+    FINITE: "as at the level state, if all reals are within their limits: the reals stay within their limits, and answers are finite",
 }
 STATES, BYTES = 5, 3
 """Eva's precision for calls that low precision does not prove, and for snapshots."""
@@ -116,7 +116,7 @@ class _Range:
         return [*beyond, inside, f"    /*@ split {place}; */", "    ;", "}"]
 
     def stated(self) -> str:
-        """Return the annotation that each number is in the range."""
+        """Return the annotation that states that each number is in the range."""
         shape = () if self.slot.scalar else self.slot.shape
         names = [f"i{i}" for i in range(len(shape))]
         bounds = " && ".join(f"0 <= {n} < {extent}" for n, extent in zip(names, shape, strict=True))

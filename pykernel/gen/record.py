@@ -51,7 +51,7 @@ BOUNDS = re.compile(r"(\w+ \d+(, \w+ \d+)*)?")
 def require_project(folder: str | Path, spec: Spec) -> Project:
     """Return the project that this version generates from the spec.  Raises UserError unless the folder has the same C."""
     if Path(folder).is_dir():
-        with project_folder(Path(folder)):  # first restores the old files if a run died while it wrote
+        with project_folder(Path(folder)):  # this restores the old files if an earlier run died while writing
             pass
     made = build(spec, start_of(Path(folder), spec), checks=_earlier(Path(folder)), also=extras(Path(folder)))
     for name, text in made.sources.items():
@@ -124,7 +124,7 @@ def _said(folder: Path) -> dict[str, str]:
 
 
 def misra(sources: Mapping[str, str]) -> str:
-    """Return a sentence with the findings of cppcheck's MISRA C:2012 add-on; "" if it is not installed."""
+    """Return a sentence with the findings of cppcheck's MISRA C:2012 add-on; "" if cppcheck is not installed."""
     if not shutil.which("cppcheck"):
         return ""
     with tempfile.TemporaryDirectory() as place:
@@ -139,9 +139,9 @@ def misra(sources: Mapping[str, str]) -> str:
     rules = ", ".join(f"{rule} ({count})" for rule, count in sorted(found.items(), key=lambda each: -each[1]))
     version = subprocess.run(["cppcheck", "--version"], capture_output=True, text=True).stdout.strip()
     return (
-        f"{version} with its MISRA C:2012 add-on finds rules {rules}"
+        f"{version} with its MISRA C:2012 add-on finds violations of rules {rules}"
         if rules
-        else f"{version} finds no MISRA C:2012 rule"
+        else f"{version} finds no violation of MISRA C:2012"
     )
 
 

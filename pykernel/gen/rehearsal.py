@@ -168,7 +168,7 @@ def calls_of(spec: Spec, layout: Layout, plan: Sequence) -> Calls:
         events += [(first + Kind.OUTLYING, calls) for calls in (of("update"), answers[1])]
         events += [(step, answers[0]) for step in range(first + Kind.READ, plan.steps, KINDS)]
     if of("promise"):
-        # promised samples at the end: some labels come, some never come, and an input is refused
+        # samples at the end whose labels are promised for later: some labels come, some never come, and an input is refused
         last = -(-plan.moved // KINDS) * KINDS
         promised = (
             last + at for at in (1, 2, Kind.REFUSED, Kind.MISLABELLED, KINDS + Kind.MISLABELLED, 2 * KINDS + Kind.READ)
@@ -240,8 +240,8 @@ def _places(spec: Spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _steps(spec: Spec) -> tuple[int, int, int]:
-    """Return three numbers of samples: all samples that the rule sees; the last samples, which begin around the last center;
-    and the samples at the very end, during which alarms are answered.
+    """Return three counts of samples: all samples that the rule sees; the samples from the first one around the last center
+    to the end; and the samples at the very end, during which alarms are answered.
     """
     config = spec.config
     waits = getattr(config, "warmup", 0) + (getattr(spec.input, "warmup", 0) if spec.standardises else 0)

@@ -91,7 +91,7 @@ class StoredPrinter(Printer):
                 return f"{self.prefix}_stored_row({self.expression(array)}, {self.expression(index)}, {width})"
             case Row():
                 raise TypeError(
-                    f"{self.current.name} passes a table on; a kernel that judges a state must read tables in place"
+                    f"{self.current.name} passes a table to another function; a kernel that judges a state must read the table itself"
                 )
         return super().expression(node)
 

@@ -68,7 +68,9 @@ def mixed_stream(spec: Spec, samples: int, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def leave_out(x: np.ndarray, rng: np.random.Generator) -> None:
-    """Replace inputs by NaN: 10 % of all numbers; in each 20 rows, 5 % of the inputs; a few whole rows; and the first rows of one input."""
+    """Replace inputs by NaN: 10 % of all numbers; in each block of 20 rows, 5 % of the inputs; a few whole rows; and the first rows
+    of one input.
+    """
     samples, dim = x.shape
     x[rng.random(x.shape) < 0.1] = np.nan
     silent = rng.random((samples // 20 + 1, dim)) < 0.05
@@ -128,7 +130,8 @@ def _classes(y: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
 def stream_of(
     spec: Spec, samples: int, seed: int, stream: tuple[np.ndarray, np.ndarray] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the stream of a check: the given stream, or else a mixed stream.  Raises UserError if it would be empty.
+    """Return the stream of a check: the given stream, or else a mixed stream.  Raises UserError if the stream would be
+    empty.
 
     For a monitor whose alarms are answered, four fifths of a mixed stream are ``machine_rows``, because otherwise there are few alarms and
     no new states.

@@ -15,7 +15,8 @@ from pykernel.errors import UserError
 from pykernel.files import all_or_none, clear_folder, kind, open_plain, read_plain, whole_file, without_file
 
 MANIFEST_FORMAT = 1
-"""The version of manifest.json.  A manifest without a version has the spec's keys in ``spec``, and the extents among the figures."""
+"""The version of manifest.json.  In an older manifest, without a version, ``spec`` holds the spec's keys, and the figures hold the
+extents."""
 MANIFEST_LIMIT = 2**24
 """Largest size of a manifest.json, in bytes.  A manifest has no tables, so it is small."""
 

@@ -24,7 +24,7 @@ from pykernel.spec.model import Spec, make_spec
 LEAST_SLOPE = 0.8
 """Smallest acceptable slope of the regression of labels on answers, after the label's mean is subtracted from both.
 
-A smaller slope means that answers are too large.
+A smaller slope means that the answers lie too far from the mean.
 """
 MOST_CORRELATION = 0.3
 """Largest acceptable correlation between an error and the latest known error.
@@ -42,15 +42,15 @@ WORSE, CHANCE, BLOCKS = 1.02, 2.0, 20
 statistic of the difference over BLOCKS blocks of rows is above CHANCE.
 """
 KEPT = 64
-"""Number of rows with the most unusual labels that are kept."""
+"""Number of rows that are kept: those with the most unusual labels."""
 OUTLYING, DECIDED = 10.0, 0.5
 """A label is an outlier if its distance from the running mean is more than OUTLYING times the root mean square distance
 of the other labels. Outliers are reported if they cause at least the fraction DECIDED of the total squared error.
 """
 WORTH = 0.95
-"""A change is reported if it reduces the error to this fraction or less."""
+"""A change is reported if it reduces the error to at most this fraction of the error without the change."""
 FEW = 200
-"""With fewer scored rows, nothing is reported."""
+"""Minimum number of scored rows; if there are fewer, nothing is reported."""
 FEW_LABELS, HALF = 20, 0.5
 """A class is missed if it has at least FEW_LABELS rows, if it has less than the fraction HALF of the mean number of
 rows per class, and if less than the fraction HALF of its rows are classified correctly.
@@ -200,7 +200,9 @@ class _Adviser:
             self._propose("too few digits", value, why, [wide])
 
     def _standardised(self) -> list[Change]:
-        """Return the change to standardised inputs, if the rule supports them and the inputs are not standardised yet."""
+        """Return the change that standardises the inputs; empty if the rule does not support this, or if the inputs are
+        already standardised or scaled.
+        """
         if self.spec.standardises or self.spec.scaling != (None, None) or not self.spec.has("input", "standardise"):
             return []
         changed: dict[str, Content] = {"input": {"standardise": True}}
@@ -238,7 +240,7 @@ class _Adviser:
         found = found[found[:, 0] >= self.half][: self.scored // 100]
         if not (len(found) and 0 < e2 < math.inf and r2 < math.inf):
             return
-        # means of r r over all rows except the first row of ``found``, except its first two rows, and so on
+        # element k: the mean of r r over all rows except the first k + 1 rows of ``found``
         rest = np.maximum(r2 - np.cumsum(found[:, 1]), 0) / (self.scored - 1 - np.arange(len(found)))
         count = int(np.argmin(np.append(found[:, 1] > OUTLYING**2 * rest, False)))
         outlying = float(found[:count, 2].sum())
@@ -261,7 +263,7 @@ class _Adviser:
         rk, kk = self.sums[:2]
         slope = float(rk / kk) if kk > 0 else 1.0
         if slope < LEAST_SLOPE:
-            why = f"a label is on average {slope:.2g} times as far from the mean as the answer: the model follows the noise"
+            why = f"labels are on average {slope:.2g} times as far from their mean as the answers: the model follows the noise"
             gain = (
                 [self._with("[label] gain = true", label={"gain": True})]
                 if not getattr(self.spec.label, "gain", True)
@@ -276,8 +278,8 @@ class _Adviser:
         rounding = any(each["test"] == "too few digits" for each in self.told)
         if correlation > MOST_CORRELATION and not rounding:
             why = (
-                f"an error and the latest known error have a correlation of {correlation:.2f}: the past contains "
-                "information that no input has"
+                f"errors have a correlation of {correlation:.2f} with the latest known error: earlier labels contain "
+                "information that the inputs lack"
             )
             self._propose("errors that follow each other", correlation, why, [*self._last_label(), *self._recipes()])
 
@@ -337,14 +339,14 @@ class _Adviser:
                 found[error] = told
         if found and min(found) <= WORTH * standing:
             why = (
-                f"{gaps:,} values of inputs are missing: their rows are refused, and if the last answer is kept for them, "
-                f"the error is {self._shown(standing)}"
+                f"{gaps:,} values of inputs are missing, and the model refuses rows with missing inputs: if the last answer "
+                f"counts for these rows, the error is {self._shown(standing)}"
             )
             self._tell(
                 "missing inputs",
                 float(gaps),
                 why,
-                f"{found[min(found)]}: {self._shown(min(found))}, with an answer to every row",
+                f"{found[min(found)]}: the error is {self._shown(min(found))}, with an answer to every row",
             )
 
     # ------------------------------------------------------------------------------------------------ the changes
@@ -375,8 +377,8 @@ class _Adviser:
         return []
 
     def _recipes(self) -> list[Change]:
-        """Return the changes that replace the model with a default model, that is, drop the rule: one keeps the budget,
-        and one drops it.
+        """Return the changes that drop the rule, so that a default model replaces the model: one change keeps the
+        budget, and a second change drops the budget too.
         """
         kinds = {"[kernel] and [learning]": self._default(budget=True)}
         if "reduction" in self.content:
@@ -393,7 +395,7 @@ class _Adviser:
         return [] if "mixture" in self.content else self._possible([change])
 
     def _possible(self, changes: list[Change]) -> list[Change]:
-        """Return the changes that give a valid spec."""
+        """Return those of the changes that give a valid spec."""
         found = []
         for change in changes:
             with contextlib.suppress(UserError):
@@ -402,7 +404,7 @@ class _Adviser:
         return found
 
     def _linear(self, name: str) -> list[Change]:
-        """Return the change to the linear model of this name, if there is such a model."""
+        """Return the change that replaces the model with the linear model of this name, if there is such a model."""
         made = linear_specs(self.spec).get(name)
         if made is None or self.spec.real.is_int16:
             return []
@@ -464,7 +466,7 @@ class _Adviser:
         if best is not None and best[0] <= WORTH * self.now:
             error, (told, self.content) = best
             added = ", together with the above" if self.told else ""
-            told += f": {self._shown(error)} in place of {self._shown(self.now)}{added}{self._beside()}"
+            told += f": the error is {self._shown(error)} instead of {self._shown(self.now)}{added}{self._beside()}"
             self._tell(test, value, why, told)
             self.now = error
         elif always:
@@ -475,7 +477,9 @@ class _Adviser:
         self.told.append({"test": test, "value": float(value), "why": why, "change": change})
 
     def _beside(self) -> str:
-        """Return words for the best simple predictor and its error, because the changed model may still be worse than this predictor."""
+        """Return a phrase that names the best simple predictor and its error, because the changed model may still be
+        worse than this predictor.
+        """
         known = {name: error for name, error in self.errors.items() if name != "model" and error is not None}
         name = min(known, key=lambda each: known[each], default=None)
         return "" if name is None else f" ({name}: {self._shown(known[name])})"

@@ -53,7 +53,7 @@ class Alarms:
         return which
 
     def _list(self, row: int, level: float, threshold: float) -> None:
-        """Add a row to the latest alarm, and keep level and threshold of the row with the highest level."""
+        """Add a row to the latest alarm, and keep the level and the threshold of the row with the highest level."""
         if len(self.listed) < self.count:
             self.listed.append({"first_row": row, "last_row": row, "rows": 0, "level": -np.inf})
         latest = self.listed[-1]

@@ -53,5 +53,5 @@ def running_mean(y: np.ndarray) -> np.ndarray:
 
 
 def mean_error(forecasts: np.ndarray, y: np.ndarray) -> float:
-    """Return the mean absolute error over the second half of the rows, when every predictor has seen enough rows."""
+    """Return the mean absolute error over the second half of the rows; the predictors warm up in the first half."""
     return float(np.abs(forecasts - y)[len(y) // 2 :].mean())

@@ -35,7 +35,7 @@ ROUNDS = 10
 SURE = 1e-3
 """The variance of each device's inputs is increased by this fraction of the variance of all devices' inputs.
 
-Without it, the weight of a device with a single vector would be infinite.
+Without this increase, the weight of a device with a single vector would be infinite.
 """
 STRANGE = 3.0
 """A device disagrees with the other devices if their prediction of its answers has an error above STRANGE times the
@@ -49,8 +49,8 @@ class Merged:
 
     way: "sums", "mean" or "answers".  differences: for each device, the root mean square difference between the other devices' joint
     answers and this device's answers, at inputs from the region where this device has learned.  left: the root mean
-    square difference between the merged model's answers and the joint answers of all devices.  Both are divided by the
-    answers' standard deviation, and are None for sums and means.
+    square difference between the merged model's answers and the joint answers of all devices.  ``differences`` and
+    ``left`` are divided by the answers' standard deviation, and are None for sums and means.
     """
 
     spec: Spec
@@ -61,7 +61,9 @@ class Merged:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about devices that disagree with the others.  With only two devices there is no warning, because either may be wrong."""
+        """Warnings about devices that disagree with the others.  With only two devices there is no warning, because
+        either device may be wrong.
+        """
         told = {name: each for name, each in self.differences.items() if each is not None}
         usual = max(float(np.median([*told.values()])), 0.1 / STRANGE) if len(told) > 2 else np.inf
         return tuple(
@@ -79,10 +81,10 @@ class Merged:
 def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, watch: Watch = QUIET) -> Merged:
     """Merge the states of several devices into one state.
 
-    states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, by default ``spec``.  It
-    may differ from ``spec`` in the budget and in parameters that do not change the meaning of a state.
+    states: name -> a snapshot, or the bytes of the state.  into: the spec of the merged state, by default ``spec``.
+    ``into`` may differ from ``spec`` in the budget and in parameters that do not change the meaning of a state.
 
-    Cost: O(K F^3) for the sums of K devices with F features.  A merge by answers asks at most ASKED inputs in total,
+    Cost: O(K F^3) for the sums of K devices with F features.  A merge by answers uses at most ASKED inputs in total,
     and each input costs one prediction by every device and ROUNDS updates.  Raises UserError if the states cannot be
     merged.
     """
@@ -163,8 +165,9 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
             others = together(np.delete(told, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
             differences[name] = _rms(others - told[k, own]) / deviation
         g = together(told, nearness)
-        # the labels get the noise of the devices' answers, because without noise the model would trust its next real
-        # label completely.  A model with a budget gets no noise, because its few vectors cannot average the noise out
+        # the labels get noise of the size by which the devices' answers differ, because without noise the model would
+        # trust its next real label completely.  The labels of a model with a budget get no noise, because its few
+        # vectors cannot average the noise out
         noise = np.sqrt(together(np.square(told - g), nearness).mean(axis=0)) * (spec.program.budget is None)
         model, best, left = HostModel(spec), HostModel(spec), np.inf
         for number in range(ROUNDS):
@@ -193,7 +196,7 @@ def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:
 def log_density(own: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return how near the inputs ``x``, (rows, D), are to ``own``, the inputs that a device has learned, (own rows, D).
 
-    This is the log density of a Gaussian, divided by D, so that it does not grow with the number of inputs.
+    The nearness is the log density of a Gaussian, divided by D, so that it does not grow with the number of inputs.
     """
     variance = own.var(axis=0) + SURE * x.var(axis=0)
     variance[variance == 0] = 1.0  # a constant input does not distinguish devices
@@ -232,8 +235,8 @@ def raw_inputs(spec: Spec, memory: Memory, z: np.ndarray) -> np.ndarray:
 def answers(model: HostModel, x: np.ndarray) -> np.ndarray:
     """Return the model's predictions, (rows, OUTPUTS); for classes, clipped to [-1, 1]."""
     found = np.asarray(model.predict(x), np.float64).reshape(len(x), -1)
-    # a class's function is trained to reach at least 1 or at most -1, and the excess beyond these limits carries no
-    # information
+    # a class's function is trained to be at least 1 for rows of the class and at most -1 for other rows; how far it
+    # exceeds these limits carries no information
     return np.clip(found, -1, 1) if model.spec.program.label_kind == "class" else found
 
 

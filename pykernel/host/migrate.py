@@ -72,7 +72,7 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
     if budget.remove is None:
         raise UserError(
             f"{where}: holds {count} vectors, but the new spec has room for only {room}; rule {old.learning.rule} removes a "
-            f"vector only to make room for a sample: {_frozen(old, where, room)}"
+            f"vector only to make room for a sample; {_frozen(old, where, room)}"
         )
     smaller = old.memory()
     smaller.copy_from(memory)
@@ -87,7 +87,9 @@ def _reduced(old: Spec, memory: Memory, room: int, where: str, engine: Engine | 
 
 
 def _meaning(spec: Spec, capacity: str) -> dict[str, str]:
-    """Return the facts about the meaning of a state's numbers, except for this capacity."""
+    """Return the facts about the meaning of a state's numbers, without this capacity, and without the types, shapes and
+    offsets of fields.
+    """
     facts = {name: fact for name, fact in identity(spec).meaning.items() if name != f"capacity {capacity}"}
     fields = {name: fact for name, fact in facts.items() if name.startswith("field ")}
     return {name: fact for name, fact in facts.items() if name not in fields} | {name: "" for name in fields}
@@ -136,7 +138,7 @@ def _changes(old: Spec, new: Spec) -> dict[str, tuple[Any, Any]]:
 
 def _frozen(old: Spec, where: str, vectors: int | None = None) -> str:
     few = "VECTORS" if vectors is None else str(vectors)
-    return f"import {old.name}.toml with {option('state')} {where} and {option('vectors')} {few} makes a frozen model of the state"
+    return f"make a frozen model of the state: import {old.name}.toml with {option('state')} {where} and {option('vectors')} {few}"
 
 
 def _told(changes: Mapping[str, tuple[Any, Any]]) -> str:

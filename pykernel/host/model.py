@@ -42,8 +42,8 @@ class HostModel:
 
     Several threads may share one model, because only one call runs at a time.
 
-    An int16 model takes and returns numbers in the units of the data. With ``raw``, it takes and returns the same
-    integers as the C.
+    An int16 model takes and returns numbers in the units of the data. With ``raw``, an int16 model takes and returns
+    the same integers as the C.
     """
 
     def __init__(self, spec: Spec, drop: tuple[str, ...] = (), engine: Engine | None = None, raw: bool = False) -> None:
@@ -199,8 +199,8 @@ class HostModel:
 
         With a delay, NAME_expect is called for each row, if the model has it.
 
-        question: the question to ask, such as "classify"; by default the program's main question, usually "predict".  A
-        model that does not learn only answers, and the statuses are those of the answers.
+        question: the question to ask, such as "classify"; by default the program's main question, usually "predict".
+        If the model does not learn, it only answers, and the statuses are those of the answers.
         """
         answers, _, statuses = self._prequential(x, y, first, delay, question or self.spec.program.asks, False)
         return answers, statuses
@@ -288,7 +288,8 @@ class HostModel:
         self.call("refresh")
 
     def train(self) -> int:
-        """Do what NAME_train does on the device.  Returns its status; if it is below 0, the model is unchanged.
+        """Do what NAME_train does on the device.  Returns the status of the training; if the status is below 0, the
+        model is unchanged.
 
         Raises UserError if the model does not have this function.
         """
@@ -301,7 +302,8 @@ class HostModel:
         self.call("freeze", int(frozen))
 
     def read(self, name: str) -> tuple[np.ndarray, int]:
-        """Call the reading NAME_<name>, which takes only the model.  Returns the values that it writes, (values,), and its status.
+        """Call the reading NAME_<name>, which takes only the model.  Returns the values that the reading writes,
+        (values,), and its status.
 
         If the model refuses the call, the values are NaN (-1 for an index).  Raises UserError if the model does not
         have this reading.

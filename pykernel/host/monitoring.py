@@ -52,8 +52,8 @@ def unlike_beginning(spec: Spec, x: np.ndarray) -> dict[str, Any]:
 class Monitoring(Run):
     """A model that learns without labels, run over a stream as on the device.
 
-    For each row, the model is asked its main question, then learns the row.  It is refreshed every ``refresh_every`` rows
-    (0: never).  Raises UserError for a model with labels: see Simulation.
+    For each row, the model is asked its main question, then learns the row.  The model is refreshed every
+    ``refresh_every`` rows (0: never).  Raises UserError for a model with labels: see Simulation.
     """
 
     def __init__(self, spec: Spec, refresh_every: int = 0) -> None:

@@ -9,9 +9,9 @@ from pykernel.rows.columns import SENTINELS
 from pykernel.spec.model import Spec
 
 NEAR, SELDOM = 0.05, 0.002
-"""A row is outside the training range if one of its inputs is outside the range of this input in the training rows by
-more than the fraction NEAR of the width of that range. The report mentions such rows if they are more than the fraction
-SELDOM of all rows.
+"""A row is outside the training range if one of its inputs lies outside this input's range in the training rows, by
+more than NEAR times the width of that range. The report mentions such rows if they are more than the fraction SELDOM of
+all rows.
 """
 
 
@@ -25,8 +25,8 @@ class Outside:
         low, high = (np.array(end or (), float) for end in ends)
         self.low, self.high, self.near = low, high, NEAR * (high - low)
         self.rows = self.outside = self.refused = 0
-        self.columns = np.zeros(len(low), np.int64)  # for each input: number of rows in which it is outside
-        self.farthest = (low + high) / 2  # for each input: its value farthest outside
+        self.columns = np.zeros(len(low), np.int64)  # for each input: number of rows in which it is out of range
+        self.farthest = (low + high) / 2  # for each input: its value that is farthest out of range
 
     def add(self, x: np.ndarray) -> None:
         """Count the next rows."""

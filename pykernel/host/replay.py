@@ -27,8 +27,8 @@ ANSWERS = {"predict": "prediction", "classify": "predicted_class"}
 
 
 def answer_columns(spec: Spec) -> dict[str, tuple[str, int]]:
-    """Return, for each column of a log that holds answers of the device, the question and the index of the value in its
-    answer.
+    """Return column -> (question, index of the value in its answer), for the columns of a log with the device's
+    answers.
 
     If an answer has several values, its columns are numbered.  A question cannot be logged if the spec has a column of
     the same name.
@@ -83,7 +83,7 @@ def log_rows(
 @dataclass(frozen=True)
 class Rows:
     """Consecutive rows of a log.  has: name of a column -> (rows,), true where the cell is not empty; "sample" and
-    "label" count as columns, and without labels, "label" says whether the sample was learned.
+    "label" count as columns; for a model without labels, "label" says whether the sample was learned.
     """
 
     first: int  # number of the first row, from 0
@@ -185,7 +185,7 @@ class LogColumns:
                 f"{self.name}: has the column {STATE_HASH}, but {self.spec.name} learns nothing: its hash covers "
                 "only intermediate results; record its answers instead"
             )
-        # a log without label columns holds only predictions; a log with one label column must have all of them
+        # a log without label columns holds only predictions; a log with one label column must have all label columns
         labels = self.labels if set(self.labels) & set(header) and self.spec.program.learns else []
         others = (STATE_HASH, STATUS, *self.answers, CALL, *([LEARNED] if self.may_ask else []))
         self.chosen = [*self.inputs, *labels, *(c for c in others if c in header)]
@@ -248,7 +248,7 @@ class LogColumns:
     def _read(
         self, column: str, kind: _Cells, texts: Sequence[str], lines: Sequence[int]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values of a column, and whether each of its cells has a text."""
+        """Return the values of a column, and a mask of its cells that are not empty."""
         values, has = np.zeros(len(texts), kind.dtype), np.array(list(map(bool, texts)))
         for i in np.flatnonzero(has).tolist():
             text = texts[i]

@@ -52,11 +52,11 @@ class Steps:
 class Run:
     """A model that is run over a stream as on the device.
 
-    The model answers for each row; then it learns a row.  With labels, it learns the row that came ``delay`` rows
-    earlier, if all labels of that row are known.  The model is refreshed every ``refresh_every`` rows (0: never).  A model that is
-    trained from stored samples is trained after every ``train_every`` labels (0: never).  A model that does not learn
-    only answers.  With ``forecasts``, such a model may have a delay as well, after which the simple predictors learn the
-    true values.
+    The model answers for each row; then it learns a row.  With labels, the model learns the row that came ``delay``
+    rows earlier, if all labels of that row are known.  The model is refreshed every ``refresh_every`` rows (0: never).
+    A model that is trained from stored samples is trained after every ``train_every`` labels (0: never).  If the model
+    does not learn, it only answers; with ``forecasts``, there may be a delay even then, after which the simple
+    predictors learn the true values.
     """
 
     def __init__(
@@ -158,8 +158,8 @@ class Run:
             start = end
 
     def _until_training(self, y: np.ndarray) -> int:
-        """Return how many rows to run before the next training: up to the row with the last label that the training
-        needs, or all rows if this label is not among them.
+        """Return how many rows to run before the next training: up to the row after which the last label that the
+        training needs is known, or all rows if they are too few for that.
         """
         known = np.flatnonzero(~self._missing(self._released(y)))
         last = self.train_every - self._labels_since - 1

@@ -109,8 +109,8 @@ def _converted(spec: Spec, batches: Iterable[Batch], name: str) -> Iterator[Batc
         if error.column not in made:
             raise
         raise UserError(
-            f"{name}: has no column {error.column!r}, which pykernel table made for the training; make this table with "
-            f"pykernel table {name} {option('like')} FIRST.csv, where FIRST.csv is the table of the training"
+            f"{name}: has no column {error.column!r}, which pykernel table made for the training; make the column with "
+            f"pykernel table {name} {option('like')} FIRST.csv, where FIRST.csv is the table used for the training"
         ) from None
 
 

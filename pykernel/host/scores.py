@@ -157,7 +157,7 @@ class Errors:
 class Coverage:
     """Counts the labels within the model's intervals, and sums the intervals' widths.
 
-    An untrained model's interval covers all possible labels.  Counting begins with the first row that has another
+    An untrained model's interval covers all possible labels.  Counting begins with the first row that has a different
     interval.
     """
 
@@ -238,8 +238,8 @@ class Course:
         }
 
     def curves(self, windows: int = 400, first: int = 0) -> dict[str, np.ndarray]:
-        """Return curves over up to ``windows`` windows that begin at row ``first`` or later, or over all windows if all
-        begin earlier.
+        """Return curves over those of up to ``windows`` windows that begin at row ``first`` or later, or over all of
+        them if none begins so late.
 
         The curves are ``row`` (the windows' middles), ``level``, ``threshold``, ``alarm`` (whether a window has an alarm), and the mean
         and the maximum of each value, (windows, values); NaN where there was no answer.

@@ -34,7 +34,9 @@ class Steps:
 
 
 class SignalStage:
-    """The signal stage of a spec without its model.  It takes raw rows and returns features, bit for bit as on the device."""
+    """The signal stage of a spec, without the model that follows it.  The stage takes raw rows and returns features,
+    bit for bit as on the device.
+    """
 
     def __init__(self, spec: Spec, engine: Engine | None = None) -> None:
         if spec.signal is None:
@@ -116,8 +118,8 @@ class RawRows:
         # for each channel, the factor that makes its limit equal to the smallest limit
         self._share = self._limits.min() / self._limits
         self._places, self._steps, self._next = list[tuple[int, int]](), 0, 0
-        """The steps that do not follow the previous step at the usual distance, with the raw row that each of them ends
-        with.
+        """(number of the step, raw row with which the step ends), for the first step and for each step whose distance
+        from the previous step is unusual.
         """
         # descriptions of the first number beyond its limit, and of the first infinite number
         self._far = self._odd = ""
@@ -268,7 +270,7 @@ def steps_of(spec: Spec, batches: Iterable[Batch], stage: SignalStage | None = N
         done: list[tuple[np.ndarray, np.ndarray]] = []
         both = zip(stage.recorded(batch.x), beside.recorded(batch.x, "measures"), strict=True)
         for i, (features, measured) in enumerate(both):
-            if i:  # the forecasts that wait at a gap get no true value
+            if i:  # forecasts that still wait for their true value at a gap never get one
                 done.append((x, np.full(len(x), np.nan)))
                 x, truth = x[:0], truth[:0]
             x = np.concatenate([x, features.features])

@@ -82,7 +82,7 @@ def linear_specs(spec: Spec) -> dict[str, Spec]:
     }
     raw = base | {
         "precision": "float64",
-        # "hold", because without a standardiser there is no running mean
+        # the last value replaces a missing input, because without a standardiser there is no running mean
         "input": base["input"] | ({"missing": "hold"} if stands_in else {}),
         "label": classes if label.classes else numbers,
         "learning": {"rule": "rls", "forgetting": 0.999, "prior_variance": 1e6},
@@ -157,7 +157,7 @@ class Distances:
 
     HORIZON, BLOCK = 1000, 50
     RIDGE = 1e-3
-    """Added to the diagonal of the correlation matrix: inputs may be linearly dependent."""
+    """Added to the diagonal of the correlation matrix, because inputs may be linearly dependent."""
 
     def __init__(self, dim: int, completes: bool = False) -> None:
         """Begin without any rows.  completes: whether the mean replaces a missing input."""
@@ -211,7 +211,8 @@ class Distances:
 
 
 class Rivals:
-    """Baselines for a plan's monitors: both distances, an EWMA chart, and the Mahalanobis distance of a VAR(1)'s residuals.
+    """Baselines for a plan's monitors: the distances of ``Distances``, an EWMA chart, and the Mahalanobis distance of a
+    VAR(1)'s residuals.
 
     The EWMA chart (S. W. Roberts, 1959) is the largest |z| of the inputs' exponentially weighted means.  The VAR(1) is the linear
     regression of each row on the previous row.  The moments of means and residuals are estimated as in ``Distances``.

@@ -27,8 +27,8 @@ class Simulation(Run):
     labels of the first ``until`` rows, or all labels if ``until`` is None, and the report says so.  Errors are counted
     only after the first known label.  Before that label, all predictors answer 0, and a single huge label could
     dominate the error of the whole stream.  The model is refreshed every ``refresh_every`` rows (0: never).  A model
-    that is trained from stored samples is trained after every ``train_every`` labels (0: never).  A model that does not
-    learn only predicts.
+    that is trained from stored samples is trained after every ``train_every`` labels (0: never).  If the model does not
+    learn, it only predicts.
 
     Raises UserError for a model without labels, because it has no errors: see Monitoring.
     """

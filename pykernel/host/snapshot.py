@@ -45,7 +45,7 @@ class Snapshot:
     state_hash: int  # the value that NAME_hash returns
     memory: Memory = field(repr=False)
     fields: dict[str, np.ndarray] = field(repr=False)  # the model's fields; scalars have the shape (1,)
-    names: Names = field(default_factory=dict)  # empty if the snapshot has no names, as if a device wrote it
+    names: Names = field(default_factory=dict)  # empty if the snapshot has no names: a device writes none
 
     def ranges(self) -> list[dict[str, Any]]:
         """Return for each field its shape, how many values are not zero, and the smallest and largest value."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def learned(spec: Spec, data: Recording, watch: Watch = QUIET) -> Memory:
-    """Return the state of a model that has learned a recording in the way of ``simulate`` without delay.
+    """Return the state that a model reaches if ``simulate`` runs it over a recording without delay.
 
     Raises UserError if the recording cannot be read or if no row was learned.
     """

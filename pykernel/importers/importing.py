@@ -48,7 +48,8 @@ def from_sklearn(
     vectors: int | None = None,
     data: ArrayLike | None = None,
 ) -> Spec:
-    """Convert a fitted scikit-learn estimator to a spec. The spec's C computes the estimator's decision values.
+    """Convert a fitted scikit-learn estimator to a spec. The C code of the spec computes the estimator's decision
+    values.
 
     The estimator can be a support vector machine, ``KernelRidge``, ``GaussianProcessRegressor`` (the mean), a linear
     model, a network with one hidden layer (``MLPRegressor``, ``MLPClassifier``), a kernel machine of pykernel, a pipeline
@@ -77,25 +78,27 @@ def from_sklearn(
     classes : sequence of str, optional
         Names of the classes, in the order of ``classes_``. By default, the entries of ``classes_`` converted to text.
     distance : {"auto", "differences", "products"}
-        How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions and rounds more. "auto" uses
-        "products" if its error is at most that of the other operations.
+        How |x - v|^2 is computed (Gaussian kernel): "products" takes fewer instructions, but has larger rounding
+        errors. "auto" uses "products" if the error of the distance is then at most that of the other operations.
     variance : bool
         For a Gaussian process: ``NAME_variance`` writes the square of the deviation that ``predict(x,
         return_std=True)`` returns. The spec then has rule "nystrom", which needs n²/2 more numbers in flash
         and takes O(n² / 2 + n D) for each call.
     vectors : int, optional
         Number of vectors of a smaller machine: a machine with a Gaussian kernel is trained to reproduce the estimator's
-        answers (``pykernel.training.distilled``). A warning reports the loss, with a 95 % interval. The estimator may
-        then also be one that learns sample by sample, such as ``BudgetedKernelRegressor``; the spec does not learn.
+        answers (``pykernel.training.distilled``). A warning reports the loss, with a 95 % interval. With ``vectors``,
+        the estimator may also be one that learns sample by sample, such as ``BudgetedKernelRegressor``; the model of
+        the spec no longer learns.
     data : array of shape (n_samples, n_features), optional
         Inputs as the device will get them, without labels.  With ``vectors``, the smaller machine is trained on these
-        inputs; by default they are generated from the estimator's vectors.  For int16, and for networks, they give the
-        range of each input, and for int16 they decide whether 8 bits suffice for the weights of hidden units.
+        inputs; by default they are generated from the estimator's vectors.  For int16, and for networks, the range of
+        each input is taken from ``data``.  For int16, ``data`` also decides whether 8 bits suffice for the weights of
+        hidden units.
 
     Returns
     -------
     spec : Spec
-        A frozen model; ``spec.to_toml()`` is a file for ``pykernel generate``.
+        A frozen model; ``spec.to_toml()`` is the text of a file for ``pykernel generate``.
 
     Raises
     ------
@@ -105,10 +108,10 @@ def from_sklearn(
 
     Notes
     -----
-    The cost is O(m n D) for n vectors of D inputs, because the rounding error of float32 is bounded at m = min(n, 1000)
-    vectors. Vectors of weight zero are left out, and equal vectors are merged. A linear kernel gives one vector for each
-    function. Decision values differ from scikit-learn's only by rounding.  If the difference is large, there is a
-    warning.
+    The cost is O(m n D) for n vectors of D inputs, because a bound of float32's rounding error is computed at
+    m = min(n, 1000) of the vectors. Vectors of weight zero are left out, and equal vectors are merged. A linear kernel
+    gives one vector for each function. Decision values differ from scikit-learn's only by rounding.  If the difference
+    is large, there is a warning.
 
     Examples
     --------
@@ -145,7 +148,7 @@ def from_sklearn(
 
 
 def _warned(spec: Spec, told: Iterable[str]) -> Spec:
-    """Return the spec, and warn at the line that called this module."""
+    """Return the spec, and issue each note as a warning at the line that called this module."""
     for note in told:
         warnings.warn(note, stacklevel=3)
     return spec
@@ -170,8 +173,8 @@ def load_model(
     The file is either ``.onnx``, with a support vector machine, a linear model or a network with one hidden layer, or, with
     ``vectors`` and ``state``, the spec of a model that a device has trained.
 
-    Nothing in the file is executed, because the file is read as numbers.  Other files of estimators are refused; load such a file
-    yourself, and give the estimator to ``from_sklearn``.
+    Nothing in the file is executed: only numbers and names are read from it.  Other files, such as pickled estimators, are
+    refused; load such a file yourself, and give the estimator to ``from_sklearn``.
 
     Parameters
     ----------
@@ -205,7 +208,7 @@ def load_model(
 
 
 def read_file(path: str | Path) -> tuple[Machine, Any]:
-    """Return the machine of a model's file, and its source, the ONNX model.
+    """Return the machine in a model's file, and the machine's source, which is the ONNX model.
 
     Raises UserError, one sentence.
     """
@@ -238,13 +241,15 @@ def read_device(
         Path(path).suffix.lower() == ".toml",
         "is not a spec, but a state belongs to a spec; give the .toml file from which the firmware was generated",
     )
-    fixed = f"add {option('vectors')} for a model that does not learn"
-    where.need(vectors is not None, f"goes on learning, so its state is not a spec; {fixed}")
+    fixed = f"add {option('vectors')} for a smaller model that no longer learns"
+    where.need(vectors is not None, f"is a model that continues to learn, and a spec cannot hold its state; {fixed}")
     return read_state(load_spec(path, trust_code, announce), state)
 
 
 def spec_of_file(path: str | Path, machine: Machine, *options: Any) -> tuple[Spec, list[str]]:
-    """Return the spec of a machine from a file, and its notes.  options: as in ``to_spec``.  Raises UserError, one sentence."""
+    """Return the spec of a machine that was read from a file, and notes about the spec.  options: as in ``to_spec``.
+    Raises UserError, one sentence.
+    """
     with told_of_file(path):
         spec = to_spec(machine, *options)
         return spec, notes(machine, spec)
@@ -375,7 +380,7 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
         taken, given, refused = _steps_of(spec, x.astype(spec.number), machine.signal)
         asked = given
         if spec.real.is_int16 and machine.signal is not None:
-            # a feature with a subtracted center may need a coarser unit than the source's feature
+            # if a center is subtracted from a feature, the feature may need a coarser unit than in the source
             rounded = 0.5 * (spec.feature_units[1] > machine.signal.feature_units[1])
     exact, model = taken.astype(np.float64), HostModel(spec.inner)
 
@@ -434,12 +439,13 @@ def compare(spec: Spec, machine: Machine, source: Any, x: ArrayLike) -> dict[str
 
 
 Asked = list[tuple[np.ndarray, Any]]
-"""The arrays that are given to a source one after the other.  With each array: the rows of the source's answers to compare."""
+"""The arrays that are given to a source one after the other.  Each array is paired with the positions of those of its
+answers that are compared."""
 
 
 def _rows_of(spec: Spec, machine: Machine, x: np.ndarray) -> tuple[np.ndarray, Asked, Asked, int]:
-    """Return the accepted rows in the model's precision, the arrays for its source as given and in the model's precision, and the
-    number of refused rows.
+    """Return the accepted rows in the model's precision; the arrays for the model's source, once with the given numbers
+    and once in the model's precision; and the number of refused rows.
     """
     if machine.taken is not None and x.shape[1] == machine.taking:
         x = x[:, list(machine.taken)]
@@ -461,7 +467,8 @@ def _steps_of(spec: Spec, x: np.ndarray, source: Spec | None = None) -> tuple[np
     """Return the features of each step, as ``_rows_of`` does for rows.  A refused row splits a recording into
     two.
 
-    source: a spec with the same features, except for a coarser unit, or a narrower range in int16.
+    source: the source's spec, which has the same features; in int16, those of ``spec`` may have a coarser unit or a
+    narrower range.
     """
     assert spec.signal is not None
     where, fits = Place(spec.name), x.shape[1] == spec.width
@@ -524,7 +531,7 @@ def source_functions(source: Any, x: np.ndarray) -> np.ndarray:
 def _scaled(estimator: Any, x: np.ndarray) -> tuple[np.ndarray, Any]:
     """Return x after the steps of a pipeline, and the model at the pipeline's end."""
     *steps, (_, model) = steps_of(estimator)
-    x = x.copy()  # a scaler may write to the array
+    x = x.copy()  # a scaler may change the array in place
     for _, step in steps:
         x = _alone(step).transform(_framed(step, x))
         x = x.toarray() if hasattr(x, "toarray") else x

@@ -83,8 +83,8 @@ def machine_of(spec: Spec, memory: Memory, where: Place) -> tuple[Machine, Answe
     (rows, F).
 
     The machine contains only the model's kernel part, without the labels' running mean and gain, the linear part, and
-    limits.  If the state's weights are for other coordinates or are integers, the machine's weights come from a ridge
-    regression to the answers at the vectors.  where: the beginning of an error message.  O(n^2 (n + D)).
+    limits.  If the state's weights are integers or belong to other coordinates, the machine's weights are fitted to the
+    model's answers at the vectors by ridge regression.  where: the beginning of an error message.  O(n^2 (n + D)).
     Raises UserError.
     """
     host = HostModel(spec.inner)

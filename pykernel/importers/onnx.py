@@ -2,8 +2,8 @@
 others write them.
 
 Files are untrusted.  Three known parts of a graph are read into plain arrays: a chain of operations that scale the
-input, the machine, and the operations on the machine's values.  A file with anything else is refused.  The three parts are
-then computed here in NumPy, and no other code gets the graph.
+input, the machine, and the operations on the machine's values.  A file with anything else is refused.  This module then
+computes the three parts in NumPy; no other code runs the graph.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Source:
 
     steps: list[Callable[[np.ndarray], np.ndarray]]
     node: Node
-    machine: Machine  # made from the node; all of it is used for a network, else only its kernel and vectors
+    machine: Machine  # made from the node; for a network, all of it is used, otherwise only its kernel and vectors
 
     def functions(self, x: np.ndarray) -> np.ndarray:
         """Return the machine's values at rows of x, (rows, F), in float64, computed with the file's operations and the
@@ -154,7 +154,7 @@ def _vectors(has: dict[str, Any], count: int, where: Place) -> np.ndarray:
     numbers = has.get("support_vectors", ())
     where.need(
         count >= 1 and len(numbers) and len(numbers) % count == 0,
-        f"{len(numbers):,} numbers are not {count:,} support vectors; save the model again",
+        f"{len(numbers):,} numbers do not make {count:,} support vectors of equal length; save the model again",
     )
     require_inputs(len(numbers) // count, where)
     return array_of(numbers, (len(numbers),), where, "support_vectors").reshape(count, -1)
@@ -208,7 +208,7 @@ def _linear(node: Node) -> Machine:
     numbers = has.get("coefficients", ())
     where.need(
         len(numbers) and len(numbers) % rows == 0 and len(numbers) // rows <= DIM_LIMIT,
-        f"{len(numbers):,} coefficients are not {rows} rows of equal length, with at most {DIM_LIMIT:,} numbers; save the model again",
+        f"{len(numbers):,} coefficients do not make {rows} rows of equal length, with at most {DIM_LIMIT:,} numbers each; save the model again",
     )
     coef = array_of(numbers, (len(numbers),), where, "coefficients").reshape(rows, -1)
     bias = array_of(has.get("intercepts", ()), (rows,), where, "intercepts")
@@ -328,7 +328,7 @@ def _before(graph: Graph, node: Node) -> list[Node]:
         if maker is None or maker.kind not in AFFINE:
             what = "a table" if maker is None else f"a {shown_value(maker.kind)}"
             raise FILE.error(
-                f"has {what} before its {node.kind}; there may only be {', '.join(AFFINE)}, which treat each input by itself"
+                f"has {what} before its {node.kind}; there may only be {', '.join(AFFINE)}, which scale each input separately"
             )
         chain.insert(0, maker)
         variable = [name for name in maker.inputs if name not in graph.tables]
@@ -483,7 +483,9 @@ def _require_named(after: After, machine: Machine) -> None:
 
 
 def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) -> Machine:
-    """Return the linear machine, with probabilities if the graph computes probabilities of a kind that the C supports."""
+    """Return the linear machine, with probabilities if the graph computes probabilities of a kind that the generated C
+    supports.
+    """
     _require_named(after, machine)
     transform, functions = _transform(node), len(machine.bias)
     f = _probes(functions, 100)
@@ -496,7 +498,7 @@ def _linear_decided(graph: Graph, node: Node, after: After, machine: Machine) ->
     sure = transform != "NONE" and functions == 1
     for found in after.computed(graph, node, rows).values():
         if _same(found, rows) or (functions == 1 and _same(found, rows[:, 1:])):
-            continue  # for two classes, the result has two columns, the negative values and the values, or only the values
+            continue  # for two classes, the result has two columns, -f and f, or only the column f
         FILE.need(transform == "LOGISTIC" and _same(found, rows / rows.sum(axis=1, keepdims=True)), STRANGE)
         sure = True
     if sure:

@@ -11,7 +11,7 @@ from pykernel.spec.model import shown_value
 class Place(str):
     """A part of a model.  Messages about the part begin with its name.
 
-    The file itself has an empty name, which the file's reader replaces.
+    The file itself is the part with an empty name; the code that reads the file inserts the file's name.
     """
 
     @classmethod

@@ -38,7 +38,7 @@ MATERN_NU = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52", math.inf: "gauss
 MACHINE = "__pykernel_machine__"
 """Name of the method that returns an estimator's Machine.  pykernel's estimators are recognised by this method."""
 LEARNS = "__pykernel_learned__"
-"""Name of a method that only estimators that continue to learn on the device have."""
+"""Name of a method that an estimator has only if its model continues to learn on the device."""
 KERNELS = {"gaussian_process.kernels": "RBF Matern RationalQuadratic ConstantKernel WhiteKernel Sum Product DotProduct"}
 """Parts of a Gaussian process's kernel."""
 
@@ -77,8 +77,8 @@ def _read(estimator: Any, where: Place) -> Machine:
         why = f"is not a model that can be imported; {NEAR.get(kind.__name__, IMPORTABLE)}"
         if hasattr(kind, LEARNS):
             why = (
-                f"goes on learning, with a state that is not part of a spec; give the fitted {where} to pykernel.generate, which "
-                "writes both"
+                f"continues to learn, and a spec cannot hold its state; give the fitted {where} to pykernel.generate, which "
+                "writes C that starts from this state"
             )
         raise FILE.error(f"{inside} {why}")
     affine = None if signal is None else Affine.identity(signal.dim)
@@ -164,7 +164,7 @@ IMPORTABLE = (
 def _svc(model: Any, where: Place) -> Machine:
     """Read SVC and NuSVC, which have one function for each pair of classes.
 
-    With two classes, the only function has the opposite sign.
+    With two classes, the only function is positive for the second class: its sign is the opposite of libsvm's.
     """
     count = len(model.classes_)
     kernel = kernel_keys(where, model, model._gamma)
@@ -196,7 +196,7 @@ def of_pairs(machine: Machine, sizes: Any, sigmoids: Mapping[str, Any], where: P
     """Return the machine with libsvm's functions for pairs of classes.  sizes: the number of vectors of each class.
 
     sigmoids: the sigmoid's numbers A and B by name, if there are probabilities.  Probabilities of more than two classes cannot be
-    translated to C.  told: the beginning of the note that says so.
+    translated to C.  told: the beginning of a note about this.
     """
     count = len(machine.classes or ())
     if count > 2:
@@ -366,8 +366,8 @@ def _terms(kernel: Any, where: Place) -> Terms:
     kind = type(kernel).__name__
     where.need(
         type(kernel) in sklearn_types(KERNELS),
-        f"kernel_ holds a {kind}, which is not supported; use RBF, Matern, RationalQuadratic or DotProduct, times or "
-        "plus ConstantKernel, plus WhiteKernel",
+        f"kernel_ holds a {kind}, which is not supported; use one of RBF, Matern, RationalQuadratic and DotProduct; "
+        "it may be multiplied by a ConstantKernel, and a ConstantKernel and a WhiteKernel may be added",
     )
 
     if kind == "ConstantKernel":
@@ -526,7 +526,7 @@ def _calibrated(model: Any, where: Place) -> Machine:
     )
     where.need(
         machine.classes == tuple(np.asarray(model.classes_).tolist()) and len(calibrators) == len(machine.bias),
-        "its classifier has other classes than the calibration; fit the model again",
+        "its classifier and its calibration have different classes; fit the model again",
     )
     a, b = (
         array_of([getattr(calibrator, name) for calibrator in calibrators], (len(calibrators),), where, name)
@@ -559,7 +559,7 @@ def _transformed_target(model: Any, where: Place) -> Machine:
         target = after(target, step, inside)
         inside.need(
             target.matrix is None and len(target.taken) == count,
-            f"a {type(step).__name__} mixes the targets; use a scaler that treats each target by itself",
+            f"a {type(step).__name__} mixes the targets; use a scaler that scales each target separately",
         )
     return _rescaled(machine, 1 / target.scale, target.center)
 

@@ -1,7 +1,7 @@
 """Fold the steps before a model in a pipeline into the model: affine maps, selections of inputs, and kernel features.
 
 A chain of scalers, selections and projections is one affine map.  For a linear model, the map is multiplied into the
-weights. For a kernel of distances or products, a center and a factor for each input must be able to express the map.
+weights. For a kernel of distances or products, the map must be equivalent to a center and a factor for each input.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ EXACT = 1e-10
 orthogonal directions.
 """
 SIGNAL = "__pykernel_signal__"
-"""Name of a method that only a first step has which computes features of raw samples.  The method returns a spec with the step's
-[signal]."""
+"""Name of a method that a step has only if it computes features of raw samples; such a step must be the first one.  The
+method returns a spec with the step's [signal]."""
 
 
 @dataclass(frozen=True)
@@ -386,7 +386,7 @@ def _without_matrix(machine: Machine, affine: Affine) -> tuple[Machine, Affine]:
         machine.function not in (*UNIT, "custom") and not machine.normalise,
         "mixes inputs before a kernel that is not a function of a dot product; use a linear model after it",
     )
-    # for kernels of products, the inputs' center must be able to express an added offset
+    # for kernels of products, the center of the inputs must take up the added offset
     moved = np.linalg.lstsq(m, t, rcond=None)[0]
     by.need(
         (np.abs(m @ moved - t) <= EXACT * (1 + np.abs(t))).all(),

@@ -1,6 +1,6 @@
-"""ACSL annotations that the proof of a function needs.  They are comments, so they do not change results.
+"""ACSL annotations that the proof of a function needs.  Annotations are comments, so they do not change results.
 
-They are derived from the form of the code alone:
+The annotations are derived from the form of the code alone:
 
 - after a comparison of a number or its absolute value, an ``assert`` says that the number is not NaN and is within the
 limits, because Eva cannot conclude this itself; WP proves the assertion;
@@ -126,7 +126,7 @@ def after(node: Statement, following: Statement | None, printed: Printed, real: 
 def _without_calls(found: list[str]) -> list[str]:
     """Return the annotations that do not call a C function.
 
-    Some annotations would contain calls in snapshot readers, because these read each number by a call.
+    In snapshot readers, some annotations would contain calls, because a snapshot reader reads each number by a call.
     """
     return [text for text in found if not CALL.search(text)]
 

@@ -125,7 +125,7 @@ class _Typer(Expressions):
         self.refuse_if(len(body) > 1 or not ast.get_docstring(self.node), self.node, f"{kernel.name} {told}")
         known = kernel.choice in {name for kind in kinds for part in parts_of(kind) for name in part.fields}
         told = (
-            f"{kernel.name} chooses by {kernel.choice}, which no config among its parameters has; add a parameter with the "
+            f"{kernel.name} chooses by {kernel.choice}, but none of its parameters has this field; add a parameter with the "
             f"model that has {kernel.choice}"
         )
         self.refuse_if(not known, self.node, told)

@@ -235,7 +235,10 @@ class Expressions:
             )
             shortest = min(map(len, array.constant.by_precision.values())) if isinstance(array, Named) else extent
             if written is not None and isinstance(shortest, int) and written >= shortest:
-                self.refuse(position, f"position {written} of {shortest}; the last one is {shortest - 1}")
+                self.refuse(
+                    position,
+                    f"there is no position {written} in an array of {shortest}; the last one is {shortest - 1}",
+                )
         if len(indices) == len(extents):
             return Element(node.lineno, array.kind.scalar.value, array, indices)
         if len(indices) < len(extents) and isinstance(array, (Field, Parameter)):
@@ -304,7 +307,7 @@ class Expressions:
         """
         for side in (left, right):
             strange = side.kind not in (Real, Index, Word)
-            self.refuse_if(strange, node, f"arithmetic and order need numbers, but this is {side.kind}")
+            self.refuse_if(strange, node, f"arithmetic and ordering need numbers, but this is {side.kind}")
         left, right = _as_word(left, right), _as_word(right, left)
         self.refuse_if(
             left.kind is not right.kind,
@@ -388,7 +391,7 @@ class Expressions:
             if wanted := parts_of(kind):
                 own = parts_of(self.find(argument.id)) if isinstance(argument, ast.Name) else ()
                 missing = " and ".join(part.__name__ for part in wanted if part not in own)
-                self.refuse_if(missing, argument, f"{param} of {name} must be this function's own {missing}")
+                self.refuse_if(missing, argument, f"as {param} of {name}, pass this function's own {missing}")
                 continue
             value, kind = self.value(argument), in_expressions(kind)
             self.refuse_if(

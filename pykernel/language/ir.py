@@ -201,7 +201,7 @@ class Return(Statement):
 class Function:
     """A function.  A function never changes, so the results of passes over it are kept with the function.
 
-    This saves time, because passes visit the same function many times, and models share functions.
+    Keeping the results saves time, because passes visit the same function many times, and models share functions.
     """
 
     kernel: Kernel
@@ -258,8 +258,8 @@ Functions = dict[str, Function]
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """Return the names of the fields whose annotations are nodes.  Only these are walked, because a look into all
-    fields would take most of the time.
+    """Return the names of the fields whose annotations are nodes.  Only these fields are walked, because looking into
+    all fields would take most of the time.
     """
     nodes = {name for name, value in globals().items() if isinstance(value, type) and issubclass(value, Node)}
     return tuple(f.name for f in fields(kind) if nodes & set(re.findall(r"\w+", str(f.type))))

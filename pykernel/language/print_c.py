@@ -495,7 +495,7 @@ class Printer:
 
     def binary(self, node: Binary) -> str:
         level = PRECEDENCE[node.op]
-        # brackets spare readers C's rules of precedence; a chain of operators of equal precedence needs no brackets
+        # brackets make C's rules of precedence visible; a chain of operators of equal precedence needs no brackets
         chained = isinstance(node.left, Binary) and self.level(node.left) == level and level not in COMPARING
         left = self.operand(node.left, level if chained else UNARY)
         if self.widths.needs_width(node):  # an int may have 16 bits

@@ -50,7 +50,7 @@ a float.  A product that overflows int64 still has the correct lower 32 bits."""
 NEGATED = {"not": "not ", "-": "-"}
 
 Part = type[Struct] | type[Config]
-"""A struct or configuration.  A function takes these before its numbers and arrays."""
+"""A struct or configuration.  A function takes its structs and configurations before its numbers and arrays."""
 
 
 @dataclass(frozen=True)

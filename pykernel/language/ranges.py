@@ -4,12 +4,12 @@ tables and sizes.
 A field's declared range (``between``) is an invariant: the range is assumed where the field is read, and proved where
 the field is written.  All iterations (turns) of a loop are analysed together: the arrays that hold the intervals get
 one more axis, with one element for each iteration.  So each iteration uses its own row of a table, and the bound of a
-sum is the sum of the bounds of its terms.  If a loop has too many iterations for this, the bound of a sum is the number
-of iterations times the largest term.
+sum is the sum of the bounds of its terms.  If a loop has too many iterations for one element each, the bound of a sum
+is the number of iterations times the largest term.
 
-From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  It analyses a function
-separately for each value of an argument that bounds the function's loops, because a loop may have many iterations only
-when another loop has few.
+From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  For each value of an
+argument that bounds a function's loops, the function is analysed separately, because the values for which one loop has
+many iterations may be those for which another loop has few.
 
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """
@@ -57,9 +57,11 @@ from pykernel.language.ir import (
 from pykernel.language.widths import Widths
 
 LANES = 2**21
-"""Maximum number of iterations, multiplied over all nested loops, that get one element each in the analysis."""
+"""Each iteration gets its own element in the analysis if the product of the numbers of iterations of all nested loops
+is at most this number.
+"""
 UNKNOWN = 2**30
-"""Numbers of iterations from this number on are treated as unknown."""
+"""A number of iterations is treated as unknown if it is at least this large."""
 ROUNDS = 4
 """Number of passes over a loop's body in which the range of a variable that one iteration hands to the next may grow.
 If the range still grows after these passes, it becomes the range of the variable's type.
@@ -430,8 +432,7 @@ class _Frame:
     def do_Return(self, node: Return, state: State) -> State:
         if node.value is not None and node.value.kind is not Real:
             found = self.value(node.value, state).where(state.alive, NONE)
-            # join the results over all iterations of the loops around the return, because the caller gets only one
-            # result
+            # join the results of all iterations of the loops around the return, because the caller gets only one result
             while found.low.ndim > self.depth:
                 found = found.over(np.array(True))
             self.result = found if self.result is None else self.result.joined(found)
@@ -733,7 +734,7 @@ class _Frame:
         left, right = self.divided(node.line, left, right, state)
         if node.op == "//":
             return Interval(left.low // right.high, left.high // right.low)
-        small = left.high < right.low  # in this case, the remainder is the left side itself
+        small = left.high < right.low  # if left < right, the remainder is the left side itself
         return Interval(np.where(small, left.low, 0), np.where(small, left.high, np.minimum(left.high, right.high - 1)))
 
     def divided(self, line: int, left: Interval, right: Interval, state: State) -> tuple[Interval, Interval]:
@@ -889,8 +890,8 @@ def _add(turned: dict[int, np.ndarray], more: Mapping[int, np.ndarray]) -> None:
 
 
 def _matters(node: Any) -> bool:
-    """Return whether a node in a loop's body can matter for more than what it writes, because it is a loop, a call or a
-    return.
+    """Return whether the analysis needs a node in a loop's body for more than what the node writes: true for a loop, a
+    call or a return.
     """
     return isinstance(node, (For, Return)) or (isinstance(node, Call) and node.callee.intrinsic is None)
 

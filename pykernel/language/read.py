@@ -28,7 +28,7 @@ class Comment:
 
 @dataclass(frozen=True)
 class _Module:
-    functions: dict[tuple[str, int], ast.FunctionDef]  # by name and line: of def, and of each decorator
+    functions: dict[tuple[str, int], ast.FunctionDef]  # (name, line of def or of a decorator) -> function
     classes: dict[str, ast.ClassDef]
     comments: dict[int, Comment]
 
@@ -51,7 +51,7 @@ def _module(source: bytes) -> _Module:
 
 
 def read(kernel: Kernel) -> tuple[ast.FunctionDef, Comments]:
-    """Return the function's syntax tree, with line numbers of its file, and its comments."""
+    """Return the function's syntax tree, whose line numbers are those of the file, and the function's comments."""
     module = _module(kernel.source)  # this is the text that Python imported; the file may have changed since then
     first = kernel.function.__code__.co_firstlineno
     node = module.functions.get((kernel.function.__name__, first))

@@ -279,7 +279,7 @@ def _changed(f: Function, concerned: Callable[[Any], bool], change: Callable[[An
 
 
 def _inline_trivial(functions: Functions, roots: list[str]) -> Functions:
-    """Replace calls of functions that only return a parameter or a constant, or only call another function."""
+    """Inline the functions that only return a parameter or a constant, or only call another function."""
     calls = Counter(call.callee.name for f in functions.values() for call in f.calls)
     trivial = {}
     for name, f in functions.items():

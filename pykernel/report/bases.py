@@ -16,8 +16,8 @@ from pykernel.telling import assumed_told, number, rate, simple_errors
 
 
 def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evaluations: int) -> Document:
-    """Return the document about a basis that was chosen.  left: the part of tr K that is left out by no vector, by the
-    first vector, by the first two, and so on.
+    """Return the document about a basis that was chosen.  left: element n is the part of tr K that the first n vectors
+    leave out.
     """
     about = "" if exact else "about "
     told = [("method", method), ("why", reason), ("kernel values", f"{evaluations:,}")]
@@ -29,8 +29,8 @@ def basis_chosen(method: str, reason: str, left: np.ndarray, exact: bool, evalua
 
 
 def _left_out(left: np.ndarray, limit: Sequence[float] | None, exact: bool) -> Section:
-    """Draw the part of tr K that is left out by the first vectors (``left``), and the least part that so many vectors
-    can leave out (``limit``).
+    """Draw the part of tr K that the first n vectors leave out (``left``), and the least part that any n vectors can
+    leave out (``limit``), over n.
     """
     count = np.arange(1.0, len(left))
     lines = [figures.Line("left out" + ("" if exact else " (estimated)"), count, left[1:], "model")]
@@ -90,7 +90,7 @@ def _choice(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Say how the vectors were chosen, and what the choice cost."""
     n, bound = report["vectors"], report["bound"]
     left = (
-        f"the part of every other row that is left out is too small for {option('precision')}"
+        f"the vectors represent every other row up to the rounding of {option('precision')}"
         if report["spec"]
         else "every row is spanned"
     )

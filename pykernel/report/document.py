@@ -35,8 +35,8 @@ class Facts:
 
 
 class Cell(str):
-    """A cell's text.  It can be marked as good or bad news, or have a bar.  part: the bar's length as a fraction of the
-    longest bar.
+    """A cell's text, which can be marked as good or bad news, or have a bar.  part: the bar's length as a fraction of
+    the longest bar.
     """
 
     good: bool | None
@@ -55,7 +55,7 @@ class Cell(str):
 
 @dataclass(frozen=True)
 class Table:
-    """A table.  It is left out if it has no rows.
+    """A table.  A table without rows is left out.
 
     words: positions of the columns with text, which are aligned to the left; the other columns have numbers.  strong:
     positions of bold rows.  spare: names of the columns that are left out in a narrow window, in this order.
@@ -104,12 +104,12 @@ if TYPE_CHECKING:
     Part = Sentence | Facts | Table | Plot | Html
 else:
     Part = Any
-"""Html is a figure that has already been drawn."""
+"""A part of a section.  Html is a figure that has already been drawn."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a document with a heading.  It is left out if it has no content.
+    """A part of a document, with a heading.  A section without content is left out.
 
     shown: "page" for the page only, which has more room than the terminal; "both" for the page and the terminal.
     """
@@ -128,7 +128,7 @@ class Document:
     """A command's result, for people.
 
     verdict: the conclusion, in one sentence.  good: whether the conclusion is good news.  next: commands that the user may want to run
-    next.  last: makes the last sections, which take long to make and appear only on the page.
+    next.  last: a function that makes the last sections, which take long to make and appear only on the page.
     """
 
     title: str
@@ -152,8 +152,8 @@ class Document:
         )
 
     def figures(self, *titles: str) -> list[Html]:
-        """Return the sections with these titles, to embed in another page.  This page needs ``STYLE`` and, for zooming,
-        ``SCRIPT``.
+        """Return the sections with these titles, to embed in another page.  The other page needs ``STYLE`` and, for
+        zooming, ``SCRIPT``.
         """
         found = [each.html() for each in (*self.sections, *self.last()) if each.title in titles]
         return [element("div", each, class_="pykernel") for each in found if each]

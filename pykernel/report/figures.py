@@ -327,7 +327,7 @@ class Panel:
 
 
 MOST = 400
-"""Largest number of points off the front that are drawn in a front's figure."""
+"""Largest number of points that are drawn although they are not on the Pareto front."""
 
 
 def front(title: str, ylabel: str, panel: Panel) -> Html:

@@ -52,7 +52,8 @@ def simulated(
 ) -> Document:
     """Return the document about a simulation.
 
-    plots: section title -> plots.  times: the rows' times, if known.  model: makes the sections on bytes and hashes.
+    plots: section title -> plots.  times: a function that returns the rows' times, if known.  model: a function that
+    makes the sections on bytes and hashes.
     """
     unit, shown = unit_of(report), rate if report.get("classes") else number
     late = f"{report['delay']:,} {unit}s" if report.get("delay") else ""
@@ -155,7 +156,9 @@ def _losses(report: Mapping[str, Any]) -> str:
     found = report.get("log_loss", {}).get("second_half")
     if not found or found["model"] is None:
         return ""
-    told = f"log loss {number(found['model'])}, against {number(found['base rate'])} for the classes' shares so far"
+    told = (
+        f"log loss {number(found['model'])}, against {number(found['base rate'])} for the classes' frequencies so far"
+    )
     return f"probabilities: {told}, over the second half"
 
 

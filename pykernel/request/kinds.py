@@ -15,9 +15,9 @@ Files = str | Path | Sequence[str | Path]
 Jobs = int | str | None
 """A number of processes."""
 Numbers = str | float | Sequence[float] | None
-"""One number, several numbers, or text with commas."""
+"""One number, several numbers, or text that separates numbers by commas."""
 Words = str | Sequence[str] | None
-"""Names as a sequence, or as text with commas."""
+"""A sequence of names, or text that separates names by commas."""
 
 
 def path_of(file: File | None) -> Path | None:
@@ -25,7 +25,7 @@ def path_of(file: File | None) -> Path | None:
 
 
 def words(given: str | Sequence[str] | None) -> list[str]:
-    """Return names without repetitions.  given: text with commas between the names, or a sequence of names."""
+    """Return names without repetitions.  given: a sequence of names, or text that separates names by commas."""
     parts = given.split(",") if isinstance(given, str) else list(given or ())
     return list(dict.fromkeys(word.strip() for word in parts if word.strip()))
 
@@ -46,12 +46,14 @@ def positive_numbers(given: str | float | Sequence[float], name: str) -> list[fl
         if not 0 < number < math.inf:
             raise UserError(f"{option(name)} holds {word}; all numbers must be above zero")
         if name == "sigma" and not 1e-150 < number < 1e150:
-            raise UserError(f"{option(name)} holds {word}; its square must not overflow: scale the data")
+            raise UserError(
+                f"{option(name)} holds {word}; its square must neither overflow nor become 0: scale the data"
+            )
     return found
 
 
 def numbers(given: str | float | Sequence[float], name: str) -> list[float]:
-    """Return one or more numbers; they may be given as text with commas.  name: the argument's name."""
+    """Return the given numbers.  given: one or more numbers, or text that separates numbers by commas.  name: the argument's name."""
     words = list(_parts(given, name))
     try:
         return [float(word) for word in words]
@@ -76,7 +78,7 @@ def parse_amount(given: str | int, name: str, thousand: int = 1024) -> int:
 
 
 def measured(given: float | str, name: str) -> float:
-    """Return a number that is given as a number, or as text such as 48M, 32.768k or 0.1."""
+    """Return a number above 0.  given: a number, or text such as 48M, 32.768k or 0.1.  name: the argument's name."""
     text = given if isinstance(given, str) else f"{given:f}"
     found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([kKM]?)", text, re.ASCII)
     value = (

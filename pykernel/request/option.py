@@ -27,10 +27,12 @@ Kind = TypeVar("Kind")
 class Opt:
     """The declaration of a field.
 
-    text: the field's meaning, in a sentence.  value: the name of its value.  key: the spec's section and key, if the shell takes the field
-    as --set KEY=VALUE.  short: another name in the shell, such as "-o".  without: what happens without the option, unless the default shows
-    it.  rare: ``--help`` only names the option.  needed: the shell requires the option.  was: the option's names in earlier versions or in
-    other commands.  more: what Python accepts in addition.  hint: what the user may have meant by an invalid value.
+    text: the field's meaning, in a sentence.  value: the word for its value in ``--help``, such as "FILE".  key: the
+    spec's section and key, if the shell takes the field as --set KEY=VALUE.  short: another name in the shell, such as
+    "-o".  without: what happens if the option is not given; None if the default shows it.  rare: ``--help`` lists only
+    the option's name.  needed: the shell requires the option.  was: the option's names in earlier versions or in other
+    commands.  more: a sentence about values that only Python accepts.  hint: what the user may have meant by an invalid
+    value.
     least, most, above: limits of a number.  reads: how the shell reads a spec.  kind: the shell's type, if it does not follow from the field's type.
     """
 
@@ -135,7 +137,7 @@ class Declared:
 def declared(kind: Any) -> tuple[Declared, ...]:
     """Return the fields of a request that have an ``Opt``."""
     hints, found = get_type_hints(kind, include_extras=True), []
-    for each in sorted(fields(kind), key=lambda field: bool(field.kw_only)):  # in the order of the arguments
+    for each in sorted(fields(kind), key=lambda field: bool(field.kw_only)):  # positional arguments first
         plain, *said = get_args(hints[each.name]) if get_origin(hints[each.name]) is Annotated else (hints[each.name],)
         opt = next((what for what in said if isinstance(what, Opt)), None)
         if opt is not None:
@@ -162,7 +164,7 @@ def function(kind: Callable[P, Kind], run: Callable[[Kind], R]) -> Callable[P, R
 
 
 def documented(kind: Any) -> str:
-    """Return the docstring of a request's Python function.  It describes the arguments, and omits what only concerns the shell."""
+    """Return the docstring of a request's Python function.  It describes the arguments, and omits what concerns only the shell."""
     told = []
     for block in inspect.cleandoc(kind.__doc__).split("\n\n"):
         if block.startswith(("    ", "Columns:", "Exit codes:")):
@@ -176,7 +178,7 @@ def documented(kind: Any) -> str:
         sentence = f"{each.opt.text}{without}{f'  {each.opt.more}' if each.opt.more else ''}"
         rows += [f"{each.name} : {types}{optional}", textwrap.indent(textwrap.fill(sentence, 120), "    ")]
     parameters = "\n".join(["Parameters\n----------", *rows])
-    raises = "Raises\n------\nUserError\n    An argument or the data are invalid; the message is one sentence.  In this case, no file is written."
+    raises = "Raises\n------\nUserError\n    An argument is invalid, or the data are.  The message is one sentence, and no file has been written."
     return "\n\n".join([*told, parameters, raises])
 
 
@@ -229,7 +231,8 @@ def schema(kind: Any) -> dict[str, Any]:
 
 
 def former(kind: Any, word: str, everywhere: Container[str]) -> str | None:
-    """Return what replaces an option of another command or of an earlier version, or None.
+    """Return a hint about an option that belongs to another command or to an earlier version: what replaces it here.  None if
+    this command has no replacement.
 
     everywhere: the options of all commands.
     """

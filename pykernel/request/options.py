@@ -47,22 +47,22 @@ Delay = Annotated[int, Opt("Labels arrive K rows (with [signal], K steps) late."
 Only = Annotated[
     Words,
     Opt(
-        "Try only these rules or techniques: a,b or a/b.",
+        "Only these rules, techniques or pairs: a,b or a/b.",
         "RULE|TECHNIQUE",
         kind=list[str],
         was=("--rule", "--technique"),
     ),
 ]
-Targets = Annotated[Words, Opt("Run on this emulated CPU, or on all.", "TARGET", kind=list[str])]
+Targets = Annotated[Words, Opt("Run on this emulated CPU; all: on every one.", "TARGET", kind=list[str])]
 Classes = Annotated[
     Words, Opt("Classes; if there are two, the second is positive.", "A,B", key="label.classes", without="sorted")
 ]
 Seed = Annotated[int, Opt("Seed of all draws.", "S", least=0, rare=True)]
-Record = Annotated[File | None, Opt("Write the verdict to VALIDITY.md of this project.", "FOLDER")]
+Record = Annotated[File | None, Opt("Write the verdict to VALIDITY.md of the project FOLDER.", "FOLDER")]
 Force = Annotated[bool, Opt("Overwrite files that are there.")]
 Watched = Annotated[Any, Py("Object that receives progress and messages.")]
 
-# ----------------------------------------------------------------------------------------- options that are not taken
+# ----------------------------------------------------------------------- hints for options that a command does not take
 
 ANEW = dict.fromkeys(
     ("--results", "--checkpoint"),
@@ -83,7 +83,7 @@ OF_SPEC = {
 class Shell:
     """Options that only the shell has.  Each request lists the options that it takes in ``shell``."""
 
-    trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.")] = False
+    trust_code: Annotated[bool, Opt("Execute the Python file that [kernel] source names.")] = False
     engine: Annotated[
         str | None,
         Opt(
@@ -94,4 +94,4 @@ class Shell:
         ),
     ] = None
     json: Annotated[bool, Opt("Print only one JSON object.")] = False
-    set: Annotated[Sequence[str], Opt("A key, as above; may be repeated.", "KEY=VALUE", kind=list[str])] = ()
+    set: Annotated[Sequence[str], Opt("Set a key (see above); may be repeated.", "KEY=VALUE", kind=list[str])] = ()

@@ -16,15 +16,19 @@ class Training:
     model: Annotated[
         str | None,
         Opt(
-            "kfd, ls-svm, krr, svm, lp, trained or network; for a basis, krr or ls-svm.",
+            "Model: kfd, ls-svm, krr, svm, lp, trained or network; with a basis, krr or ls-svm.",
             "MODEL",
             key="training.model",
-            without="kfd; ls-svm for numbers; krr for a rule that learns",
+            without="kfd for classes, ls-svm for numbers, krr for a rule that learns",
         ),
     ] = None
     normalise: Annotated[
         bool,
-        Opt("Choose a basis by k(a, b) / sqrt(k(a, a) k(b, b)); polynomial, linear.", "BOOL", key="training.normalise"),
+        Opt(
+            "Choose a basis by k(a, b) / sqrt(k(a, a) k(b, b)); only for polynomial and linear.",
+            "BOOL",
+            key="training.normalise",
+        ),
     ] = False
     ridge: Annotated[
         Numbers, Opt("Ridges to try; for svm and lp, 1/C.", "R,R", key="training.ridge", without="by the data")
@@ -32,7 +36,7 @@ class Training:
     coding: Annotated[
         str | None,
         Opt(
-            "How classes are coded: by how frequent they are, or +1 and -1.",
+            "Targets for the classes: computed from the class counts, or +1 and -1.",
             "counts|signs",
             key="training.coding",
             without="counts for kfd, signs for the others",
@@ -50,7 +54,12 @@ class Training:
     ] = None
     with_: Annotated[
         str | dict[str, Any] | None,
-        Opt("Options of the method; epsilon and swaps.", "KEY=V,KEY=V", key="training.with", without="none"),
+        Opt(
+            "Options of the method, and epsilon and swaps (docs/bases.md).",
+            "KEY=V,KEY=V",
+            key="training.with",
+            without="none",
+        ),
     ] = None
     weights: Annotated[
         Numbers,
@@ -63,7 +72,11 @@ class Training:
     ] = None
     cv: Annotated[
         str | int,
-        Opt("Leave-one-out by retraining, by paper 004, or S folds.", "deleted|kept|S", key="training.cv"),
+        Opt(
+            "What predicts each row: leave-one-out (deleted, or kept as in paper 004), or S folds.",
+            "deleted|kept|S",
+            key="training.cv",
+        ),
     ] = "deleted"
     by: Annotated[
         str | None,
@@ -77,7 +90,12 @@ class Training:
     ] = None
     loss: Annotated[
         Literal["squared", "absolute"] | None,
-        Opt("What trained vectors minimise for numbers.", "squared|absolute", key="training.loss", without="squared"),
+        Opt(
+            "Error that trained vectors minimise if labels are numbers.",
+            "squared|absolute",
+            key="training.loss",
+            without="squared",
+        ),
     ] = None
     features: Annotated[
         int | None,
@@ -89,19 +107,25 @@ class Training:
         ),
     ] = None
     shrinkage: Annotated[
-        float, Opt("Subtracted from each singular value of these features.", "L", key="training.shrinkage")
+        float, Opt("Amount subtracted from each singular value of training.features.", "L", key="training.shrinkage")
     ] = 0.1
     candidates: Annotated[
-        int, Opt("efvs, sgma: rows tried for a vector; 0: all.", "K", key="training.candidates", least=0)
+        int,
+        Opt(
+            "efvs, sgma: number of rows compared for each new vector; 0: all.", "K", key="training.candidates", least=0
+        ),
     ] = 59
-    points: Annotated[int, Opt("efvs: rows that judge a candidate; 0: all.", "V", key="training.points", least=0)] = 59
+    points: Annotated[
+        int,
+        Opt("efvs: number of rows on which the candidates are compared; 0: all.", "V", key="training.points", least=0),
+    ] = 59
     tau: Annotated[
-        float, Opt("Stop choosing vectors when at most this part is left out; 0: never.", "T", key="training.tau")
+        float, Opt("Stop choosing vectors when at most the fraction T is left out; 0: never.", "T", key="training.tau")
     ] = 0.0
     confidence: Annotated[
         float | None,
         Opt(
-            "Stop there only if this is true with probability P.",
+            "Stop at training.tau only if at most T is left out with probability P.",
             "P",
             key="training.confidence",
             without="the estimate decides",

@@ -31,7 +31,9 @@ Sample = Mapping[Hashable, Any]
 
 
 class Calls(threading.local):
-    """The calls of one thread.  Threads share no calls, because calls hold a sample and its answer.  Calls are not copied or pickled."""
+    """The calls of one thread.  Each thread has its own calls, because they hold a sample and its answer.  They are not copied or
+    pickled with the model.
+    """
 
     bound: Bound | None = None
 
@@ -80,7 +82,9 @@ class Model(Streaming):
 
     def _made(self, content: dict[str, Any], custom: Any) -> Spec:
         made = super()._made(content, custom)
-        counts = 'precision is "int16", whose samples are counts; River gives numbers: take "float32" or "float64"'
+        counts = (
+            'precision is "int16", whose samples are counts, but River gives real numbers; take "float32" or "float64"'
+        )
         self._where.need(not made.real.is_int16, counts)
         several = f"y has {made.outputs} columns; River gives one label for each sample"
         self._where.need(made.label_kind != "reals", several)
@@ -194,8 +198,8 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
     """Kernel regression in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
     The model is `pykernel.BudgetedKernelRegressor` with River's methods. Without parameters, it has the default rule: a sum of a few
-    sinusoids whose frequencies are learned, plus linear parts, on inputs scaled to running standard deviations
-    (docs/reference/rules.md). Raw data need no scaler. The C that ``pykernel.generate(model, out, name=…)`` writes continues
+    sinusoids whose frequencies are learned, plus linear parts, on inputs in units of their running standard
+    deviations (docs/reference/rules.md). Raw data need no scaler. The C that ``pykernel.generate(model, out, name=…)`` writes continues
     learning from this model's state, with the same bytes.
 
     The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C. A later sample with
@@ -248,7 +252,7 @@ class Regressor(Supervised, BudgetedKernelRegressor, base.Regressor):  # type: i
         -------
         y
             The number that the device computes: 0 before anything was learned; NaN, with a warning, for an input beyond
-            ``input_max_abs``. Or the interval, which covers all possible labels until 20 labels were learned.
+            ``input_max_abs``. Or the interval, which covers all possible labels until 20 labels have been learned.
 
         Raises
         ------
@@ -269,8 +273,8 @@ class Classifier(Supervised, BudgetedKernelClassifier, base.Classifier):  # type
     """Kernel classification in fixed memory, in River's conventions, bit for bit as on a microcontroller.
 
     The model is `pykernel.BudgetedKernelClassifier` with River's methods. Without parameters, it has the default rule: a linear part
-    and a few sinusoids whose frequencies are learned, on inputs scaled to running standard deviations, mixed with a linear
-    model (docs/reference/rules.md). The C that ``pykernel.generate(model, out, name=…)`` writes continues learning from this
+    and a few sinusoids whose frequencies are learned, on inputs in units of their running standard deviations, mixed with a
+    linear model (docs/reference/rules.md). The C that ``pykernel.generate(model, out, name=…)`` writes continues learning from this
     model's state, with the same bytes.
 
     The first sample, predicted or learned, fixes the features: their sorted names are the inputs of the C. A later sample with

@@ -57,12 +57,12 @@ def as_rows(x: Source, columns: Sequence[str | int] | None = None, cache: int = 
     The source decides where the data stays, and what random access costs:
 
     - an array (any real type): the data stays in memory, and is not copied.
-    - .npy, np.memmap: on disk.  ``take`` reads only the rows that it returns.  It does not read through the mapping, so
+    - .npy, np.memmap: on disk.  ``take`` reads only the rows that it returns.  These are not read through a mapping, so
       no page is counted as this process's memory.  A file in column-major order is mapped instead.
     - Parquet (a file, or a folder's files in the order of their paths): on disk.  The smallest part that can be decoded
       is a row group, so ``take`` decodes each row group that it needs.  The most recently used row groups are kept, up
-      to ``cache`` bytes.  A row group of more bytes is decoded again for each ``take``.  For many random draws, a .npy
-      file is faster (``save_rows``).
+      to ``cache`` bytes.  A row group larger than ``cache`` is decoded again for each ``take``.  For many random draws, a
+      .npy file is faster (``save_rows``).
     - Arrow IPC (.arrow, .feather, .ipc, uncompressed): mapped.  ``take`` reads the pages that hold its rows.  The
       system counts these pages as this process's memory, and frees them when memory is needed.
 

@@ -1,4 +1,4 @@
-"""Rows of arrays and of .npy files, selections of other rows, and the protocol of all rows."""
+"""The protocol ``Rows``, rows of arrays and of .npy files, and selections of rows from other sources."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ CACHE_BYTES = 2**28
 """Size in bytes of the cache of decoded Parquet row groups."""
 
 Cells = np.ndarray | list[str]
-"""Cells of a column, one below the other.  They are numbers in float64, with NaN for empty cells, or text without spaces
-at its ends."""
+"""Cells of a column, one below the other.  They are numbers in float64, with NaN for empty cells, or text without
+leading or trailing spaces."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def save_rows(
     """Write rows to a .npy file, which can then be read row by row.  Memory is needed for ``block`` rows.
 
     kind: float32 or float64.  progress: called with the number of rows written, and the number of all rows.
-    Raises UserError, and leaves no file, if ``kind`` cannot hold a number, or if the file cannot be written.
+    Raises UserError, and leaves no file, if a number is too large for ``kind``, or if the file cannot be written.
     """
     kind = np.dtype(kind)
     if kind not in (np.float32, np.float64):
@@ -251,7 +251,7 @@ def save_rows(
 
 
 class SomeRows:
-    """A selection of other rows, given by positions; the rows are not copied."""
+    """Selected rows of another ``Rows`` object, given by their positions; the rows are not copied."""
 
     def __init__(self, rows: Rows, indices: np.ndarray) -> None:
         self.rows, self.dim, self.indices = rows, rows.dim, checked_positions(indices, len(rows))
@@ -268,7 +268,7 @@ class SomeRows:
 
 
 class ScaledRows:
-    """Other rows, each scaled to (x - center) * scale.  center, scale: (D,)."""
+    """The rows of another ``Rows`` object, each scaled to (x - center) * scale.  center, scale: (D,)."""
 
     def __init__(self, rows: Rows, center: Any, scale: Any) -> None:
         self.rows, self.dim = rows, rows.dim
@@ -288,7 +288,7 @@ class ScaledRows:
 
 
 def each_row(rows: Rows, size: int, values: Callable[[np.ndarray], np.ndarray], *shape: int) -> np.ndarray:
-    """Return the results of ``values`` for all rows, (l, *shape), computed in blocks of ``size`` rows, (k, D) -> (k, *shape)."""
+    """Return the results of ``values`` for all rows, (l, *shape).  ``values`` maps each block of at most ``size`` rows: (k, D) -> (k, *shape)."""
     out = np.empty((len(rows), *shape))
     for start, block in rows.blocks(size):
         out[start : start + len(block)] = values(block)

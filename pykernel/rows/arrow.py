@@ -74,7 +74,7 @@ class _Parts(ABC):
         return np.searchsorted(self.starts, rows, "right") - 1
 
     def _tell(self, row: int, j: int) -> str:
-        """Describe the fault of a cell."""
+        """Describe a cell that is not a finite number."""
         part = int(self._owner(row))
         value = self._cell(part, row - int(self.starts[part]), j)
         return f"column {self.columns[j]!r} is {'null' if value is None else value}"
@@ -96,9 +96,9 @@ class ParquetRows(_Parts):
     """Rows of Parquet files, one file after the other.  The most recently used row groups are kept in decoded form, up to
     ``cache`` bytes.
 
-    Memory is needed for the cache, and for one row group as columns and as rows.  ``blocks``, and a row group larger
-    than ``cache``, need memory for BATCH_ROWS rows and a read buffer for each column.  Numbers are kept as float32 if
-    float32 can hold every column.
+    Memory is needed for the cache, and for two copies of one row group: as columns and as rows.  ``blocks``, and a row
+    group larger than ``cache``, need memory for BATCH_ROWS rows and a read buffer for each column.  Numbers are kept as
+    float32 if float32 can hold every value of all columns.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class ParquetRows(_Parts):
             return opened.read_row_group(group, [self.columns[j]]).column(0)[row].as_py()
 
     def _tell(self, row: int, j: int) -> str:
-        """Describe the fault of a cell, and name the cell's file."""
+        """Describe a cell that is not a finite number, and name its file if there are several."""
         number = self._groups[int(self._owner(row))][0]
         first = next(i for i, (each, _) in enumerate(self._groups) if each == number)
         where = f" (row {row - int(self.starts[first]):,} of {self.files[number]})" if len(self.files) > 1 else ""
@@ -387,6 +387,6 @@ def _need_numbers(schema: Any, columns: Sequence[str], name: str) -> bool:
 
 
 def _numbers(column: Any) -> np.ndarray:
-    """Return a column's values, with NaN for null, or None among booleans."""
+    """Return a column's values; null becomes NaN, but None in a column of booleans."""
     found: np.ndarray = column.to_numpy(zero_copy_only=False)
     return found

@@ -4,7 +4,7 @@ Every command that reads a table of text reads its numbers here, so that all com
 refuse it with the same message.
 
 - A cell is missing if it is empty or one of the words in ``MISSING``.
-- A column holds numbers if at least 95 % of its other cells are numbers.  The few words in such a column, for
+- A column holds numbers if at least 95 % of its cells that are not missing are numbers.  The few words in such a column, for
 example a logger's "error", are counted, and are treated as missing values.
 - A number in another notation, such as "1,234.5" or "3.2 mm", is not a missing value.  It is refused, with its line
 number.
@@ -43,20 +43,21 @@ SENTINELS = frozenset([*NINES, *(float(np.float32(each)) for each in NINES), *PO
 FAR = 2.0
 """A sentinel counts as a missing value if its distance from all other numbers of its column is more than this many times the range of
 those numbers.  In 199 columns of scikit-learn's tables and of the demo's and benchmarks' streams, no repeated smallest or largest value
-is farther than one range from the rest.  The farthest is the value 2 in a column whose other values are 0, nearly always, and 1 (measured
-once, by hand)."""
+is farther than one range from the rest.  The farthest is the value 2 in a column whose other values are nearly always 0, and sometimes
+1 (measured once, by hand)."""
 
 
 APART, SPIKES, FEW = 1.0, 0.02, 20
 """Other outliers are reported, and not trained on, if their distance from the rest is more than APART times the range of the rest.  The
-outliers must be at most the fraction SPIKES of the cells, or one repeated number, and the rest must have at least FEW different numbers."""
+outliers must be either at most the fraction SPIKES of the cells or a single repeated number; the rest must have at least FEW distinct
+numbers."""
 COARSE = 1e-3
 TRACKED = 64
-"""How many of the smallest and of the largest numbers are counted."""
+"""How many of the smallest distinct numbers, and how many of the largest, are counted."""
 
 
 class Ends:
-    """The smallest and the largest different numbers of a column, how often each occurs, and the line where it occurs first."""
+    """The smallest and the largest distinct numbers of a column, how often each number occurs, and the line where it occurs first."""
 
     def __init__(self) -> None:
         self.sides: tuple[dict[float, list[int]], dict[float, list[int]]] = (
@@ -92,7 +93,7 @@ class Ends:
         }
 
     def _cut(self, ordered: list[list[float]], cut: list[int], side: int, total: int, shared: frozenset[float]) -> int:
-        """Return how many numbers of a side are far from the rest."""
+        """Return how many numbers at one end of the column's range are far from the rest.  side: 0 for the smallest, 1 for the largest."""
         own, sign, cells, found = ordered[side], (1, -1)[side], 0, 0
         for many in range(1, len(own)):
             cells += self.sides[side][own[many - 1]][0]
@@ -107,7 +108,7 @@ class Ends:
 
 
 def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> str | None:
-    """Return a sentence about the column that loses most precision in this number type, or None if no column loses more than a
+    """Return a sentence about the column that loses the most precision in this number type, or None if no column loses more than a
     thousandth of its standard deviation.
 
     values: (rows, columns), NaN where a number is missing.
@@ -133,7 +134,10 @@ def coarse_told(values: np.ndarray, names: Sequence[str], number: np.dtype) -> s
 
 
 def apart_rows(values: np.ndarray) -> np.ndarray:
-    """Return whether each row has a number far from the rest of the number's column, (rows,).  values: (rows, columns), NaN if missing."""
+    """For each row, return whether one of its numbers is far from the rest of that number's column, (rows,).
+
+    values: (rows, columns), NaN where a number is missing.
+    """
     found = np.zeros(len(values), bool)
     for column in values.T:
         there, ends = np.isfinite(column), Ends()
@@ -236,7 +240,10 @@ class Column:
         return np.where(np.isin(values, list(self.far())), math.nan, values)
 
     def apart_told(self) -> list[dict[str, Any]]:
-        """Return the numbers that are far from the rest, as plain values: an entry for each repeated number, and one entry for all other numbers."""
+        """Return the numbers that are far from the rest, as plain values.
+
+        There is an entry for each number that occurs repeatedly, and one entry for all numbers that occur once.
+        """
         found = self.apart()
         if not found:
             return []
@@ -319,7 +326,7 @@ def other_notation(cell: str) -> str:
 
 
 def share_codes(columns: Iterable[Column], known: Iterable[float] = ()) -> None:
-    """Treat numbers that stand for a missing value in one column of a table, or in ``known``, as missing in all columns."""
+    """Tell every column (``Column.codes``) which numbers stand for a missing value in any column of the table, or are in ``known``."""
     every = list(columns)
     repeated = (value for column in every for value, (count, _) in column.apart().items() if count > 1)
     codes = frozenset([*known, *(value for column in every for value in column.far()), *repeated])

@@ -1,7 +1,7 @@
 """Decode the frames that the firmware of ``generate --for recorder`` sends, and return rows of a table.
 
 A zero byte precedes and follows each frame; the frame contains none (consistent overhead byte stuffing).  A frame consists of a kind,
-its content, and the CRC-32 of both.  pykernel/gen/templates/log.c lists the kinds.  Bytes between frames are other text of the firmware.
+its content, and the CRC-32 of both.  pykernel/gen/templates/log.c lists the kinds.  Bytes between frames are other text that the firmware prints.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST = 2**17
 """Maximum size of a frame in bytes."""
 READ = 2**16
 BEHIND = 2**15
-"""If a row number seems to be further ahead than this, the device has restarted, and the number has in fact gone back."""
+"""If more rows than this seem to be lost, the row number has in fact gone back, because the device has restarted."""
 SHOWN = {"f": ".9g", "d": ".17g"}
 """Formats of real numbers; the text reads back to the same bits."""
 
@@ -113,7 +113,7 @@ class Frames:
 
     @property
     def _counts(self) -> tuple[int, ...]:
-        """Numbers of inputs, labels and answers."""
+        """The number of inputs, the number of labels, and the number of answers."""
         return struct.unpack_from("<3H", self.layout or b"", 4)
 
     @property

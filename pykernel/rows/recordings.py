@@ -86,7 +86,10 @@ def each_part(many: Recordings, choose: Choose) -> Iterator[tuple[str, Part]]:
 
 
 def _files(data: Any) -> tuple[str, Path | None, list[str]] | None:
-    """Return where many recordings are, the folder to which their names are relative, and their paths, or None for one table."""
+    """For many recordings, return words for where they are, the folder to which their names are relative, and their paths.
+
+    Return None for one table.
+    """
     if isinstance(data, (list, tuple)):
         if not data or not all(isinstance(each, (str, os.PathLike)) for each in data):
             return None

@@ -49,8 +49,8 @@ def read_parts(file: BinaryIO, name: str, choose: Choose, example: str, rows: in
 
     This function reads all tables with a header; the first bytes decide the format.  In Parquet and Arrow, all values except numbers
     are converted to text, nulls become empty cells, and row numbers, counted from 1, replace line numbers.  In text, the separator is the
-    comma, semicolon or tab that is most frequent in the header line.  If it is not the comma, numbers may have decimal commas, which
-    become points.  Spaces around cells, quotes and a byte order mark are ignored.
+    comma, semicolon or tab that is most frequent in the header line.  If the separator is not the comma, numbers may have decimal
+    commas, which become points.  Spaces around cells, quotes and a byte order mark are ignored.
     example: a header line for the error message if the file has no header.
     """
     source, rows_of_parts = _source(file, name, example), 0

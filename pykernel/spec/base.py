@@ -106,7 +106,7 @@ class Spec(Keys):
         except Refusal:
             raise
         except (ArithmeticError, ValueError) as error:
-            self._check_written(refuse)  # gives a clearer message if a single number is the cause
+            self._check_written(refuse)  # if a single number is the cause, this check names it
             raise NotComputed from error
         return self
 
@@ -284,7 +284,7 @@ class Spec(Keys):
 
     def model_copy(self, **how: Any) -> Self:
         copy = super().model_copy(**how)
-        vars(copy).pop("config", None)  # config was computed from the keys of the original
+        vars(copy).pop("config", None)  # the cached config belongs to the original spec
         return copy
 
     @property
@@ -344,7 +344,7 @@ class Spec(Keys):
         return f"{self.label.max_abs:g}{f', measured from {self.label_offset:.9g}' if self.label_offset else ''}"
 
     def within_limit(self, y: Any) -> Any:
-        """Whether the model accepts each of the labels, which are numbers."""
+        """Whether the model accepts each label.  The labels must be numbers."""
         return np.abs(y - self.label_offset) <= self.label.max_abs
 
     # ---- inputs, labels and answers, in their units and as the C code takes and returns them
@@ -374,11 +374,12 @@ class Spec(Keys):
 
     def raw_inputs(self, x: Any) -> np.ndarray:
         """Inputs, (samples, DIM), in the type that the C code takes."""
-        with np.errstate(over="ignore"):  # a number beyond the precision becomes infinite, which is beyond the limit
+        # a number too large for the precision becomes infinite, and its limit refuses it
+        with np.errstate(over="ignore"):
             return np.array(x, self.real.dtype, order="C", ndmin=2)
 
     def as_seen(self, x: np.ndarray) -> np.ndarray:
-        """Inputs as the device sees them, in their own units."""
+        """Inputs as the device sees them, in the user's units."""
         return x
 
     def raw_labels(self, y: Any) -> np.ndarray:
@@ -397,7 +398,7 @@ class Spec(Keys):
 
     @property
     def _unread(self) -> tuple[str, ...]:
-        """Large fields of the memory that the C code does not have."""
+        """Large fields of the memory that the C code leaves out, because it never reads them."""
         return ()
 
     @property
@@ -424,12 +425,12 @@ class Spec(Keys):
         return own | self.signal_values(self.signal, any(entry.kind == "label" for entry in program.entries))
 
     def signal_values(self, signal: SignalSection, awaits: bool) -> dict[str, Any]:
-        """Parameters of the signal stage.  awaits: whether the labels come later, from the firmware."""
+        """Parameters of the signal stage.  awaits: whether the firmware gives the labels later, in a separate call."""
         return signals.parameters(signal, self.label.column, awaits)
 
     @property
     def feature_units(self) -> tuple[np.ndarray, np.ndarray]:
-        """The physical value of a stored 1, for each measure and for each feature of the signal stage."""
+        """The physical value that a stored number 1 stands for: for each measure, and for each feature of the signal stage."""
         return np.ones(1), np.ones(1)
 
     @functools.cached_property

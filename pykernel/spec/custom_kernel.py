@@ -27,7 +27,7 @@ from pykernel.files import read_plain
 
 SIGNATURE = "(q: KernelConfig, a: Real[DIM], b: Real[DIM]) -> Real"
 READS = ("gamma", "coef0", "degree")
-"""The fields of q that a custom kernel may use."""
+"""The fields of the config q that a custom kernel may use."""
 SIZE_LIMIT = 2**20
 POINTS = 48
 """Rows of the sample on which symmetry, bounds and eigenvalues are checked: O(POINTS^2 D + POINTS^3)."""
@@ -106,7 +106,8 @@ def _executed(path: str, content: bytes) -> types.ModuleType:
         raise UserError(_why(path, error)) from None
     for value in vars(module).values():
         if isinstance(value, Kernel) and str(value.file) == path:
-            value.source = content.replace(b"\r\n", b"\n")  # the executed text: the file may have changed since
+            # the text that was executed; the file may have changed since then
+            value.source = content.replace(b"\r\n", b"\n")
     return module
 
 
@@ -177,7 +178,7 @@ def custom_gram(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Values of a user's kernel: k(a_i, b_j), (len(a), len(b)), and k(a_i, a_i), (len(a), 1).
 
-    config: KernelConfig in this precision; a, b: (rows, DIM) of the precision.  The kernel is called O(len(a) len(b))
+    config: KernelConfig in this precision; a, b: (rows, DIM), in the same precision.  The kernel is called O(len(a) len(b))
     times.  Raises DialectError for a kernel that the dialect does not allow.
     """
     memory = Memory((Vectors,), precision, {"N_MAX": len(b), "DIM": a.shape[1]})

@@ -55,7 +55,8 @@ def waves_cost(at: Size, sections: Sections) -> Cost:
     """Cost of the spectrum rules.  For regression, the cost includes the treatment of an outlying input.  Bytes are exact for float32."""
     (d, o, _, number, soft), learning, mixed = at, sections["learning"], "mixture" in sections
     m, classes = learning.get("features", FEATURES[learning["rule"]]), "label" not in sections
-    each = learning.get("block", BLOCK) if learning["rule"] == "spectrum-ekf" else 0  # waves that share a covariance
+    # number of waves that share a covariance matrix
+    each = learning.get("block", BLOCK) if learning["rule"] == "spectrum-ekf" else 0
     block = each * (d + 2)
     pairs = 5 * d + 29 if sections.get("mixture", {}).get("blocks") else (d + 1) * (d + 2) // 2
     matrices = m // each * (block * (block + 1) // 2 + 2 * block) if each else 2 * m
@@ -90,7 +91,7 @@ def vectors_cost(at: Size, sections: Sections) -> Cost:
 
 
 def bank_cost(at: Size, sections: Sections) -> Cost:
-    """Cost of a monitor.  Bytes are exact; instructions are given as 0, so that a limit of instructions excludes no monitor."""
+    """Cost of a monitor.  Bytes are exact; the number of instructions is given as 0, so that a limit on instructions never excludes a monitor."""
     d, k = at.d, sections["learning"].get("components", 4)
     triangle = d * (d + 1) // 2
     # (numbers, bytes of counts) of each part: Bank, Course, Blame, the threshold, the frame around the rule, and the work memory
@@ -187,7 +188,7 @@ WATCHED, CLASSES = (Lack("novelty"),), _lacks("label", "classes")
 OTHER_KERNEL = Lack("kernel", "function", "gaussian")
 COSTS = {"waves": waves_cost, "whole": whole_cost, "vectors": vectors_cost, "bank": bank_cost}
 RECIPES = tuple(_read())
-"""Groups of recipes that lack the same sections and keys."""
+"""Groups of recipes.  The recipes of a group do not support the same sections and keys (``Recipe.lacks``)."""
 
 
 def groups(task: str, int16: bool) -> list[list[Recipe]]:
@@ -211,7 +212,7 @@ class Chosen:
 def recipe_of(content: Content) -> Recipe:
     """The recipe that the spec gets if it names no rule."""
     task = "monitor" if named(content, WATCHED) else "class" if named(content, CLASSES) else "number"
-    # monitors exist for reals only; the error message for an int16 monitor names the monitor's rule
+    # monitors exist only in floating point; the error message for an int16 monitor names the monitor's rule
     int16 = _word(content.get("precision")) == "int16" and task != "monitor"
     alike = next(rows for rows in groups(task, int16) if not named(content, rows[0].lacks))
     return next((row for row in alike if row.fits(content)), alike[-1])
@@ -227,7 +228,7 @@ def completed(content: Content) -> Content:
 
 
 def _made(recipe: Recipe, content: Content) -> Sections:
-    """A recipe's sections for a spec."""
+    """The sections of a recipe, adapted to the inputs and the keys of a spec."""
     input, made = _section(content, "input"), dict(recipe.sections)
     dim, wide = _dim(input), named(content, WIDTHS)
     if recipe.int16:
@@ -251,7 +252,8 @@ def chosen(content: Content) -> dict[str, Any]:
     first = groups(found.task, found.int16)[0]
     for keys in (first[0].lacks, LIMITS):
         given = named(content, keys)
-        limited = keys is LIMITS and found in first[2:]  # the first two recipes are the usual ones
+        # the third and later recipes are chosen only because of a limit
+        limited = keys is LIMITS and found in first[2:]
         if limited or recipe_of(_without(content, given)) is not found:
             because += [*map(str, given)] or [
                 f"the {found.unlimited:,} bytes that a model may take if the spec sets no limits"

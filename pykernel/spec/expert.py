@@ -10,18 +10,18 @@ from pykernel.spec.sections import Counts, Section
 
 
 class Mixture(Section):
-    """A linear expert next to the model.  The answer, or the class probabilities, are a mean of the two, weighted by their recent accuracy."""
+    """A linear expert next to the model.  The answer, or each class probability, is a mean of the model's value and the expert's, weighted by their recent accuracy."""
 
     blocks: bool = Field(
         False,
-        description="keep the linear expert's covariance only within blocks of 8 inputs: for many inputs, memory and time then grow with D, not with D^2",
+        description="keep only blocks of the linear expert's covariance matrix, each for 8 inputs: memory and time then grow in proportion to D, not to D^2",
     )
     last: Annotated[int, Counts("is for labels that are numbers; leave it out", ("label_kind",), ("real", "reals"))] = (
         Field(
             0,
             ge=0,
             le=1024,
-            description="how many of the latest labels are kept, so that the latest known one is an input of the linear expert: 1 if labels come at once, d + 1 if they come d rows late; 0: no such input",
+            description="number of latest labels that are kept; the linear expert then has the latest known label as an additional input. Give 1 if labels come at once, d + 1 if they come d rows late; 0: no such input",
         )
     )
     forgetting: float = Field(

@@ -26,7 +26,7 @@ class Family(Protocol):
     rules: Mapping[str, str]  # rule -> the form of its models in one word, such as "linear"
     programs: Mapping[LabelKind, Program]
     spec: type[Any]  # a subclass of pykernel.spec.base.Spec, whose sections declare the keys
-    # whether the models learn sample by sample from raw inputs; ``choose`` and ``plan`` compare only these
+    # whether the models learn sample by sample from raw inputs; ``choose`` and ``plan`` compare only such models
     online: bool
 
     def validate(self, spec: Any, refuse: Refuse) -> None:

@@ -76,7 +76,8 @@ class Keys(Section):
     label: Label = Label()
     target: TargetSection | None = None
     training: Trained | None = Field(
-        None, description="table of the keys `training.…` with which `fit` trained the model. It does not change the C"
+        None,
+        description="table of the keys `training.…` with which `fit` trained the model. It does not change the C code",
     )
     if TYPE_CHECKING:  # each family declares its own class of this section
         learning: Learning

@@ -17,7 +17,7 @@ UPPER = 0.1
 the false-alarm rate if that is larger."""
 SHAPE, SHAPE_ARMED = 0.2, 0.05
 """Shape of the generalised Pareto distribution beyond the quantile; 0 would be an exponential tail.  The second value is for monitors that
-will be armed: then the threshold can hardly fall any more, so it must already be as high as small false-alarm rates need."""
+will be armed: the threshold of an armed monitor can hardly fall, so it must already fit small false-alarm rates when the monitor is armed."""
 CORRECTION, UNDONE = 0.02, 2e-4
 """Changes of the threshold, in units of the mean excess.  A row in alarm raises the threshold by the first value, or by more if the
 false-alarm rate is small; a row without an alarm lowers it by the second value, or by more if the false-alarm rate is large.  These values were chosen on simulated plants (docs/records.md, alarms)."""
@@ -57,12 +57,12 @@ class Novelty(Section):
         0.01,
         gt=0,
         le=0.25,
-        description="fraction of the rows of normal operation that are in alarm; the threshold adapts to it",
+        description="fraction of the rows of normal operation that may be in alarm; the threshold adapts so that this fraction is reached",
     )
     smoothing: float = Field(0.7, ge=0.01, le=1, description="level = (1 − smoothing) · level + smoothing · score")
     warmup: RowsOrTime = Field(
         500,
-        description="number of rows at the start, without alarms; the threshold learns after a quarter of them",
+        description="number of rows at the start, during which there are no alarms; the threshold begins to learn after a quarter of them",
     )
     relearn_after: RowsOrTime = Field(
         80,
@@ -70,7 +70,7 @@ class Novelty(Section):
     )
     life: Literal["known", "changing", "fixed"] = Field(
         "known",
-        description='whether the machine gets new normal states. `"known"`: commissioning shows all of them, and then the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: armed, with a threshold that no longer learns',
+        description='whether the machine gets new normal states. `"known"`: commissioning shows all of them, and then the monitor is armed: a new state becomes normal only after `relearn_after` rows of one alarm. `"changing"`: new states soon become normal, and so does a fault that repeats. `"fixed"`: as `"known"`, but the threshold of the armed monitor no longer learns',
     )
     commissioning: Annotated[
         RowsOrTime,

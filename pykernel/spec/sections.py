@@ -40,7 +40,7 @@ Rows = Annotated[tuple[Numbers, ...], Field(strict=False, min_length=1, max_leng
 
 def shown_value(value: Any) -> str:
     try:
-        text = ascii(value).replace("\n", " ")  # the text of an array has several lines
+        text = ascii(value).replace("\n", " ")  # the text of an array may have several lines
     except (RecursionError, ValueError):  # such as a thousand nested tables, or a number with thousands of digits
         text = "too long to show"
     return text if len(text) <= 60 else text[:57] + "..."
@@ -295,12 +295,12 @@ class Input(Section):
 
     columns: Annotated[Columns, different(1, DIM_LIMIT, "each input must be a different column")] | None = Field(
         None,
-        description='names of the inputs, as in the data\'s header; `simulate` needs them. A range such as `"x0..x63"` stands for its names',
+        description='names of the inputs, as in the data\'s header; `simulate` needs them. A range such as `"x0..x63"` stands for 64 names',
     )
     dim: int | None = Field(None, ge=1, le=DIM_LIMIT, description="number of inputs, if they have no names")
     max_abs: Annotated[float | Numbers, SQUARED] = Field(
         1e6,
-        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow; at most 1e18 in float32. A list: the largest |x − center| of each input",
+        description="largest magnitude of an input: a sample with a larger one is refused. (max_abs)² · 4 · DIM must not overflow; at most 1e18 in float32. As a list: the largest |x − center| of each input",
     )
     formulas: Annotated[Names, AfterValidator(visible_lines)] | None = Field(
         None,
@@ -334,7 +334,7 @@ class StandardisedInput(Input):
         16,
         ge=2,
         le=32,
-        description="number of samples for the standardiser before the model learns (status `OBSERVED`)",
+        description="number of samples at the start from which only the standardiser learns, not the model (status `OBSERVED`)",
     )
     horizon: int = Field(
         2000,
@@ -344,7 +344,7 @@ class StandardisedInput(Input):
     )
     outliers: Literal["clip", "hold"] = Field(
         "clip",
-        description='with `standardise`, what happens to a single input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: each input learns whether clipping it or its latest usual value is better',
+        description='with `standardise`, what happens to a single input that is 5 or more standard deviations from its mean. `"clip"`: it is clipped. `"hold"`: it is clipped, or replaced by its latest usual value; the model learns for each input which is better',
     )
     missing: Literal["refuse", "mean", "hold"] = Field(
         "refuse",
@@ -398,7 +398,7 @@ class Label(Section):
     outputs: int | None = Field(None, ge=1, le=OUTPUTS_LIMIT, description="number of labels, if they have no names")
     classes: Annotated[Names, different(2, OUTPUTS_LIMIT, "all names must be different")] | None = Field(
         None,
-        description="the values that the label can have, as in the data's cells, from 2 to 64: the model then classifies",
+        description="the 2 to 64 values that the label can have, written as in the data's cells; the model is then a classifier",
     )
     max_abs: Annotated[float, Within(float32=(1e-20, 1e24), float64=(1e-20, 1e100))] = Field(
         1e6,
@@ -451,7 +451,8 @@ class KernelSection(Section):
         3, ge=1, le=9, description="`polynomial`, `custom`: the exponent"
     )
     normalise: Annotated[bool, UNLIKE_UNIT, _of_kernels("normalise")] = Field(
-        False, description="`polynomial`, `linear`, `custom`: k(a, b) / √(k(a, a) k(b, b)), and 0 where a norm is 0"
+        False,
+        description="`polynomial`, `linear`, `custom`: use k(a, b) / √(k(a, a) k(b, b)) instead of k(a, b); it is 0 where k(a, a) or k(b, b) is 0",
     )
     source: Annotated[Annotated[str, AfterValidator(plain_path)] | None, _of_kernels("source")] = Field(
         None,
@@ -471,7 +472,7 @@ class Learning(Section):
 
     rule: str = Field(
         "",
-        description="how a sample changes the model. If not given, a model for raw data: `spectrum-ekf` with stages, or `spectrum-softmax` for classes, `krls-t` with a budget or another kernel, `gmm` with `[novelty]`. int16: `spectrum-ekf`, or `spectrum-nlms` for classes or with `eta`, `qklms` with a budget or another kernel",
+        description="how a sample changes the model. If not given, the spec gets a model for raw data: `spectrum-ekf` with stages; for classes, `spectrum-softmax`; with a budget or another kernel, `krls-t`; with `[novelty]`, `gmm`. int16: `spectrum-ekf`; for classes or with `eta`, `spectrum-nlms`; with a budget or another kernel, `qklms`",
     )
 
 
@@ -498,7 +499,7 @@ def fpu_of(cpu: str) -> str:
 
 
 class TargetSection(Section):
-    """Limits of the model on the device.  They change no byte of the C, except if no rule is named: then they decide which rule is chosen."""
+    """Limits of the model on the device.  They do not change the C code, except in a spec that names no rule: there they take part in the choice of the rule."""
 
     name: CPU | None = Field(
         None,
@@ -516,7 +517,9 @@ class TargetSection(Section):
         description="instructions that a call of `update` or of the model's main function may take; needs `name`",
     )
     cycles: int | None = Field(
-        None, gt=0, description="the same in cycles, for a CPU with known cycles: cortex-m0plus; needs `name`"
+        None,
+        gt=0,
+        description="cycles that a call of `update` or of the model's main function may take, for a CPU whose cycles are known: cortex-m0plus; needs `name`",
     )
 
 

@@ -77,13 +77,13 @@ class SignalSection(Section):
     )
     resolution: float | Numbers | None = Field(
         None,
-        description="int16: the value of one count of a raw sample in the channel's unit, such as 1 for an ADC's readings, one number or one for each channel; if not given, the smallest power of two for which the counts fit",
+        description="int16: the value of one count of a raw sample in the channel's unit, such as 1 for an ADC's readings: one number for all channels, or a list with one for each; if not given, the smallest power of two for which the counts fit in 16 bits",
     )
     window: int | None = Field(
         None,
         ge=2,
         le=WINDOW_LIMIT,
-        description="how many raw samples the features describe; without it, the model sees the raw samples themselves",
+        description="how many raw samples the features describe; if not given, the model sees the raw samples themselves",
     )
     rate: float | None = Field(
         None, ge=1e-9, le=1e9, description="raw samples per second, for bands, frequencies and times"
@@ -96,7 +96,7 @@ class SignalSection(Section):
     )
     features: Features | dict[str, Features] | None = Field(
         None,
-        description=f'features of each channel in a window: {", ".join(get_args(FeatureName))}; correlation is of each pair of channels. Channels can have different lists: `features = {{ax = ["rms"], ay = ["mean"]}}`',
+        description=f'features of each channel in a window: {", ".join(get_args(FeatureName))}; correlation is computed for each pair of channels. Channels can have different lists: `features = {{ax = ["rms"], ay = ["mean"]}}`',
     )
     bands: tuple[Band, ...] = Field(
         (),
@@ -105,7 +105,7 @@ class SignalSection(Section):
     )
     log: bool = Field(
         False,
-        description="for bands: log2(1 + power / floor) instead of the root mean square, floor = (`max_abs` / 2²⁰)²",
+        description="for bands: log2(1 + power / floor) instead of the root mean square, with floor = (`max_abs` / 2²⁰)²",
     )
     lags: Counts | None = Field(
         None,
@@ -405,7 +405,7 @@ def shared_parameters(
 ) -> dict[str, Any]:
     """Return the values that SignalConfig and Int16SignalConfig have in common.
 
-    known: the kinds of measures, in the order of the plan.  awaits: whether the labels come later, from the firmware.
+    known: the kinds of measures, in the order of the plan.  awaits: whether the firmware gives the labels later, in a separate call.
     """
     plan, kinds = plan_of(signal), [row.kind for row in plan_of(signal).measures]
     made, periods = [row.kind for row in plan.features], list(dict.fromkeys(signal.periods)) or [1]
@@ -444,7 +444,7 @@ def shared_parameters(
 
 
 def parameters(signal: SignalSection, label_column: str | None, awaits: bool) -> dict[str, Any]:
-    """Return the values of SignalConfig.  awaits: whether the labels come later, from the firmware."""
+    """Return the values of SignalConfig.  awaits: whether the firmware gives the labels later, in a separate call."""
     plan, hop, window = plan_of(signal), signal.step, signal.window or 1
     kinds = {row.kind for row in plan.measures}
     pairs = plan.pairs or ((0, 0),)

@@ -36,7 +36,7 @@ class StagedLabel(Label):
         Numbers | Literal["balanced"] | None, Counts("is for classes; leave it out", ("label_kind",), ("class",))
     ] = Field(
         None,
-        description='with `[mixture]`: a weight for each class, such as the cost of missing it; the class whose probability times weight is largest wins. `"balanced"`: 1 / √ of a class\'s share of the labels. `NAME_probability` stays the same',
+        description='with `[mixture]`: a weight for each class, such as the cost of missing it; the class whose probability times weight is largest wins. `"balanced"`: the weight of a class is 1 / √(its share of the labels). `NAME_probability` stays the same',
     )
     horizon: int = Field(
         2000, ge=10, le=1_000_000, description="with `center`: how many of the latest labels the running mean describes"
@@ -47,7 +47,7 @@ ContinuedGain = Annotated[
     bool,
     Counts("is for labels that are numbers; leave it out", ("label_kind",), ("real", "reals")),
     Field(
-        description="multiply what was learned on the device by a gain from 0 to 1, which is smaller if that was wrong recently: so the model is never much worse than the trained one. Not with classes"
+        description="multiply the part of the model that was learned on the device by a gain from 0 to 1. The gain is smaller if this part was wrong recently, so that the model is never much worse than the trained one. Not with classes"
     ),
 ]
 
@@ -169,7 +169,7 @@ def refuse_moving(spec: Any, refuse: Refuse, keeper: str) -> None:
     """
     for where, given in (("[label] center", spec.label.center), ("[linear]", spec.linear is not None)):
         if given:
-            refuse(where, f"moves labels that {keeper} has stored; leave one of them out")
+            refuse(where, f"changes labels that {keeper} has already stored; leave it out")
 
 
 def votes(spec: Any) -> bool:

@@ -146,7 +146,7 @@ class Link:
         """Ask the board for its description.  Raises UserError if no board answers, or if the board has another model."""
         self._begin(2 * LONGEST, 0)
         numbers = self._hello(b"?")
-        name, compiler = numbers[9:11]  # the lengths of both texts
+        name, compiler = numbers[9:11]  # the lengths of the two names
         if max(name, compiler) > LONGEST:
             self._refuse(OTHER_FIRMWARE)
         texts = "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in self._take(name + compiler, b"?"))
@@ -279,7 +279,7 @@ class Link:
         if not self.heard or (self.frames_left >= 0 and self.clock() < self.deadline):
             return self._silence(patience, damaged)
         if self.frames_left >= 0:
-            return f"the board had not finished its part after {self.limit:.0f} s; does another task use its CPU?"
+            return f"the board did not finish a part of the check within {self.limit:.0f} s; does another task use its CPU?"
         what, often = max(self.seen.items(), key=lambda item: item[1], default=("", 0))
         if often > TRIES:
             return OFTEN[what].format(often)

@@ -2,7 +2,8 @@
 
 The execution counts of the edges of the control flow graph form a flow: a block is entered as often as it is left.  Marks
 in the code limit loops: the number of iterations, summed over all copies of a loop that the compiler made, is at most a
-known factor times the number of entries.  A linear program finds the most expensive flow that satisfies these limits.
+known factor times the number of entries into the loop.  A linear program finds the most expensive flow that satisfies
+these limits.
 
 Y.-T. S. Li, S. Malik, Performance analysis of embedded software using implicit path enumeration, DAC 1995.
 """
@@ -208,7 +209,7 @@ def call_bounds(project: Project, image: Image) -> dict[str, Bound]:
 
 
 Terms = list[tuple[int, float]]
-"""A sum over blocks: (block, weight of the number of its executions)."""
+"""A weighted sum of the blocks' execution counts: (block, weight)."""
 
 
 def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> Any:
@@ -220,11 +221,11 @@ def _sparse(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) 
 
 
 def _limits(graph: Graph, code: Code, facts: Turns, name: str) -> tuple[list[tuple[Terms, float]], int]:
-    """Return sums over blocks, each with its upper limit, and the number of additional unknowns, whose indices follow those of the blocks.
+    """Return weighted sums over blocks, each with its upper limit; and the number of additional unknowns.
 
-    The runs of an outer loop are divided into cases, which allow its inner loops different numbers of iterations.  An additional
-    unknown is the number of runs in a case.  The numbers of any real call satisfy the limits: the cases sum up to the outer loop's
-    runs, and an inner loop has at most as many iterations as the cases of these runs allow.
+    The indices of the additional unknowns follow those of the blocks.  The runs of an outer loop are divided into cases, which allow its inner loops different numbers of iterations.  An additional
+    unknown is the number of runs in a case.  The counts of any real call satisfy the limits: the runs in all cases add up to the
+    outer loop's runs, and an inner loop has at most as many iterations as the cases of these runs allow.
     """
     marked: dict[str, Terms] = {}
     for i, block in enumerate(graph.blocks):
@@ -305,6 +306,6 @@ def longest(graph: Graph, start: int, code: Code, facts: Turns, name: str, cost:
         first = min(i for i, to in taken if within[i] == within[to])  # an edge of the loop itself, not of its callees
         raise Unbounded(f"a loop without a known limit in {code.place(blocks[first].address)}")
     if answer.status != 0:
-        raise Unbounded(f"the linear program has no answer: {answer.message}")
+        raise Unbounded(f"the linear program was not solved: {answer.message}")
     # the margin covers the solver's error: its tolerance is 1e-7
     return math.floor(-answer.fun * (1 + 1e-7) + 0.01)

@@ -321,7 +321,7 @@ def undefined_symbols(path: Path) -> set[str]:
 
 
 def functions_of(image: Image) -> dict[str, Function]:
-    """Return the functions of an image after its last linking.
+    """Return the functions of an image as it was last linked.
 
     Some functions of AVR's library have no type and no size.  Each of them ends where the next function begins.
     """

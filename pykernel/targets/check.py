@@ -108,8 +108,8 @@ def check_board(
     url: a port, or any other URL that pyserial supports: /dev/ttyACM0, COM3, socket://host:port, rfc2217://host:port.
     log: if given, the stream runs on the board once more, and the board's answers are written to this file for
     ``pykernel state replay``.
-    For other arguments, see ``pykernel.gen.check``.  The row of the report has ``times``, the time of each call in ticks of the
-    board's counter, and ``hertz``, the number of ticks per second (0 if not known; ticks are then CPU cycles).
+    For other arguments, see ``pykernel.gen.check``.  The row of the report has ``times``, statistics of each function's time in
+    ticks of the board's counter, and ``hertz``, the number of ticks per second (0 if not known; ticks are then CPU cycles).
 
     Raises UserError if there is no board, if the board has another model, or if the line is cut.
     """
@@ -264,7 +264,7 @@ def _row(
             most = max(row[call]["max"], row[call]["worst"] or 0)
             if bound is not None:
                 row[call] |= {"bound": bound, "ratio": round(bound / most, 3)}
-                if most > bound:  # would refute the proof; it has never happened
+                if most > bound:  # this would refute the proof; it has never happened
                     raise CheckFailed(
                         f"{call} took {most:,} instructions, more than its bound of {bound:,}: this is a fault in pykernel"
                     )
@@ -328,7 +328,7 @@ def exceeded(spec: Spec, figures: Mapping[str, Any], rows: Sequence[Mapping[str,
 
 
 def _exceeded_by(call: str, name: str, limits: TargetSection, row: Mapping[str, Any]) -> Iterator[str]:
-    """Do the same as ``exceeded`` for the instructions and cycles of one function."""
+    """Yield the sentences of ``exceeded`` about the instructions and cycles of one function."""
     bound, counted = row.get("bounds", {}).get(call, {}), row.get(call, {})
     proved, why = bound.get("instructions"), bound.get("refused") or "nothing bounds it"
     takes = f"{name}_{call} takes {'up to ' if proved else ''}"

@@ -25,7 +25,7 @@ class Unbounded(Exception):
 class Way:
     """A possible successor of an instruction: the next instruction, or the target of a branch.
 
-    cycles: cycles of this successor, in addition to the instruction's own.
+    cycles: cycles that the instruction takes in addition to its own if this successor follows.
     """
 
     to: int

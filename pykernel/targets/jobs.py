@@ -124,5 +124,5 @@ class JobModel(ABC):
 
 
 def _kind(room: np.ndarray) -> str:
-    """Return the name of the device's array for values of this kind.  The device has two arrays."""
+    """Return the name of the device's array for values of this kind.  The device has two arrays, values and position."""
     return "values" if room.dtype.kind == "f" or room.dtype.itemsize == 2 else "position"

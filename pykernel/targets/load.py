@@ -51,9 +51,10 @@ class Load:
         return math.ceil((self.most + self.answered) / self.hertz * self.rate) - 1
 
     def charge(self, microamperes_per_megahertz: float) -> float:
-        """Return the charge in milliampere-hours per day.  The processor sleeps between samples, and sleep is counted as 0.
+        """Return the charge in milliampere-hours per day.
 
-        The result is at most the charge of a processor that never sleeps.
+        The processor is assumed to sleep between samples, without any current.  The result is at most the charge of a
+        processor that never sleeps.
         """
         cycles = min(self.mean * self.rate, self.hertz)  # cycles per second
         ampere_seconds = microamperes_per_megahertz * 1e-12 * cycles * DAY
@@ -78,7 +79,7 @@ def load_of(spec: Spec, row: Mapping[str, Any], clock: float | None, rate: float
     often = [1 / spec.stride if call == spec.program.asks else 1.0 for call in calls]
     if timed:
         means = [times[call]["mean"] for call in calls]
-    else:  # counted instructions, times cycles per instruction of the bound
+    else:  # the mean of the counted instructions, times the bound's cycles per instruction
         means = [row[call]["mean"] * b["cycles"] / b["instructions"] for call, b in zip(calls, bounds, strict=True)]
     mean = sum(part * each for part, each in zip(often, means, strict=True))
     if not proved:

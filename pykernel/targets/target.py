@@ -55,7 +55,7 @@ class Gcc(Program):
 
 
 class Unicorn(Section):
-    """Settings for Unicorn: the architecture, and the CPU model's name after UC_CPU_ARM_ or UC_CPU_RISCV32_."""
+    """Settings for Unicorn: the architecture, and the CPU model's name without UC_CPU_ARM_ or UC_CPU_RISCV32_."""
 
     arch: Literal["arm", "riscv"]
     cpu: Word

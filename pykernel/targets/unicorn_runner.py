@@ -123,7 +123,7 @@ class EmulatedCpu:
         )
         if status != unicorn.UC_ERR_OK:
             raise unicorn.UcError(status)
-        self.uc.ctl_flush_tb()  # translated code does not call new hooks
+        self.uc.ctl_flush_tb()  # code that is already translated does not call new hooks
 
     @property
     def instructions(self) -> int:
@@ -333,7 +333,7 @@ class UnicornModel:
 
 
 def _cpu(image: Image) -> Any:
-    """Make exactly the CPU model of the target."""
+    """Return an emulator of exactly the target's CPU model."""
     import unicorn
     from unicorn import arm_const, riscv_const
 

@@ -65,7 +65,7 @@ def worst_call(model: UnicornModel, name: str, x: np.ndarray, y: np.ndarray, see
 
 
 def _elsewhere(model: UnicornModel, state: bytes, rng: np.random.Generator) -> bytes:
-    """Return the state after a call of a function other than the update, or after a save, a change of numbers, and a load."""
+    """Return the state after a call other than the update, or after it was saved, changed in some numbers, and loaded."""
     program = model.program
     kind, changes = rng.integers(4), []
     if kind == 0 and program.actions:

@@ -50,7 +50,7 @@ class Factors:
     Attributes
     ----------
     a : (N, r) float64
-        The coefficients of L = Phi A.  With "closed", the columns of directions that vanish are zero.
+        The coefficients of L = Phi A.  With "closed", a direction that vanishes has a column of zeros.
     q : (r, N) float64
         The samples' coordinates: the minimiser of the objective for this A.
     objective : (iterations,) float64
@@ -93,8 +93,8 @@ def bkfe(
     ----------
     gram : (N, N) array, symmetric and positive semidefinite
     rank : int
-        r, the maximum number of directions.  Directions beyond N, or beyond the number of K's eigenvalues above lambda^2,
-        vanish.
+        r, the maximum number of directions.  At most N directions, and at most as many as K has eigenvalues above
+        lambda^2, do not vanish.
     shrinkage : float
         lambda > 0, in the unit of the square root of a kernel value.
     method : {"closed", "alternating"}
@@ -102,9 +102,10 @@ def bkfe(
         lambda become 0).  O(N^3) up to 1,024 rows or for r > N / 10; otherwise about 10 r products with K, O(N^2) each,
         by Lanczos.
         "alternating": from a random start, Q = (G + lambda I)^-1 A'K and A = Q'(QQ' + lambda I)^-1 are computed in turn;
-        each of them is the exact minimiser for the other.  O(N^2 r) per iteration.  In each iteration the error of A
-        falls by the factor max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the error of the objective by
-        the square of this factor.  Convergence is slow if eigenvalues are close together, or if lambda is small.
+        each is the exact minimiser of the objective while the other is fixed.  O(N^2 r) per iteration.  In each
+        iteration the error of A falls by the factor max((sigma_r+1 / sigma_r)^2, (1 - 2 lambda / sigma_1)^2), and the
+        error of the objective by the square of this factor.  Convergence is slow if eigenvalues are close together, or
+        if lambda is small.
     iterations, tolerance
         For "alternating": the maximum number of iterations, and the smallest relative decrease of the objective after which
         another iteration follows.

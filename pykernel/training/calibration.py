@@ -87,7 +87,7 @@ def _newton(z: np.ndarray, t: np.ndarray, each: np.ndarray, b: float) -> tuple[f
         step_a = -(d @ away) / ((w * away) @ away + 1e-12)
         step_b = -d.sum() / w.sum() - step_a * mean
         slope = (d @ z) * step_a + d.sum() * step_b
-        if not slope < -1e-9 * (1 + now):  # so near to the minimum, one more full step squares the error
+        if not slope < -1e-9 * (1 + now):  # this close to the minimum, one more full step squares the error
             return a + step_a, b + step_b
         part = 1.0
         while not (then := loss(a + part * step_a, b + part * step_b)) < now + SUFFICIENT * part * slope:

@@ -10,10 +10,10 @@ l samples, p basis vectors, o outputs.  All numbers are float64 on the host.  do
 and says how many digits are correct if the ridge is small.
 
 The predictions of each model are a projection of the targets y, attenuated by the ridge.  The residuals are A y with
-A = I - H, where H is the hat matrix.  Formulas for removed samples and columns need blocks of A, of the inverse P of
-the normal equations, and of the matrix that couples A and P.  These blocks are computed as sums of squares and products
-in an orthonormal basis, so that no result is a difference of nearly equal numbers.  With a bias, the basis spans the vectors that sum to
-zero; without a bias, the basis spans all vectors.
+A = I - H, where H is the hat matrix.  The formulas for removed samples and columns need blocks of A, of the inverse P
+of the matrix of the normal equations, and of the matrix that couples A and P.  These blocks are computed as sums of
+squares and products in an orthonormal basis, so that no result is a difference of nearly equal numbers.  With a bias,
+the basis spans the vectors that sum to zero; without a bias, the basis spans all vectors.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Problem(ABC):
     multiplied by ``root``.  All computations here use the multiplied rows, for which "sums to zero" means "orthogonal to
     root".
     complete: whether the directions span all vectors (with a bias: all vectors that sum to zero).  If not, the part of
-    the targets outside of the span is a residual for every ridge.
+    the targets outside of the span remains in the residuals, whatever the ridge.
     """
 
     columns = NO_COLUMNS
@@ -103,7 +103,7 @@ class _Problem(ABC):
 
     @abstractmethod
     def _decompose(self, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """Return the scale of each direction (m,), the directions, and whether they are complete."""
+        """Return the scale of each direction (m,), the directions, and ``complete``."""
 
     @abstractmethod
     def _weights(self, ridge: float) -> _Weights:
@@ -167,7 +167,8 @@ class _Problem(ABC):
     def _taught(self) -> _Taught:
         """Indicators of the classes as targets.
 
-        Without a bias, a target that is 1 for all samples is needed as well, because the model's prediction of it is not 1.
+        Without a bias, a target that is 1 for all samples is needed as well, because such a model does not predict 1
+        exactly.
         """
         member = self.targets.member
         return self._in_directions(member if self.bias else np.hstack([member, np.ones((self.samples, 1))]))

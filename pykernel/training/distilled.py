@@ -41,18 +41,20 @@ MADE_UP = 4000
 MANY = 10_000
 """Maximum number of rows that are used.  From a longer recording, this many rows are drawn."""
 ASIDE, JUDGED = 0.15, 0.2
-"""ASIDE: the fraction of the rows that decides when the search ends.  JUDGED: the fraction that measures the loss."""
+"""ASIDE: the fraction of the rows on which the end of the search is decided.  JUDGED: the fraction on which the loss is
+measured."""
 RIDGE = 1e-6
 """Ridge of the regression for the weights, which fits the functions in units of their standard deviations."""
 STEPS = 1000
 """Maximum number of steps of a search."""
 FAR = 1e6
 """Largest distance from a row to the mean of the rows, in widths of a Gaussian kernel, or for other kernels in standard
-deviations of the inputs.  Inputs of a device are never farther away, and k-means would overflow on such rows."""
+deviations of the inputs.  A device's inputs are never farther from the mean than this, and k-means would overflow on
+rows that are."""
 VALUES = 2**22
 """Maximum number of kernel values in memory at once."""
 SPANNED = 1e-6
-"""A vector with a smaller residual in feature space is treated as spanned."""
+"""A vector whose residual in feature space is below this number is treated as spanned."""
 NORMAL = 1.959964
 """Half the width of a 95 % interval, in standard errors."""
 
@@ -94,14 +96,14 @@ class Distilled:
         found, lost = self.machine, []
         if (error := self.error) is not None:
             lost.append(
-                f"change its values by {error.value:.2g} (95 %: {error.low:.2g} to {error.high:.2g}) of their standard deviation"
+                f"its values change by {error.value:.2g} standard deviations (95 %: {error.low:.2g} to {error.high:.2g})"
             )
         if (differ := self.classes_differ) is not None:
             value, low, high = (100 * each for each in (differ.value, differ.low, differ.high))
-            lost.append(f"change the class of {value:.2g} % (95 %: {low:.2g} to {high:.2g} %)")
-        which = "made-up rows" if self.made_up else "rows left out"
-        before = f"{len(found.vectors)} vectors in place of {self.vectors_before}"
-        return f"{found.source}: {before} {' and '.join(lost)}, on {self.rows:,} {which}"
+            lost.append(f"its class changes for {value:.2g} % of the rows (95 %: {low:.2g} to {high:.2g} %)")
+        which = "made-up rows" if self.made_up else "rows left out of the training"
+        before = f"{len(found.vectors)} vectors instead of {self.vectors_before}"
+        return f"{found.source}: with {before}, {' and '.join(lost)}, on {self.rows:,} {which}"
 
 
 def distil(
@@ -113,7 +115,8 @@ def distil(
 ) -> Distilled:
     """Return a machine with m vectors that approximates the answers of the given machine.  The result is deterministic.
 
-    x: rows of inputs, (rows, DIM), like those of later use; None: rows are generated from the machine's vectors.
+    x: rows of inputs, (rows, DIM), like those that the machine will get; None: rows are generated from the machine's
+    vectors.
     answers: a function that returns the model's functions at rows of scaled inputs, (rows, F); needed if the machine is
     only a part of the model.
     O(steps rows m D + rows n D + n^2 D) for n vectors.  Raises UserError.
@@ -226,7 +229,9 @@ def classes_of(machine: Machine, functions: np.ndarray) -> np.ndarray:
 
 
 class _Search:
-    """A search, with rows in units of the kernel's width around their mean, and functions in units of their standard deviations."""
+    """A search.  Rows are centered at their mean and divided by the kernel's width; functions are divided by their
+    standard deviations.
+    """
 
     def __init__(
         self,
@@ -254,7 +259,7 @@ class _Search:
             )
         self.answers = answers[2]
         self.mean, self.deviation = answers[0].mean(axis=0), answers[0].std(axis=0)
-        # nearly constant functions cannot be learned, so they keep their unit
+        # a nearly constant function cannot be learned, so it is not divided by its standard deviation
         self.deviation = np.where(self.deviation > 1e-12 * np.abs(self.mean), self.deviation, 1.0)
         self.train, self.aside = (
             trained.Rows((z - self.middle) / self.unit, self._targets(f), np.ones(len(z)))
@@ -279,7 +284,7 @@ class _Search:
             for each in (start, replace(start, log_scale=np.repeat(start.log_scale, self.machine.dim))):
                 path = trained.search(self.loss, RIDGE, each, self.train, self.risk, STEPS)
                 found.append((self.risk(path.best), number, path.best))
-            # keep the start itself, in case the search improves nothing
+            # the start itself is a candidate, in case no search improves it
             found.append((self.risk(start), number, start))
         smaller = self._machine(min(found, key=lambda each: each[:2])[2], source)
         steps = [
@@ -296,7 +301,8 @@ class _Search:
     def _projected(self) -> tuple[np.ndarray, Machine | None]:
         """Return the initial vectors and the projected machine."""
         drawn = trained.drawn_rows(self.train.x, self.m, np.random.default_rng(self.seed))
-        if self.machine.function in INDEFINITE:  # without inner products in a feature space, there is no projection
+        # an indefinite kernel is not an inner product in a feature space, so there is no projection
+        if self.machine.function in INDEFINITE:
             return drawn, None
         chosen, weights = projected(self.machine, self.m)
         own = self.machine.vectors[chosen]
@@ -305,7 +311,7 @@ class _Search:
         return np.concatenate([start, drawn[: self.m - len(start)]]), machine if self.whole else None
 
     def _weighed(self, start: np.ndarray, projection: Machine | None = None) -> trained.Vectors:
-        """Return a start with weights by ridge regression.
+        """Return the start of a search, with weights from ridge regression.
 
         The width is half the median distance.  If the kernel is Gaussian, the machine's width and the unchanged
         projection are tried as well, and the best of the three is taken.
@@ -344,7 +350,7 @@ class _Search:
     def _functions(self, smaller: Machine) -> np.ndarray:
         """Return a smaller machine's functions at the rows on which the loss is measured."""
         z = self.judged
-        if smaller.scale is not None:  # the rows are scaled for the source machine, so undo this first
+        if smaller.scale is not None:  # the rows are scaled for the source machine, so undo that scaling first
             own = np.ones(smaller.dim) if self.machine.scale is None else self.machine.scale
             z = z * (smaller.scale / own)
         return blocks(smaller, z, smaller.functions)

@@ -6,8 +6,8 @@ section 6.2.
     found.model.predict(x_new), found.reached
 
 l rows, n vectors v_j, f(x) = sum_j alpha_j k(v_j, x) + b.  ``pykernel.training.svm.Dual`` defines the losses, and s, c and h of each
-variable.  HiGHS's simplex method solves the dual.  This is faster than solving the primal, because the dual has few constraints apart
-from the bounds of its variables:
+variable.  HiGHS's simplex method solves the dual.  The dual is faster to solve than the primal, because it has few
+constraints apart from the bounds of its variables:
 
     min  sum_j |alpha_j| + sum_i h_i max(0, -(s_i f(x_i) + c_i))
     max  -c'u    with    |k_j'beta| <= 1 for each vector,  1'beta = 0,  0 <= u <= h,  beta_i = sum of s u over row i's variables
@@ -17,9 +17,9 @@ in magnitude, adding the row as a vector would lower the objective.  The trainin
 judge, generate more basis functions), and starts from a greedy basis.  Each round adds the rows with the highest prices, and removes
 vectors that have no weight and a low price.
 
-**A bound.**  u divided by the largest price of all rows is feasible in the dual of the machine with the functions of all l rows.
-Therefore -c'u, divided by the largest price, is at most the optimum of this machine, in spite of rounding errors.  ``Round.excess``
-is the relative distance to this bound.
+**A bound.**  Divided by the largest price of all rows, u is feasible in the dual of the machine that has all l rows as
+vectors.  Therefore -c'u, divided by the largest price, is at most the optimum of this machine, in spite of rounding
+errors.  ``Round.excess`` is the relative distance to this bound.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NEAR = 0.9
 """Two limits.  A vector without a weight stays if its price is above NEAR.  If the cosine of two rows in the kernel's space is above
 NEAR, only the row with the higher price enters in a round."""
 AMONG = 8
-"""To let m rows enter in a round, the rows with the AMONG * m highest prices are compared."""
+"""The m rows that enter in a round are chosen among the AMONG * m rows with the highest prices."""
 WIDER = 4
 """The training stops adding vectors when more than WIDER * ``n_max`` vectors have a weight, because most of them would be removed
 again."""
@@ -103,7 +103,9 @@ def solve(dual: Dual, values: np.ndarray) -> Solution:
 
 
 def feasible(dual: Dual, u: np.ndarray) -> np.ndarray:
-    """Clip u to [0, h], and scale down the variables of the sign with the larger sum so that 1'beta = 0."""
+    """Clip u to [0, h].  Then scale down the variables with s = 1 or those with s = -1, whichever have the larger sum,
+    so that 1'beta = 0.
+    """
     u = np.clip(u, 0.0, dual.most)
     above, below = u[dual.sign > 0].sum(), u[dual.sign < 0].sum()
     least = min(above, below)
@@ -162,9 +164,10 @@ class SparseModel:
 class Trained:
     """The result of ``train``.
 
-    model: the machine, with only those vectors that have a weight.  start: for a warm start, the vectors that had a weight before
-    some were removed because of ``n_max``.  beta: (l, o), the dual's weights of the rows.  rounds: the result for each set of
-    vectors.  reached: a sentence about the last result.  interrupted: whether Ctrl-C ended the training.
+    model: the machine, with only those vectors that have a weight.  start: for a warm start, the vectors that had a
+    weight before vectors were removed to satisfy ``n_max``.  beta: (l, o), the dual's weights of the rows.  rounds: the
+    result for each set of vectors.  reached: a sentence about the last result.  interrupted: whether Ctrl-C ended the
+    training.
     """
 
     model: SparseModel
@@ -181,7 +184,7 @@ class Trained:
 
     @property
     def reached(self) -> str:
-        """A sentence about the result, and why no more vectors entered."""
+        """A sentence about the result, and the reason why no more vectors entered."""
         last, rows = self.rounds[-1], len(self.beta)
         told = (
             f"{last.weighted:,} of {last.vectors:,} vectors have a weight, and with all {rows:,} rows as vectors the objective "
@@ -254,8 +257,8 @@ def train(
     duals : sequence of Dual
         One dual for each function.  The functions share the vectors.
     n_max : int
-        Maximum number of vectors with a weight.  While more vectors have a weight, up to half of them, those that contribute
-        least, are removed, and the remaining vectors get new weights.
+        Maximum number of vectors with a weight.  As long as more vectors have a weight, those that contribute least,
+        but at most half of them, are removed, and the remaining vectors get new weights.
     first : int
         Number of vectors in the first set.
     tolerance : float
@@ -351,7 +354,7 @@ def _solved(
 ) -> list[_Function]:
     """Return the functions for the given vectors.
 
-    A function is not solved again if its prices are low enough and its vectors have stayed.
+    A function is not solved again if its prices are low enough and it was solved for the same vectors.
     """
     values = each_row(rows, max(1, BLOCK // len(vectors)), lambda block: kernel.gram(block, vectors), len(vectors))
     made: list[_Function] = []

@@ -43,20 +43,20 @@ class Machine:
     scale: np.ndarray | None = None
     columns: tuple[str, ...] | None = None
     label: dict[str, Any] | None = None  # the spec's [label], if it is known
-    largest: float | None = None  # largest magnitude of the inputs, if it does not follow from the vectors
+    largest: float | None = None  # largest magnitude of the inputs, if the vectors do not show it
     seen: np.ndarray | None = (
         None  # (rows, DIM): smallest, largest and other values of each training input, if the vectors are not inputs
     )
     notes: tuple[str, ...] = ()  # sentences about parts of the source that are left out
     normalise: bool = False
-    custom: Kernel | None = None  # for function "custom"; max_value is its bound
+    custom: Kernel | None = None  # for function "custom"; max_value bounds its values
     max_value: float | None = None
     alpha: float = 1.0  # for function "rational-quadratic"
     offsets: np.ndarray | None = None  # (n,), added to x'v for hidden units and "fourier"; None: zeros
     taken: tuple[int, ...] | None = None  # the source's inputs that are used, if only some are
     inputs_of_source: int | None = None  # number of the source's inputs, if ``taken`` is given
     gross: np.ndarray | None = None  # (n, F): sums of the magnitudes that the source adds up to get the weights
-    mixes: int = 0  # how many additional numbers the source adds up for a function
+    mixes: int = 0  # how many more numbers the source adds up for a function than the machine does
     signal: Spec | None = None  # a spec whose signal stage computes the inputs x; columns are then its channels
 
     @property

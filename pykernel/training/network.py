@@ -45,7 +45,8 @@ def trained_network(
         x, y = x[drawn], y[drawn]
     first = round((1 - HELD_OUT) * len(x))
     tried = penalties if len(x) - first > 1 else penalties[-1:]
-    with one_thread, warnings.catch_warnings():  # with one thread, the bits do not depend on the number of threads
+    # use one thread, so that the bits do not depend on the number of threads
+    with one_thread, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # L-BFGS need not converge, because the result is judged on held-out rows
         scores = [fitted(alpha, slice(first)).score(x[first:], y[first:]) if len(tried) > 1 else 0.0 for alpha in tried]
         taken = tried[int(np.argmax(scores))]

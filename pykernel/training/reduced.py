@@ -141,8 +141,8 @@ class ReducedProblem:
     """Kernel ridge regression, LS-SVM or the kernel Fisher discriminant in the span of a basis, with cross-validation
     in closed form.
 
-    krr     min |y - Z w|^2 + ridge |w|^2, paper 002, equation 7, with ridge = m Lambda.  This is the full model with
-    the Nystroem kernel, which minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
+    krr     min |y - Z w|^2 + ridge |w|^2, paper 002, equation 7, with ridge = m Lambda.  This is kernel ridge
+    regression with the Nystroem kernel as its kernel, and minimises |y - K_lS alpha|^2 + ridge alpha' K_SS alpha.
     ls-svm  min |y - Z w - b|^2 + ridge |w|^2: the primal of the LS-SVM with the Nystroem kernel.
     kfd     min |y - K_lS alpha - b|^2 + ridge |alpha|^2 (paper 004, equation 4); Fisher's discriminant with the coding
             "counts".
@@ -154,8 +154,8 @@ class ReducedProblem:
     they have at most this many elements.
 
     One pass computes a triangular factor R of [1 F Y] (F: features) from blocks, by QR, without normal equations,
-    O(l n^2).  The singular values of R serve every ridge.  Cross-validation takes one more pass for any number of ridges.
-    The basis is fixed: a basis vector stays even if the sample from which it comes is left out.
+    O(l n^2).  The same singular values of R are used for every ridge.  Cross-validation takes one more pass for any
+    number of ridges.  The basis is fixed: a basis vector stays even if the sample from which it comes is left out.
 
     Raises UserError.
     """
@@ -171,8 +171,8 @@ class ReducedProblem:
         self._recodes = targets.positions is not None and targets.coding == "counts"
         self.taught = targets.values
         if self._recodes:
-            # recoded targets are combinations of these columns; without a bias, the column of ones is needed, because
-            # its prediction is not 1
+            # recoded targets are combinations of these columns; without a bias, the column of ones is needed, because the
+            # model does not predict 1 exactly
             one = np.ones((self.samples, int(not self.bias)))
             self.taught = np.hstack([targets.values, targets.member, one])
         self.all = self._decomposed(self._triangles(np.zeros(self.samples, np.int64), 1)[0])
@@ -248,7 +248,7 @@ class ReducedProblem:
         Folds larger than both 256 samples and n are left out by merging the triangular factors of the other folds,
         which gives the same result as retraining.  S such folds take two passes, O(l n^2 + S n^3) time, and O(S n^2) numbers.
         Smaller folds are left out by blocks of the hat matrix, in O(l n f + l f^2) for each ridge if folds have f
-        samples.  Rows are then read in the order of the folds.
+        samples.  For this, the rows are read in the order of the folds.
         """
         values = self._checked(ridges)
         parts = fold_numbers(folds, self.samples)
@@ -284,7 +284,7 @@ class ReducedProblem:
         return slice(self.outputs, None) if self._recodes else slice(0, self.outputs)
 
     def _recoded(self, predictions: np.ndarray, parts: np.ndarray | None) -> np.ndarray:
-        if self.bias:  # the prediction for the target 1 is 1
+        if self.bias:  # with a bias, the target 1 is predicted exactly
             predictions = np.concatenate([predictions, np.ones((*predictions.shape[:2], 1))], axis=2)
         member, one = predictions[..., : self.outputs], predictions[..., self.outputs :]
         return np.stack([self.targets.recoded(*each, parts) for each in zip(member, one, strict=True)])
@@ -355,7 +355,7 @@ class ReducedProblem:
 
 @dataclass(frozen=True)
 class _Decomposed:
-    """The decomposition that serves every ridge: F - mean = U diag(scale) v' (scale (n,), v (n, n)), and along =
+    """The decomposition that is used for every ridge: F - mean = U diag(scale) v' (scale (n,), v (n, n)), and along =
     U'Y.
     """
 
@@ -497,8 +497,8 @@ def basis_of(vectors: Any, kernel: MercerKernel, epsilon: float = 1e-10, indices
     """Return the basis of given vectors (n, D), in their order.  A vector is left out if its residual delta is below
     epsilon.
 
-    indices: (n,), the row of the data for each vector, or -1 if not given.  ``trace`` is computed over the vectors
-    themselves.  O(n^3).
+    indices: (n,), the row of the data for each vector, or -1 if not given.  ``trace`` is computed from the given
+    vectors, not from data.  O(n^3).
     Raises UserError.
     """
     vectors = checked_table(vectors, "vectors")

@@ -29,8 +29,8 @@ NOTED_VALUES = 2**21
 SLACK = 1.01
 """Factor for terms of order u^2, and for the rounding errors of the bound itself."""
 LEAST = 2.0**-50
-"""A bound of the kernel values that the device replaces with zero.  The device replaces a value if e^-r is below 2^-60;
-values of Matern kernels are larger than e^-r."""
+"""A bound of the kernel values that the device replaces with zero.  The device does this if e^-r is below 2^-60; values
+of Matern kernels are larger than e^-r."""
 VALUES = 2**20
 """Maximum number of kernel values in memory at once."""
 
@@ -165,12 +165,12 @@ def _kernel_error(
         size = np.abs(z) @ np.abs(v).T
         error = _product_error(machine, z @ v.T, size, lost @ np.abs(v).T, u)
         return _normalised_error(machine, z, lost, k, error, u) if machine.normalise else error
-    steps = z.shape[1] + 6  # number of roundings until an exponent is computed
+    steps = z.shape[1] + 6  # number of roundings in the computation of an exponent
     if function == "laplacian":
         off = lost.sum(axis=1)[:, None] + u * np.abs(v).sum(axis=1)
         far = cdist(z, v, "cityblock")
         return _exponential_error(k, gamma * far, gamma * (off + steps * u * (far + off)), 4 * u)
-    # the largest error of |z - v| if the vectors are rounded
+    # the largest error of |z - v|, with rounded vectors
     length = np.sqrt(np.square(v).sum(axis=1))
     off = np.sqrt(np.square(lost).sum(axis=1))[:, None] + u * length
     far = cdist(z, v, "euclidean")
@@ -207,7 +207,7 @@ def _exponential_error(k: np.ndarray, exponent: np.ndarray, error: np.ndarray, r
 def _product_error(machine: Machine, product: np.ndarray, size: np.ndarray, off: np.ndarray, u: float) -> np.ndarray:
     """Return the largest error of a kernel that is a function of z'v.
 
-    size: |z|'|v|.  off: error of z'v because of errors in z.
+    size: |z|'|v|.  off: the error of z'v that errors in z cause.
     """
     error = off + (machine.dim + 2) * u * (size + off)  # rounding of v, of products and of sums
     if machine.function == "linear":

@@ -74,9 +74,10 @@ def default_widths(kernel: Function, x: np.ndarray) -> tuple[float, ...]:
 def default_ridges(model: Model, kernel: MercerKernel, x: np.ndarray, total: float | None = None) -> tuple[float, ...]:
     """Return ridges in steps of half a decade, rounded to three digits, in ascending order.
 
-    The largest ridge is a bound of the numbers to which ridges are added.  krr, ls-svm: lambda is added to the eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).
-    The ridges go from 1e-8 t to t (17 values).  kfd: mu is added to squared singular values, which are at most t^2.
-    The ridges go from 1e-12 t^2 to t^2 (25 values).
+    The largest ridge is an upper bound of the numbers to which ridges are added.  krr, ls-svm: lambda is added to the
+    eigenvalues of the Gram matrix, which are at most its trace t = l mean k(x, x).  The ridges go from 1e-8 t to t (17
+    values).  kfd: mu is added to squared singular values, which are at most t^2.  The ridges go from 1e-12 t^2 to t^2
+    (25 values).
     For Gaussian, Laplacian, Matern and normalised kernels, t = l for every width.  x: all rows or some of them; the mean
     is over the first 2,000 rows of x.  total: the sum of the samples' weights; the number of rows if not given.
     """
@@ -182,8 +183,8 @@ class Grid(ABC):
 
 @dataclass(frozen=True)
 class _Whole(Grid):
-    """A grid of models in which every sample is an expansion vector, or of kfd on a basis.  basis: expansion vectors, or
-    None for the samples themselves.  columns: as in ``closed_form``.
+    """A grid of models.  Their expansion vectors are all samples or, for kfd only, the vectors of a basis.  basis:
+    expansion vectors, or None for the samples themselves.  columns: as in ``closed_form``.
     """
 
     x: np.ndarray
@@ -212,7 +213,7 @@ class _Whole(Grid):
 def work(task: Mapping[str, Any], shared: Grid) -> dict[str, Any]:
     """Compute, for the width and each ridge of a task, the error rate (for classes) and PRESS, in total and for each group.
 
-    An impossible cell has infinite errors.  ``reason`` is the reason for the last impossible cell.
+    An impossible cell has infinite errors.  ``reason`` says why the last impossible cell is impossible.
     """
     scores, reason = [], None
     with one_thread:
@@ -250,18 +251,19 @@ class Selection:
     error: (W, R), the fraction of samples that are classified wrongly; None for regression.
     press: (W, R), the mean over samples and outputs of the squared difference to the targets (for classes: to the coded
     targets).
-    best: row and column of the cell with the smallest value of ``by``.  Among equal error rates, the cell with the
-    smallest PRESS is taken; then the largest ridge; then the smoothest kernel (the largest sigma, the smallest gamma).
-    taken: the chosen cell, which has the largest ridge, and then the smoothest kernel, of all cells that are as good as
-    the best cell.  With "press", a cell is as good if its root of PRESS is at most 1 % above the smallest.  With
-    "error", the cell's error rate must be at most 1 % above the smallest, and its root of PRESS at most 1 % above the
-    smallest of all cells with such an error rate.  The reason for this rule: where the error hardly changes, the position
-    of the minimum is random, and the model often has huge weights, which cause large errors for unusual rows.
+    best: row and column of the cell with the smallest value of ``by``.  Ties in the error rate are broken by the
+    smallest PRESS, then by the largest ridge, then by the smoothest kernel (the largest sigma, the smallest gamma).
+    taken: the chosen cell.  Of all cells that are as good as the best cell, it has the largest ridge; ties are broken by
+    the smoothest kernel.  With "press", a cell is as good as the best if the root of its PRESS is at most 1 % above the
+    smallest.  With "error", its error rate must be at most 1 % above the smallest, and the root of its PRESS at most 1 %
+    above the smallest of all cells with such an error rate.  The reason for this rule: where the error hardly changes,
+    the position of the minimum is random, and the model at the minimum often has huge weights, which cause large errors
+    for unusual rows.
     optimism: by how much the smallest ``by`` is expected to be too small, because it is a minimum.  The optimism is the
-    mean over folds k of e_k(best) - min e_k, with e_k the error within the fold (Tibshirani and Tibshirani, "A bias correction
-    for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2), 2009).  For leave-one-out, a fold of one
-    sample would have a minimum of zero, so the errors are divided into 10 stratified groups, which replace the folds.
-    The optimism of the taken cell is assumed to be the same.
+    mean over folds k of e_k(best) - min e_k, with e_k the error within the fold (Tibshirani and Tibshirani, "A bias
+    correction for the minimum error rate in cross-validation", Ann. Appl. Stat. 3(2), 2009).  For leave-one-out, a fold
+    of one sample would have a minimum of zero, so the errors are divided into 10 stratified groups, which replace the
+    folds.  The optimism of the taken cell is assumed to be the same.
     """
 
     model: Model
@@ -378,8 +380,8 @@ def _alike(by: Criterion, error: np.ndarray | None, press: np.ndarray) -> np.nda
 
 
 def _taken(kernel: Function, by: Criterion, error: np.ndarray | None, press: np.ndarray) -> tuple[int, int]:
-    """Return the cell with the largest ridge, and then the smoothest kernel, among the cells that are as good as the
-    best cell.
+    """Return the cell with the largest ridge among the cells that are as good as the best cell.  Ties are broken by the
+    smoothest kernel.
     """
     smooth = 1 if width_name(kernel) == "sigma" else -1
     i, j = max(np.argwhere(_alike(by, error, press)).tolist(), key=lambda cell: (cell[1], smooth * cell[0]))
@@ -405,8 +407,8 @@ def select(
     """Cross-validate a model at every width and ridge of a grid, and choose the best.  W (O(l p min(l, p)) + R O(l p)).
 
     x: (l, d).  targets: classes or values of the l samples.
-    kernel: a function's name; or a mapping with "function", "coef0" (1) and "degree" (3); or a MercerKernel, whose
-    gamma is replaced with each width.
+    kernel: a function's name; or a mapping with "function", "coef0" (default 1) and "degree" (default 3); or a
+    MercerKernel, whose gamma is replaced with each width.
     widths: sigma for "gaussian", gamma for other kernels; None: ``default_widths``.  "linear" has no width; for
     "custom", None means the gamma of the kernel.
     ridges: mu for "kfd", lambda for "ls-svm" and "krr".  The ridges are absolute, in the unit of the matrix to which they
@@ -417,7 +419,7 @@ def select(
 
     cv: "deleted": leave-one-out with row and column, as in retraining; "kept": paper 004's estimate, which keeps the
     column (for ls-svm and krr, both give the same result); or a number S of stratified folds, drawn with ``seed``.
-    by: "error" (for classes; the default for them) or "press".
+    by: "error" (only for classes, and their default) or "press".
 
     jobs: number of processes; None or 1: this process.  Each worker holds the Gram matrix of one width at a time, and
     computes with one thread, so that on machines of the same kind, the bits do not depend on the number of workers.
@@ -484,7 +486,8 @@ def searched(
     taken = _taken(grid.kernel, by, error, squared)
     # (W, R, groups)
     parts = np.array([row[f"group_{by}"] for row in rows])
-    cell = best[0] * len(ridges) + best[1]  # use the minimum's optimism, because the minimum is near the taken cell
+    # the optimism of the minimum is used for the taken cell, because the two are near each other
+    cell = best[0] * len(ridges) + best[1]
     optimism = bias_of_minimum(parts.reshape(-1, parts.shape[2]), cell, grid.groups, grid.targets.weights)
     every = (np.array(widths), np.array(ridges), error, squared)
     return Selection(grid.model, grid.kernel, cv if isinstance(cv, str) else int(cv), by, *every, best, taken, optimism)
@@ -493,8 +496,9 @@ def searched(
 def bias_of_minimum(errors: np.ndarray, best: int, groups: np.ndarray, each: np.ndarray | None = None) -> float:
     """Return the optimism of a minimum of cross-validated errors: sum_k n_k/n (e_k(best) - min e_k).
 
-    errors: (candidates, folds), within each fold.  best: the chosen candidate.  groups: (l,), each sample's fold, whose sizes n_k
-    are the weights; each: (l,), how often each sample counts.  Tibshirani and Tibshirani (2009), generalised to unequal folds.
+    errors: (candidates, folds), the error of each candidate within each fold.  best: the chosen candidate.  groups:
+    (l,), each sample's fold, whose sizes n_k are the weights; each: (l,), how often each sample counts.  Tibshirani and
+    Tibshirani (2009), generalised to unequal folds.
     """
     sizes = np.bincount(groups, weights=each)
     weights = sizes / sizes.sum()
@@ -530,7 +534,7 @@ def grid_of(given: Sequence[float] | None, what: str, default: Callable[[], tupl
 
 
 def _kernel(kernel: str | Mapping[str, Any] | MercerKernel) -> MercerKernel:
-    """Return the kernel as an object.  The width of this object is replaced later."""
+    """Return the kernel as a MercerKernel, whose width is replaced later."""
     if isinstance(kernel, MercerKernel):
         return kernel
     given = kernel if isinstance(kernel, Mapping) else {"function": kernel}

@@ -241,14 +241,15 @@ class HostSubspace:
         triangular: bool = False,
         distance: Distance = "auto",
     ) -> Spec:
-        """Make a frozen spec.  Without ``model``, predict writes z(x), and the model takes m (D + r) numbers of flash.
-        With a linear model of z, predict writes the linear model's functions, and the model takes m (D + o) numbers.
+        """Make a frozen spec.  Without ``model``, predict writes z(x), and the frozen model takes m (D + r) numbers of
+        flash.  With a linear model of z, predict writes the linear model's functions, and the frozen model takes
+        m (D + o) numbers.
 
         model : None, or a fitted estimator, or a pair (coef (o, r) or (r,), intercept)
-            Trained on ``features(x, triangular)``.  An estimator needs an affine ``decision_function``, or else an
-            affine ``predict``, or ``cluster_centers_``, and may be the end of a pipeline of scalers.  With
-            ``cluster_centers_``, the nearest centre has the largest function.  Two classes have one function, positive
-            for the second class.
+            Trained on ``features(x, triangular)``.  An estimator needs ``cluster_centers_``, or an affine
+            ``decision_function``, or else an affine ``predict``, and may be the last step of a pipeline of scalers.
+            With ``cluster_centers_``, the nearest centre has the largest function.  Two classes have one function,
+            positive for the second class.
             Classifiers and clusterings give classes: ``NAME_classify`` writes the index.  The probability of a binary
             LogisticRegression is converted as well.
         precision, max_abs, inputs, classes, distance

@@ -14,8 +14,9 @@ multiplier of 1'beta = 0.  The primal is 1/2 beta' K~ beta + sum_j h_j max(0, -(
 epsilon-insensitive loss.
 
 Each step of Mehrotra's predictor-corrector method solves the reduced KKT system, with the matrix K~ + diag(sigma), twice in O(l n^2)
-by Woodbury's identity (``LowRankSystem``).  K and K - K~ are positive semidefinite, because the basis spans a subspace of the
-function space.  So the function of the low-rank machine, a sum over n vectors, belongs to the full machine's function space, and
+by Woodbury's identity (``LowRankSystem``).  K - K~ is positive semidefinite, because the basis spans a subspace of the
+function space.  Therefore the function of the low-rank machine, a sum over n vectors, belongs to the full machine's
+function space, and
 
     the function's primal objective - the full machine's optimum  <=  1/2 beta' (K - K~) beta + the low-rank machine's own gap
 
@@ -48,7 +49,7 @@ further progress."""
 LEAST, LARGEST = 1e-50, 1e9
 """Smallest and largest product of C and a sample's weight, in units of the targets."""
 ENOUGH = 1e-6
-"""A solution with a larger relative duality gap is reported as not solved."""
+"""A solution whose relative duality gap is above this number is reported as not solved."""
 STEPS = 200
 """Maximum number of steps of a solution.  10 to 40 steps are usual."""
 BOUNDARY = 0.995
@@ -56,7 +57,7 @@ BOUNDARY = 0.995
 STALLED = 1e-7
 """Smallest useful length of a step.  In shorter steps, rounding errors dominate."""
 FIRST = 64
-"""Number of vectors in the first basis.  Each further basis has twice as many."""
+"""Number of vectors in the first basis.  Each further basis has twice as many vectors as the one before it."""
 KEPT = 2**27
 """Features of at most this many numbers (1 GiB) are kept.  Larger arrays are computed anew in each pass."""
 JUDGES = 2**28
@@ -210,8 +211,8 @@ class Solution:
     gap: float
 
     def settled(self, dual: Dual) -> np.ndarray:
-        """Return u, with each variable moved onto a bound if it is nearer to the bound than the bound's multiplier is to
-        0.  Variables are measured in units of their mean, and multipliers in the targets' unit.
+        """Return u, with a variable moved onto a bound if its distance to the bound is smaller than the bound's
+        multiplier.  Variables are measured in units of their mean, and multipliers in the targets' unit.
         """
         typical = (self.u.mean() + 1e-10 * dual.most.mean()) / dual.unit
         found = np.where(self.u < typical * self.lower, 0.0, self.u)
@@ -417,7 +418,7 @@ class Trained:
 
     @property
     def reached(self) -> str:
-        """A sentence about the result, and why the basis grew no further."""
+        """A sentence about the result, and the reason why the basis did not grow further."""
         last, rows = self.rounds[-1], len(self.beta)
         every = last.judges == rows
         on = f"all {rows:,} rows" if every else f"{last.judges:,} of {rows:,} rows, drawn at random,"
@@ -456,7 +457,8 @@ def train(
     n_max, first : int
         Maximum number of vectors, and number of vectors of the first basis.  There are at most as many vectors as rows.
     tolerance : float
-        Largest residual of the KKT conditions with K, in units of the targets.  The residual is twice the violation.
+        Largest residual of the KKT conditions with K, in units of the targets.  The residual is twice the violation at
+        the best b.
     basis : Basis, optional
         If given, this basis is used and does not grow.
     method, seed, **options
@@ -487,7 +489,7 @@ def train(
                 features = FeatureRows(chosen, rows, keep=keep)
                 solutions = []
                 for k, (dual, last) in enumerate(zip(duals, before, strict=True)):
-                    # with two variables per row, the middle of the box is the better start
+                    # with two variables per row, the middle of the box is a better start than the last solution
                     near = last if len(dual.rows) == dual.count else None
                     words = f"training {len(chosen):,} vectors"
                     solutions.append(solve(dual, features, near, partial(_told, tell, words, k, len(duals))))

@@ -76,7 +76,9 @@ class Targets:
         return len(self.values)
 
     def need_samples(self, rows: int, weighs: bool = True) -> None:
-        """Raise UserError unless there are two or more rows, one for each target.  weighs: whether targets may have weights."""
+        """Raise UserError unless there are at least two rows, and as many rows as targets.  weighs: whether targets may
+        have weights.
+        """
         if rows != len(self):
             raise UserError(
                 f"there are {rows:,} rows, but targets of {len(self):,} samples; the two numbers must be equal"
@@ -106,8 +108,8 @@ class Targets:
     def classify(self, predictions: np.ndarray) -> np.ndarray:
         """Return classes (n,) for values of the functions (n, o).
 
-        The sign of a single function gives the class.  If there are several functions, the largest gives the class, and
-        among equal ones the first.
+        The sign of a single function gives the class.  With several functions, the largest gives the class; of equally
+        large functions, the first.
         Raises UserError in regression, or if there is not one column for each function.
         """
         self._classes()
@@ -159,7 +161,7 @@ class Targets:
             np.add.at(gone, parts, of_class)
             left = (self.total - np.bincount(parts, weights=each)[parts])[:, None]
             left_of_class = of_class.sum(axis=0) - gone[parts]
-        # if no sample remains, a difference of sums of weights is only a rounding error
+        # if no sample remains, the difference of the sums of weights is only a rounding error
         nobody = 1e-12 * self.total
         left_of_class = np.where(left_of_class < nobody, 0.0, left_of_class)
         left_of_class = np.where(left - left_of_class < nobody, left, left_of_class)

@@ -22,7 +22,8 @@ MARGIN = 0.5
 """The range of an input in training is extended on each side by this fraction of the range, because the device refuses inputs outside
 of the extended range.  In int16, doubling the range costs one of the 15 bits of a count."""
 ALIKE = 4
-"""Inputs without a scaler are treated as inputs of one kind if their joint range is at most this many times the median range."""
+"""Inputs without a scaler are treated as inputs of one kind if their joint range is at most this many times the median
+of their ranges."""
 Limits = float | Sequence[float] | None
 """Limits of the inputs: one number for all inputs, or one for each input."""
 Distance = Literal["auto", "differences", "products"]
@@ -171,7 +172,8 @@ def _expansion(machine: Machine, int16: bool) -> dict[str, Any]:
         calibration=machine.calibration,
     )
     if machine.support_class is not None:
-        # integers cannot hold the fractions in ovo_vote; in int16, the model has the functions of pairs, with the same classes
+        # integers cannot hold the fractions in ovo_vote; in int16, the functions are those of the pairs; the classes
+        # are the same
         found["decision"] = "ovo" if int16 and machine.decision == "ovo_vote" else machine.decision
         if machine.break_ties:
             found["break_ties"] = True
@@ -196,9 +198,9 @@ def _label(machine: Machine, classes: Sequence[str] | None) -> dict[str, Any] | 
 
 
 def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: Limits) -> float:
-    """Return the largest magnitude of a feature.
+    """Return the largest magnitude of a feature, which the signal determines.
 
-    Raises UserError if ``max_abs`` is given, because the signal determines it.
+    Raises UserError if ``max_abs`` is given.
     """
     where = machine.source
     if precision != signal.precision:
@@ -214,7 +216,7 @@ def _limit_of_features(machine: Machine, signal: Spec, precision: str, max_abs: 
 
 
 def _ranges_of_features(signal: Spec, inputs: Mapping[str, Any], seen: np.ndarray) -> list[float]:
-    """Return twice the range of the features in ``seen``, but at most the largest possible feature.
+    """Return, for each feature, twice the largest |x - center| in ``seen``, but at most the largest possible magnitude.
 
     The device clips features to their ranges.
     """
@@ -300,16 +302,17 @@ def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     low, high = seen.min(axis=0), seen.max(axis=0)
     wide = (high - low)[high > low]
     if machine.scale is None and (not len(wide) or high.max() - low.min() <= ALIKE * np.median(wide)):
-        # an input of one kind, such as a pixel, may have any value that another input of this kind had
+        # if all inputs are of the same kind, such as pixels, each may take any value that was seen in any of them
         low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
     center = (low + high) / 2
     margin = np.maximum(high - low, 1e-6 * np.maximum(np.abs(center), 1.0)) * (0.5 + MARGIN)
-    # an input that hardly changed may change later, so its range is at least half of the largest, in scaled units
+    # an input that hardly changed may change more later, so its range is at least half of the largest range, in scaled
+    # units
     scale = np.abs(machine.scales)
     least = 0.5 * (margin * scale).max() / scale
     if (
         machine.scale is None and machine.function in kernel_settings.HIDDEN
-    ):  # inputs in different units have different ranges
+    ):  # without a scaler, inputs in different units have different ranges
         least = np.where(high > low, 0.0, least)
     return center, np.maximum(margin, least)
 
@@ -317,9 +320,9 @@ def _spread(machine: Machine, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def _limits(machine: Machine, precision: str, largest: float, given: Limits) -> float | list[float]:
     """Return [input] max_abs of a floating-point model: the given limits, or a range for each input.
 
-    Far from its vectors, a kernel machine predicts its bias, and a polynomial predicts arbitrary values, so the device must refuse
-    such inputs.  Linear functions, features of a signal, and machines without ``seen`` get one limit, far above the numbers in the
-    vectors.
+    Far from its vectors, a kernel machine predicts its bias, and a polynomial predicts arbitrary values, so the device
+    must refuse inputs that are far from the vectors.  Linear functions, features of a signal, and machines without
+    ``seen`` get one limit, far above the numbers in the vectors.
     """
     if isinstance(given, Sequence):
         values = [number_of(value, machine.source, "max_abs") for value in given]
@@ -423,10 +426,10 @@ def collapsed(machine: Machine) -> Machine:
 def rounded(machine: Machine, precision: str) -> Machine:
     """Return the same functions with a center and a scale that are numbers of the precision.
 
-    The rounding errors of center and scale are compensated in the vectors and the bias.  Otherwise, for inputs
-    far from zero, the error of the center would enter every distance.  For polynomial and sigmoid kernels, only the
-    error of the scale can be compensated.  For normalised and custom kernels, the vectors are transformed in the same
-    way as inputs.
+    The rounding errors of center and scale are compensated in the vectors and the bias.  Without this, the error of the
+    center would enter every distance if inputs are far from zero.  For polynomial and sigmoid kernels, only the error
+    of the scale can be compensated.  For normalised and custom kernels, the vectors are transformed in the same way as
+    inputs.
     """
     if machine.center is None and machine.scale is None:
         return machine
@@ -436,7 +439,9 @@ def rounded(machine: Machine, precision: str) -> Machine:
             values.astype(PRECISIONS[precision].dtype).astype(np.float64) for values in (exact, exact_scale)
         )
     if not np.isfinite(center).all() or not (np.isfinite(scale) & (scale != 0)).all():
-        raise UserError(f"{machine.source}: scales its inputs by numbers that {precision} does not hold; use float64")
+        raise UserError(
+            f"{machine.source}: scales its inputs by numbers that {precision} cannot represent; use float64"
+        )
     lost = exact - center
     vectors, bias, offsets = machine.vectors * (exact_scale / scale), machine.bias, machine.offsets
     if machine.function in (*kernel_settings.UNIT, "custom") or machine.normalise:
@@ -464,8 +469,8 @@ def shifted(machine: Machine, by: np.ndarray) -> np.ndarray:
 
 
 def nearer(machine: Machine, precision: str) -> tuple[Distance, Machine]:
-    """Return how the device computes distances, and the machine changed for this method.  Products are used if their rounding error is
-    small enough.
+    """Return how the device computes distances, and the machine adapted to this.  Products are used if their rounding
+    error is small enough.
 
     |x|^2 + |v|^2 - 2 x'v loses digits in proportion to gamma |v|^2.  If the vectors lie far from zero but near each
     other, their mean becomes the center.
@@ -504,7 +509,7 @@ def input_max_abs(machine: Machine, precision: str, largest: float, given: float
             raise UserError(f"{where}: max_abs is {max_abs:g}; it must be above 0")
         if fits(max_abs):
             return max_abs
-    # a network's weights do not depend on the size of its inputs
+    # the weights of hidden units say nothing about the size of the inputs
     usual = REACH if machine.function in kernel_settings.HIDDEN else largest or 1.0
     wanted = REACH * usual if given is None else given
     low, high = -300.0, math.log10(wanted)

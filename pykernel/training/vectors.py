@@ -30,7 +30,7 @@ Loss = Literal["squared", "absolute", "classes"]
 Widths = Literal["one", "inputs"]
 
 PULL = 1e-4
-"""Weight of the penalty that draws the logarithms of the widths to their initial values."""
+"""Weight of the penalty that pulls the logarithms of the widths towards their initial values."""
 CORRECTIONS = 20
 """Number of steps that L-BFGS remembers."""
 CORNER = 0.05
@@ -42,7 +42,7 @@ ROUNDS = 15
 LOOKED = 5
 """Number of steps between two measurements of the risk on the rows that were set aside."""
 PATIENCE = 100
-"""The search ends after this many steps without a better risk on the rows that were set aside."""
+"""The search ends if the risk on the rows that were set aside has not improved for this many steps."""
 MEDIAN_ROWS = 500
 """Number of rows from which the median distance is computed."""
 START_RIDGE = 1e-3
@@ -79,7 +79,9 @@ class Vectors:
         return replace(self, weights=self.weights * deviation, bias=middle + self.bias * deviation)
 
     def machine(self, source: str, **more: Any) -> Machine:
-        """Return the model as a Machine, from which a frozen spec is made.  One width for all inputs needs no scale."""
+        """Return the model as a Machine, from which a frozen spec is made.  If all inputs have the same width, it
+        becomes gamma, and the machine has no scale.
+        """
         e = np.broadcast_to(np.exp(self.log_scale), self.vectors.shape[1])
         one = bool((e == e[0]).all())
         vectors, gamma = (self.vectors, 0.5 * float(e[0]) ** 2) if one else (self.vectors * e, 0.5)
@@ -102,8 +104,9 @@ class Vectors:
 class Rows:
     """Rows for the training.
 
-    x: inputs (n, D).  targets: (n, O): numbers, or for classes, 1 for the row's class and 0 for all other classes.  Two classes
-    have only the second column.  counts: (n,), how often each row counts, with a mean of 1.
+    x: inputs (n, D).  targets: (n, O): numbers, or for classes, 1 for the row's class and 0 for all other classes.  For
+    two classes, only the column of the second class is kept.  counts: (n,), how often each row counts, with a mean of
+    1.
     """
 
     x: np.ndarray
@@ -115,8 +118,8 @@ class Rows:
 
     @cached_property
     def blocks(self) -> list[tuple[Rows, np.ndarray, dict[int, np.ndarray]]]:
-        """The rows in parts that fit into a cache.  With each part: [x, x^2, 1], (rows, 2 D + 1), and buffers, by the number of
-        vectors.
+        """The rows in parts that fit into a cache.  Each part comes with its products [x, x^2, 1], (rows, 2 D + 1), and
+        with a dictionary: number of vectors -> buffers.
         """
         products = np.column_stack([self.x, np.square(self.x), np.ones(len(self))])
         parts = [slice(first, first + BLOCK) for first in range(0, len(self), BLOCK)]
@@ -216,10 +219,11 @@ def objective(
 def k_means(x: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
     """Return the m centres of rows of x that k-means finds, (m, D), starting from rows drawn at random.
 
-    If there are fewer than m rows, each row is a start.  O(ROUNDS n m D).
+    If there are fewer than m rows, every row is the start of a centre.  O(ROUNDS n m D).
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # if a centre is not the nearest one of any row, it keeps its place
+        # kmeans2 warns of a centre that is not the nearest one of any row; such a centre keeps its place
+        warnings.simplefilter("ignore")
         return np.asarray(kmeans2(x, x[rng.permutation(len(x))[:m]], iter=ROUNDS, minit="matrix")[0])
 
 
@@ -322,7 +326,7 @@ COMPARED = 2000
 """Number of rows on which candidates are compared.  Only the last search uses all rows."""
 FOLDS = 5
 GIVEN_UP = 1.5
-"""A candidate is dropped if its risk on the folds so far exceeds the best candidate's risk by more than this factor."""
+"""A candidate is dropped if its risk on the folds so far is more than this number times the best candidate's risk."""
 MANY = 50_000
 """Maximum number of rows of the last search.  If there are more, this many rows are drawn."""
 LAST_ASIDE = 0.1
@@ -429,8 +433,8 @@ class Job:
             return search(self.loss, candidate.ridge, begun, scaled, look, steps, tell, self.pull)
 
     def functions(self, found: Vectors, x: np.ndarray, kind: Units) -> np.ndarray:
-        """Return the functions of a model in units ``kind``, as the device computes them, at rows of x in the inputs'
-        original units.
+        """Return the functions of a model whose inputs are in units ``kind``, as the device computes them, at rows of x
+        in the inputs' original units.
         """
         if self.computed is not None:
             return self.computed(self.unscaled(found, kind), x)
@@ -439,7 +443,7 @@ class Job:
 
     def look(self, rows: Rows, kind: Units) -> Callable[[Vectors], float]:
         """Return a function model -> risk on these rows, with functions as the device computes them.  The risk is
-        infinite if the device cannot hold the model.  The model is in units ``kind``.
+        infinite if the device cannot hold the model.  The inputs of the model are in units ``kind``.
         """
         scaled = self.scaled(rows, kind)
 
@@ -458,7 +462,7 @@ class Job:
         return replace(found, vectors=found.vectors * unit + middle, log_scale=found.log_scale - np.log(unit))
 
 
-@one_thread  # with one thread, the bits do not depend on the number of threads
+@one_thread  # use one thread, so that the bits do not depend on the number of threads
 def train(
     rows: Rows,
     m: int,
@@ -510,7 +514,7 @@ def train(
                 done += 1.0
             left = _worth_it(left, paths)
         taken, candidates, optimism = _compared(left, paths)
-        if not np.isfinite(taken.risk):  # this call raises an error that says why no model is possible
+        if not np.isfinite(taken.risk):  # no candidate is possible: this call raises an error that says why
             job.functions(paths[_plain(taken)][0].best, some.x, taken.units)
         first = job.unscaled(paths[_plain(taken)][0].best, taken.units)
         whole = done + len(names) + last_cost

@@ -51,7 +51,10 @@ def without(signal: Content, key: str, what: Any) -> Content:
 
 
 def without_each(stage: Stage) -> dict[str, Stage]:
-    """Return a stage without each kind of feature: name of the kind -> stage.  Stages that are not valid are left out."""
+    """Return one stage for each kind of feature, which lacks this kind: name of the kind -> stage.
+
+    Stages that are not valid are left out.
+    """
     found, signal = {}, stage.base["signal"]
     for name, (key, what) in groups_of(signal).items():
         with contextlib.suppress(UserError):

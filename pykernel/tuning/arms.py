@@ -163,9 +163,9 @@ def arms(
     """Return the arms of all chosen rules for this data, beginning with the rules that usually work best.
 
     Each rule is combined with its default technique, or with each of ``techniques``.  For a target without an FPU,
-    int16 models are tried as well, where possible.  labels: "never" if the device gets no labels.  The arms are then
-    models that do not learn on the device and, if no rules are chosen, the default model, which stays as it was trained
-    on the recording.
+    int16 models are tried as well, where possible.  labels: "never" if the device gets no labels.  If no rules are
+    chosen, the arms are then models that do not learn on the device, and the default model, which stays as it was
+    trained on the recording.
     """
     if "label" not in base:
         return _monitors(base, chosen)

@@ -42,7 +42,7 @@ BASES: dict[str, tuple[str, ...]] = {
 WAYS = tuple(dict.fromkeys(way for ways in BASES.values() for way in ways))
 NUMBERS_INPUT: Content = STAGED["input"]
 NUMBERS_LABEL: Content = STAGED["label"]
-"""The stages of [input] and of [label] for a rule on raw numbers."""
+"""The keys of [input] and of [label] that a rule needs to learn from raw numbers."""
 MARGIN = 10.0
 """[input] max_abs of a planned spec is this many times the largest recorded input.
 
@@ -137,7 +137,7 @@ TRAINING = (
 )
 """Settings for training vectors.
 
-The first training chooses them by cross-validation; later trainings begin with the chosen settings.
+The first training chooses these settings by cross-validation; later trainings begin with the chosen ones.
 """
 
 
@@ -375,7 +375,7 @@ def _surroundings(content: Content, known: Known) -> Iterator[Content]:
 def input_limit(x: np.ndarray, sentinels: Iterable[float] = ()) -> float:
     """Return [input] max_abs for recorded rows: MARGIN times their largest magnitude, rounded up to 1, 2 or 5 times a power of 10.
 
-    If this limit would accept a sentinel beyond the largest row, a smaller limit is returned.
+    If this limit would accept a sentinel whose magnitude exceeds that of all rows, a smaller limit is returned.
     """
     most = max(1e-6, float(np.abs(x[np.isfinite(x)]).max(initial=0.0)))
     steps = [float(f"{step}e{n}") for n in range(-8, 310) for step in (1, 2, 5)]

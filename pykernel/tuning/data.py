@@ -36,7 +36,7 @@ class Devices(NamedTuple):
 
 
 def parts_of(devices: int, folds: int) -> list[list[int]]:
-    """Return the indices of the devices in each fold.  No fold is smaller than the last one."""
+    """Return the indices of the devices in each fold.  The last fold is one of the smallest."""
     return [part.tolist() for part in np.array_split(np.arange(devices), folds)]
 
 
@@ -67,7 +67,10 @@ class Table:
 
     @cached_property
     def folds(self) -> tuple[Table, ...]:
-        """Tables with the same devices in other orders, so that each device is a judging device once.  Without folds, only this table."""
+        """One table for each fold, with the devices in another order, so that each device is a judging device once.
+
+        Without folds, only this table.
+        """
         if self.devices is None or self.device_folds == 1:
             return (self,)
         rows = [*self.devices.teach, *self.devices.judge]
@@ -130,7 +133,9 @@ class Table:
         return np.asarray(self.labelled[rows]) if self.completes else self.known(rows)
 
     def whole(self, content: Content) -> Spec:
-        """Return the spec that is written, and that is measured on a device.  It includes the signal stage, if there is one.
+        """Return the spec of the whole model, which is written as a file and measured on a device.
+
+        The whole model includes the signal stage, if there is one.
 
         Raises UserError.
         """

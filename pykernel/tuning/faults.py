@@ -345,9 +345,10 @@ def places(rng: np.random.Generator, manner: str, first: int, runs: np.ndarray) 
 def with_faults(
     x: np.ndarray, sensors: Sensors, seed: int = 0, least: int = COUNT
 ) -> Iterator[tuple[np.ndarray, list[Fault]]]:
-    """Yield repetitions of the rows with new faults of one manner each, and the list of these faults, until there are ``least`` faults.
+    """Yield repetitions of the rows, each with new faults of one manner, and the list of these faults.
 
-    The manners follow each other in the order of MANNERS.  The kinds of faults alternate.
+    The repetitions end when there are ``least`` faults.  The manners follow each other in the order of MANNERS.  The kinds of
+    faults alternate.
     x: (rows, D); if these are fewer than ROOM rows, each repetition contains them several times.  Yields nothing if no sensor moves, or
     if no fault shows.
     """
@@ -387,8 +388,8 @@ def _put(
 ) -> Iterator[tuple[int, int, str]]:
     """Put faults into ``changed`` at these spots: the same fault at all spots, but different faults if the manner is "in succession".
 
-    The first kind in the queue that shows in the rows is taken out of the queue.  Where the fault does not show at a further spot,
-    the rows stay unchanged.  Yields the first row, the end and the kind of each fault.
+    The first kind in the queue that shows in the rows is used, and taken out of the queue.  Where the fault does not show at a
+    further spot, the rows stay unchanged.  Yields the first row, the end and the kind of each fault.
     """
     how = None
     for first, last in spots:

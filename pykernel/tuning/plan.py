@@ -81,7 +81,7 @@ EMULATED = 600_000_000
 
 
 def by_chance(missed: float) -> float:
-    """Return by how much the fractions of faults that equally good monitors miss may differ."""
+    """Return the largest difference in the fraction of missed faults with which two monitors are equally good."""
     return max(ALIKE, deviation_of(missed, COUNT)) if missed <= 1 else ALIKE
 
 
@@ -236,7 +236,10 @@ class Search:
         return max(NEAR * error, error + one_row)
 
     def _measure(self) -> None:
-        """Measure winners on the target, one after the other, until one of them fits; at most FEW_AT_ONCE winners for each batch."""
+        """Measure winners on the target, one after the other, until the winner of each of ``kinds`` fits.
+
+        At most FEW_AT_ONCE models are measured for each batch.
+        """
         if self.limits.target is None:
             return
         for _ in range(FEW_AT_ONCE):

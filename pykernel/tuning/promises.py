@@ -45,7 +45,8 @@ NEAR = 1.01
 """Models whose error is at most this many times the smallest error are considered equally good."""
 FAR, FAR_ROWS = 1.1, 0.01
 """A model whose error is more than FAR times the smallest error is never considered equally good, whatever a test says, because a test may
-miss a difference in few or drifting rows.  For classes, the error rate must also be larger by FAR_ROWS."""
+miss a difference in few or drifting rows.  For classes, this holds only if the error rate is also larger by more than
+FAR_ROWS."""
 
 
 @dataclass(frozen=True)

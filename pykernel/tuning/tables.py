@@ -61,7 +61,7 @@ class LabelledTable:
     device: np.ndarray | None = None
     """With many devices, the index of each row's device, (l,)."""
     in_time: bool = False
-    """Whether a model is judged on the last rows, and folds are blocks of rows."""
+    """Whether rows are in time order: a model is then judged on the last rows, and folds are blocks of rows."""
 
     @cached_property
     def apart(self) -> np.ndarray:
@@ -194,7 +194,7 @@ def _leave_out_gaps(table: LabelledTable) -> dict[str, Any]:
 
 
 def _labels(read: WholeTable, label: str, classes: Sequence[str] = ()) -> list[str]:
-    """Return the label's cells.  Raises UserError if they are invalid or all empty."""
+    """Return the label's cells.  Raises UserError if a cell is invalid, or if all cells are empty."""
     cells = read.label_cells(label, classes)
     if not any(cells):
         raise UserError(f"{read.name}: the label {label!r} is empty in all rows; there is nothing to learn")
@@ -557,7 +557,7 @@ def few_words(cells: Sequence[str]) -> list[str] | None:
 
 
 def _counts(values: np.ndarray, starts: Sequence[int]) -> bool:
-    """Return whether a column counts time or rows, which means that it never falls.
+    """Return whether a column is considered a count of time or rows: it never falls, and rises often (``RISES``).
 
     starts: the first rows of further devices, where the column may begin anew.
     """

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from pykernel.training.vectors import Loss
 
 ANSWERED = 0.95
-"""A model that answers a smaller fraction of the rows is not compared."""
+"""Models that answer less than this fraction of the rows are not compared."""
 MOST_PRODUCTS = 300
-"""A polynomial with more products of inputs is not tried."""
+"""Polynomials with more products of inputs than this are not tried."""
 TRAINED_ROWS = 4000
 """Maximum number of rows on which a model is trained on the host.  The rows are evenly spaced."""
 MOVED_ROWS = 10_000
@@ -252,7 +252,9 @@ def _simple_errors(late: int, frozen: bool, spec: Spec, table: Table) -> dict[st
 
 
 def content_of(task: Mapping[str, Any], table: Table, training: Content | None = None) -> Content:
-    """Return the content of a task's spec.  A task of ``Combination.task`` has this content, unless vectors are chosen from the data.
+    """Return the content of a task's spec.
+
+    A task from ``Combination.task`` already holds this content, unless vectors are chosen from the data.
 
     A task for a rule with vectors has base (name, input, label), rule, size (n), method (of the basis) and width (sigma for
     standardised inputs).  The ridge is the largest ridge with a good leave-one-out error.  A "frozen" model is an LS-SVM

@@ -145,7 +145,7 @@ def _need_trained(given: Fit) -> None:
 def _write(
     report: dict[str, Any], job: work.Job, basis: Basis, spec: Spec | None, asked: Mapping[str, Any]
 ) -> Document:
-    """Write the spec or the basis, and the report: both files or none.  Returns the report as a document."""
+    """Write the spec or the basis, and the report: both files or neither.  Returns the report as a document."""
     given = job.options
     output, written = (str(path) if path else None for path in (given.output, given.report))
     report.update(output=output, spec=None if spec is None else output, report=written)

@@ -55,10 +55,10 @@ PULL = 1e-2
 """Weight of the penalty that draws the trained widths to their initial values, if the device learns the weights.  With a
 smaller penalty, kernels become so wide that their functions are nearly linearly dependent."""
 MARGIN = 1.01
-"""Smallest residual of a vector, as a multiple of the precision's resolution.
+"""Smallest residual of a chosen vector, as a multiple of the smallest residual that the spec's precision allows.
 
-The multiple is above 1, because rounding a vector's numbers changes its residual.  In float32, whose resolution is 0.001, the margin is
-0.00001, which is 170 times the rounding error of k(x, x).
+The multiple is above 1, because rounding a vector's numbers changes its residual.  In float32, a spec's residuals must be at least 0.001, so
+the margin is 0.00001, which is 170 times the rounding error of k(x, x).
 """
 
 
@@ -87,7 +87,7 @@ def requested(options: Asked, n_max: int) -> Request:
     model = _model(options)
     if options.precision not in LEAST_ALD_THRESHOLD:
         raise UserError(f"{option('precision')} is {options.precision}; it must be float32 or float64")
-    # a spec needs residuals above the resolution of the device's numbers
+    # the spec's precision sets the smallest residual that a vector may have
     epsilon = 1e-10 if not options.makes_spec else MARGIN * LEAST_ALD_THRESHOLD[options.precision]
     own, given = width(options, [each for each in KERNELS if each != "sigmoid"], " here")
     widths = [1.0] if own is None else _numbers(options, given, own)
@@ -279,7 +279,7 @@ class Job(Request):
     def _of_moved(self, kernel: MercerKernel, vectors: np.ndarray) -> Basis:
         """Return the basis of the trained vectors, without vectors that the other vectors span within the device's precision.
 
-        The part that this basis leaves out is measured on a sample of the rows.
+        The part of tr K that this basis leaves out is measured on a sample of the rows.
         """
         basis = select_basis(vectors, kernel, len(vectors), "pivoted-cholesky", epsilon=self.epsilon)
         z = basis.features(self._sample()[1])

@@ -121,13 +121,13 @@ def _rival(job: TrainedJob, made: Frozen, wrong: np.ndarray) -> Rival:
 def _few(report: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     shown = rate if report["classes"] else number
     return (
-        f"the model takes {report['flash_bytes']:,} bytes of flash; {option('model', other['model'])} with {told_vectors(other)} takes "
-        f"{other['flash_bytes']:,}, and has the error {shown(other['error'])} in place of {shown(report['errors']['cross_validated'])}"
+        f"the model takes {report['flash_bytes']:,} bytes of flash, with an error of {shown(report['errors']['cross_validated'])}; "
+        f"{option('model', other['model'])} with {told_vectors(other)} takes {other['flash_bytes']:,}, with an error of {shown(other['error'])}"
     )
 
 
 def surely(first: np.ndarray, second: np.ndarray) -> float:
-    """Return by how many standard errors of the difference the second losses are smaller on average.
+    """Return the mean difference of two losses, first - second, divided by its standard error.
 
     first, second: (rows,).
     """

@@ -43,7 +43,7 @@ class Checked(Result):
     """The result of a check: whether the C computes the same bytes as the host, and the costs.
 
     rows: one row for each build, target or board: ``equal``, bytes, instructions of calls.  on_target: rows of a check on the
-    CPU of the spec's [target], if the limits there need this check.  figures: bytes and other figures of the model.
+    CPU of the spec's [target], if [target] has limits that need this check.  figures: bytes and other figures of the model.
     simple_bytes: memory of simple predictors.
     engine: the engine that simulated the model.  witnesses: one row for each other engine that learned the same stream:
     ``engine``, ``equal``, ``first_difference``.
@@ -135,7 +135,7 @@ def run(given: Check) -> Checked:
     if given.record is not None:
         validity.require_project(Path(given.record), spec)
     report = compared(spec, asked)
-    with engine_used(report.engine):  # the witnesses have already checked the model
+    with engine_used(report.engine):  # the other engines (witnesses) have already checked this model
         on_target = check_own_target(spec, asked)
     equal = report.ok and all(row["equal"] for row in on_target)
     measured = [*(report.rows if asked.target else []), *on_target]
@@ -261,7 +261,7 @@ def _loads_of(spec: Spec, asked: Check, rows: Sequence[Mapping[str, Any]]) -> li
 
 
 def check_own_target(spec: Spec, asked: Check) -> list[dict[str, Any]]:
-    """Return the rows of a check on the CPU of the spec's [target], if the limits there need a check that the user did not request."""
+    """Return the rows of a check on the CPU of the spec's [target], if [target] has limits that need this check, and the user did not request it."""
     limits = spec.target
     if limits is None or limits.name is None or not (limits.flash or limits.instructions or limits.cycles):
         return []
@@ -306,7 +306,7 @@ def _recorded(
 
 
 def compared(spec: Spec, asked: Check) -> Report:
-    """Compare the C with the host, with this machine's compilers, on targets or on a board."""
+    """Compare what the C computes with what the host computes.  The C runs on this machine, on targets or on a board."""
     stream, devices = asked.stream, list[tuple[str, int]]()
     if asked.data:
         stream, devices = _recorded(spec, asked.data, asked.log, asked.watch)

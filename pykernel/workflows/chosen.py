@@ -134,7 +134,7 @@ class ChosenJob(Job):
 
     @cached_property
     def x(self) -> np.ndarray:
-        """The inputs to train on, (l, d), scaled as they are for training."""
+        """The inputs to train on, (l, d); they are standardised if ``scales`` is true."""
         x, _ = self.rows
         return np.asarray(StandardScaler().fit_transform(x)) if self.scales else x
 

@@ -90,7 +90,7 @@ def _run_demo(out: Path, spec: Spec, progress: Callable[[float, str], None]) -> 
             spec,
             stream=(x, y),
             compilers=[find_compilers()[0].name],
-            progress=lambda part, what: progress(0.65 + 0.25 * part, f"the same year through the C: {what}"),
+            progress=lambda part, what: progress(0.65 + 0.25 * part, f"running the C on the same year: {what}"),
         )
         here, ok = report.rows, report.ok
     except UserError as missing:
@@ -157,7 +157,7 @@ def weekly_errors(
 
 
 def week_of(predictions: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the hours of a week in autumn that begins at midnight."""
+    """Return the hours of one week in autumn, beginning at midnight."""
     week = slice(len(y) - 11 * WEEK + 5, len(y) - 10 * WEEK + 5)
     return {"predicted": predictions[week], "rented": y[week]}
 

@@ -77,9 +77,9 @@ def run(given: Fit) -> FittedTable:
 
 
 def _filled(given: Fit) -> Fit:
-    """Return the arguments; values that were not given are taken from the spec.  Only a spec with [signal] is kept as an argument.
+    """Return the arguments; values that were not given are taken from the spec.  The spec itself remains an argument only if it has [signal].
 
-    The width is not taken from the spec, because every spec has one; the width is chosen again.
+    The width is not taken from the spec but chosen again: every spec has a width, so this does not show that the user wants to keep it.
     """
     if given.spec is None:
         return given
@@ -162,7 +162,7 @@ def _read(given: Fit, many: Recordings | None) -> LabelledTable:
         signal = {"precision": given.precision, "signal": stage.model_dump(mode="json", exclude_unset=True)}
     assert label is not None
     if many is not None:
-        refuse((signal is not None, "[signal] can make steps only of one recording's rows; give one file"))
+        refuse((signal is not None, "[signal] makes steps from the rows of a single recording; give one file"))
         with given.watch.progress(many.size) as show:
             table = read_table(many, str(given.data), names, label, classes, given.model, show)
         table.assumed.append(f"{len(many):,} devices: errors are estimated on whole devices that are left out")
@@ -187,7 +187,7 @@ def _page(table: LabelledTable) -> Section:
 
 
 def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]) -> Document:
-    """Write the spec and the report: both files or none.  Returns the report as a document."""
+    """Write the spec and the report: both files or neither.  Returns the report as a document."""
     spec = None if given.output is None else str(given.output)
     found.report.update(output=spec, spec=spec, report=str(given.report) if given.report else None)
     drawn = None if found.selection is None else found.selection.surface_told()

@@ -91,7 +91,10 @@ class Job:
             yield
 
     def folds(self, words: Mapping[str, str | int], what: str) -> str | int:
-        """Return how errors are estimated: the value of ``cv`` in ``words``, or folds.  what: how the remedy in an error message begins."""
+        """Return how errors are estimated: the value that ``words`` has for the option cv, a number of folds, or the folds themselves.
+
+        what: the beginning of the remedy in an error message.
+        """
         text = str(self.options.cv)
         number = int(text) if text.isascii() and text.isdigit() and int(text) >= 2 else None
         usual = words.get(text, DEVICE_FOLDS)
@@ -162,12 +165,15 @@ class Job:
         return fits
 
     def fewer(self, fits: int, limit: int) -> int:
-        """Return the number of vectors that fit, and add to the assumptions that this number is smaller than requested."""
+        """Return ``fits``, and add the assumption that flash limits the number of vectors to ``fits``."""
         self.table.assumed.append(f"at most {fits:,} vectors, because {option('flash')} is {limit:,} bytes")
         return fits
 
     def sizes(self) -> tuple[int, int]:
-        """Return the bytes of flash without vectors, and the bytes of one vector with its weights, if distances are computed from differences."""
+        """Return the bytes of flash of a model without vectors, and the bytes that each vector adds with its weights.
+
+        Distances are computed from differences.
+        """
         options, classes, d = self.options, len(self.table.classes or ()), self.table.x.shape[1]
         functions = classes if classes > 2 else 1
         found = []
@@ -247,7 +253,7 @@ class Job:
                 made = self.frozen(trained)
                 if (
                     limit is not None and made.size > limit
-                ):  # distances from products need one more number for each vector
+                ):  # distances that are computed from products need one more number for each vector
                     made = self.frozen(trained, "differences")
             if limit is None or made.size <= limit:
                 return made

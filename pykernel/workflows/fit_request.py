@@ -26,8 +26,8 @@ from pykernel.telling import QUIET
 from pykernel.workflows.models import Model, Watched
 
 MANY_ROWS = 1000
-"""All cores are used if training takes at least as much work as training on this many rows that are all vectors.  For less work, several
-cores save no time.
+"""All cores are used if training takes at least as much work as with this many rows when every row is a vector.  For less work,
+several cores save no time.
 """
 DEFAULT_RIDGE = 0.1
 N_MAX = ("--n", "--vectors")
@@ -102,7 +102,7 @@ class Fit(Training):
             "Maximum number of vectors.",
             "N",
             short="-n",
-            without="about a minute's work; for a basis 100 or 64",
+            without="as many as take a minute; for a basis 100 or 64",
             was=N_MAX,
         ),
     ] = None

@@ -50,7 +50,7 @@ def run(given: Import) -> Found:
         if path is not None:
             need_not_data(out, str(path))
     if out.exists() and not given.force:
-        raise UserError(f"{out}: is there already; give another file, or {option('force')} to replace it")
+        raise UserError(f"{out}: already exists; give another file, or {option('force')} to replace it")
     source, answers = None, None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -71,8 +71,8 @@ def run(given: Import) -> Found:
         ranges = ranging(machine, seen)
     found, before = None, None
     if vectors is not None:
-        if answers is None:  # if there are answers, the machine is only a part of the model and has no spec
-            with contextlib.suppress(UserError):  # not every model has a spec
+        if answers is None:  # with a device's state, the machine is only a part of the model: no spec
+            with contextlib.suppress(UserError):  # not every model can become a spec
                 before = build(spec_of_file(model, machine, *how, ranges)[0]).figures["const_bytes"]
         with told_of_file(model), working("training"):
             found = distil(machine, vectors, seen, answers=answers)
@@ -126,7 +126,7 @@ def _told(report: Mapping[str, Any], spec: Spec) -> Table:
     """Return a table of the spec's contents."""
     kernel = dict(report["kernel"])
     function = kernel.pop("function")
-    kinds = {"ovo": "; one for each pair of classes", "ovo_vote": "; one for each pair of classes; votes are predicted"}
+    kinds = {"ovo": "; one for each pair of classes", "ovo_vote": "; one for each pair of classes; answers are votes"}
     rounded = "at most {error_bound:.2g}; {error_measured:.2g} at 2,000 made-up inputs"
     parts = {
         "kernel": ", ".join([function, *(f"{key} {value:.6g}" for key, value in kernel.items())]),
@@ -224,7 +224,10 @@ def _all_words(given: str | None) -> list[str] | None:
 
 
 def _rows_needed(machine: Machine, vectors: int | None) -> int:
-    """Return how many rows of a table to compare or, with ``vectors``, to train on; for raw samples, the number that makes this many steps."""
+    """Return how many rows of a table are needed for the comparison or, with ``vectors``, for training.
+
+    For a model of raw samples, these rows are raw samples.
+    """
     if machine.signal is None or machine.signal.signal is None:
         return CHECKED if vectors is None else MANY
     signal = machine.signal.signal
@@ -243,7 +246,7 @@ def _first_rows(data: str, columns: Sequence[str] | None, rows: int, read: dict[
 
 
 def _lost(found: Distilled, before: int | None) -> dict[str, Any]:
-    """Return how much a smaller machine loses, as plain values for the report."""
+    """Return how far a smaller machine's answers differ from the model's, as plain values for the report."""
     return {
         "vectors_before": found.vectors_before,
         "flash_bytes_before": before,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Fitted(Protocol):
-    """A fitted estimator.  If it learns sample by sample, it has ``model_``, a HostModel."""
+    """A fitted estimator.  An estimator that learns sample by sample also has ``model_``, a HostModel."""
 
     @property
     def spec_(self) -> Spec: ...

@@ -244,7 +244,9 @@ def concluded(
     }
     whose = {"planned": report["winner"], "frozen": report["frozen"], "small": report["small"]}
     for name, spec in specs.items():
-        x = course.table.x if name in whose else None  # the origin of other models has no ranges of inputs
+        x = (
+            course.table.x if name in whose else None
+        )  # the specs of other models do not tell the recorded ranges of the inputs
         specs[name] = with_origin(spec, asked.data, asked.read, x, (whose.get(name) or {}).get("promise"))
     states = {name: state for name, spec in specs.items() if (state := taught(spec, asked.data))}
     report["states"] = {name: str(asked.output / f"{name}.bin") for name in states}
@@ -306,7 +308,7 @@ def judge_again(course: Search, trials: Sequence[Trial]) -> None:
 
 
 def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[str, Any] | None:
-    """Return the planned model's error without each kind of feature; None without [signal], or if no kind can be left out.
+    """Return the planned model's errors, each without one kind of feature; None without [signal], or if no kind can be left out.
 
     each: seconds of a trial.
     """
@@ -314,18 +316,18 @@ def of_signal(course: Search, winner: Trial, each: float, watch: Watch) -> dict[
         return None
     if course.table.y is None:
         watch.tell(
-            "the plan does not try the model without each kind of feature, because a monitor's faults are put into the features themselves"
+            "the plan does not try leaving out one kind of feature at a time, because a monitor's faults are put into the features themselves"
         )
         return None
     stages = without_each(course.table.stage)
     if not stages:
         return None
     took = duration(len(stages) * each)
-    watch.tell(f"trying the planned model without each kind of feature: {len(stages)} trials, about {took}")
+    watch.tell(f"trying the planned model without one kind of feature at a time: {len(stages)} trials, about {took}")
     try:
         return {"features": ablation(course, winner, stages)}
     except KeyboardInterrupt:
-        watch.tell("interrupted: the trials without each kind of feature are left out")
+        watch.tell("interrupted: the trials without one kind of feature are left out")
         return None
 
 
@@ -363,7 +365,7 @@ class _Watch:
         return sys.maxsize if clock.monotonic() < self.until(course) or not tried else 0
 
     def trial(self, tried: int | None = None) -> None:
-        """Show progress after this many trials, or after one more."""
+        """Show progress.  tried: the number of trials so far; by default, one more than at the previous call."""
         self.tried = self.tried + 1 if tried is None else tried
         part = (clock.monotonic() - self.began) / self.time if self.trials is None else self.tried / self.trials
         self.show(min(1.0, part), "trying models")
@@ -376,7 +378,7 @@ class _Watch:
             1 if len(course.kinds()) == 1 else 2
         )  # number of models that are verified, or whose instructions are counted
         ending, jobs = self.ending + named * (seconds_to_verify(course) or COUNTED), course.workers.jobs
-        if course.table.y is None and course.trials:  # new processes evaluate two monitors again
+        if course.table.y is None and course.trials:  # two monitors are evaluated again, in new processes
             one = (clock.monotonic() - self.began) / len(course.trials) * (jobs if isinstance(jobs, int) else 1)
             ending += self.ending + PROMISED / COUNT * one
         return self.began + max(self.time / 2, self.time - ending)

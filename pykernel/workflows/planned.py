@@ -85,7 +85,7 @@ def findings(
 
 
 def _row(trial: Trial, told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's size, values, bytes, and errors without their blocks."""
+    """Return a model's size, values and bytes, and its errors without figures of single blocks."""
     content, tried, made = trial.content, {**trial.arm.own, **trial.values}, trial.arm.made
     values = {knob.name: content.get(knob.section, {}).get(knob.key, tried[knob.name]) for knob in trial.arm.knobs}
     named = {"model": model_name(trial), "rule": made.rule, "technique": made.technique, "size": trial.size}
@@ -101,7 +101,7 @@ def _of_simple(winner: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def choice(course: Search, winner: Trial) -> dict[str, Any]:
-    """Return the model with the smallest error, its bytes, its error and the planned model's on the judged rows, and why it was not planned.
+    """Return the model with the smallest error on the judged rows, its error and bytes, the planned model's error, and why this model was not planned.
 
     why: None if it is the planned model; "near" if the errors are nearly equal; "test" if a paired test finds no significant difference;
     "chance" for monitors.

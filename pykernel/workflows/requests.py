@@ -81,7 +81,7 @@ class Simulate:
     linear models. If the model does not learn, these forecasts learn only from the first half of the rows. Advice says
     why a model is bad, and which change helps on these rows.
     For classes, errors is the fraction of rows with a wrong class. For a model without labels, the table shows the mean
-    and the largest answer. A list has the alarms with the highest levels: their rows, the level relative to the threshold, and, if
+    and the largest answer. A list shows the alarms with the highest levels: rows, level relative to the threshold, and, if
     known, the kind of alarm, the most blamed input with its share, and a second input with at least half that share.
 
     Exit codes: 0 done, 2 bad input.
@@ -169,8 +169,8 @@ class Generate:
 class Check:
     """Check that the C computes what the host computes, to the byte.
 
-    Each compiler on this machine compiles the C, with and without optimisation. The C and a simulation learn the same random
-    samples, some of them difficult; then their memories are compared. LLVM simulates; Numba is the reference.
+    Each compiler on this machine compiles the C, with and without optimisation. The C and a simulation (in LLVM, and in Numba, the
+    reference) learn the same random samples, some of them difficult; then their memories are compared.
 
         pykernel check spec.toml
         pykernel check spec.toml --target cortex-m4f --target rv32imac --record out/
@@ -241,8 +241,8 @@ class Check:
 class Prove:
     """Prove that no call of the C accesses memory outside an array or overflows.
 
-    Frama-C analyses each public function once, for every memory that NAME_load accepts and for every input. After the
-    call, the declared ranges of the memory hold again. So the ranges hold after any number of calls.
+    Frama-C analyses each public function once, for every state of the memory that NAME_load accepts and for every
+    input. After the call, the declared ranges of the memory hold again. So the ranges hold after any number of calls.
 
         pykernel prove spec.toml
         pykernel prove spec.toml --call update --timeout 60
@@ -261,7 +261,7 @@ class Prove:
     from_: Annotated[
         str | Sequence[str],
         Opt(
-            "The memory from which calls begin; may be repeated.",
+            "State of the memory before a call; may be repeated.",
             "state|snapshot|wild|finite",
             without="state and snapshot",
             kind=list[str],
@@ -437,8 +437,8 @@ class Import:
         pykernel import gate.onnx -o gate.toml --data held.csv
         pykernel import flow.toml --start state.bin --vectors 16 -o small.toml
 
-    Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is the
-    change by --vectors, in standard deviations; low and high are its 95 % interval. With --data, difference is the largest
+    Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is how
+    much --vectors changes the answers, in standard deviations; low and high are its 95 % interval. With --data, difference is the largest
     difference of a decision value. Allowed is the largest effect of rounding, which may change the class of undecided rows.
     At most 1,000 rows or steps are compared.
 
@@ -479,7 +479,7 @@ class Import:
     data: Annotated[
         str | None, Opt("CSV file: rows for the comparison and for --vectors.", "DATA", was=("--check",))
     ] = None
-    trust_code: Annotated[bool, Opt("Execute the Python file in the spec's [kernel] source.", rare=True)] = False
+    trust_code: Annotated[bool, Opt("Execute the Python file that [kernel] source names.", rare=True)] = False
     force: Force = False
     watch: Watched = QUIET
 
@@ -506,8 +506,8 @@ class Info:
 
     pykernel info commands prints the arguments of all commands in the same form.
 
-    Columns: part is the microcontroller into whose RAM and flash a model must fit. Column built by names the
-    toolchains, column run by the emulators. Names in brackets were not found on this machine. To install zig, unicorn and
+    Columns: part is the microcontroller into whose RAM and flash a model must fit. "Built by" names the
+    toolchains, and "run by" the emulators. Names in brackets were not found on this machine. To install zig, unicorn and
     wasmtime, run pip install -e '.[emulate]' in a clone of pykernel. Your system's package manager installs the other tools.
 
     Exit codes: 0 done.

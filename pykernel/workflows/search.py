@@ -185,7 +185,7 @@ def fleet(
     refuse(
         (
             len(many) < 2,
-            f"{many.source}: has {len(many)} device; 2 or more are needed, so that models can be tested on devices that they have not learned",
+            f"{many.source}: has {len(many)} device; 2 or more are needed, so that models can be tested on devices that they were not trained on",
         ),
     )
     for device, (x, _) in zip(many.devices, parts, strict=True):

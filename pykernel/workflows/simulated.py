@@ -18,7 +18,7 @@ from pykernel.report.figures import Lane, Line, Plot, Span
 from pykernel.telling import unit_of
 
 LATEST = 200
-"""The number of windows in the second figure of forecasts."""
+"""The number of windows, the latest ones, in the second figure of forecasts."""
 
 
 @dataclass(frozen=True, repr=False)

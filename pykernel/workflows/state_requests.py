@@ -92,7 +92,7 @@ class Merge:
     merged state, run simulate --start merged.bin on rows that no device has learned.
 
     Columns: difference compares a device's answers with the joint answers of the other devices, for inputs like those that this device has
-    learned. It is a root mean square, in standard deviations of the answers.
+    learned. The difference is a root mean square, in standard deviations of the answers.
 
     Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
     """
@@ -129,7 +129,7 @@ class Replay:
 
         x0,x1,label,state_hash
 
-    An empty cell was not recorded. A row without a label was predicted, not learned. docs/guide/replay.md describes all
+    An empty cell is a value that was not recorded. A row without a label was predicted, not learned. docs/guide/replay.md describes all
     columns, and logs of models without labels. FILE is a snapshot from NAME_save, or the first NAME_STATE_BYTES bytes
     of the model. With --end, the command also names the fields that differ.
 

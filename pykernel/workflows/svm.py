@@ -35,7 +35,7 @@ MINUTE_LP = 2**19
 """For lp with numbers as labels, rows x vectors is at most this number: 256 vectors for 2,048 rows, 64 vectors for 8,192 rows."""
 FOLDS = 5
 RIDGES = (0.01, 0.1, 1.0, 10.0)
-"""Ridges to choose from.  C is 1 / ridge; for numbers, in units of the label's standard deviation."""
+"""Ridges to choose from.  C is 1 / ridge for classes, and the label's standard deviation / ridge for numbers."""
 RIDGES_LP = (0.1, 0.3, 1.0, 3.0)
 """Ridges of a linear programming machine, whose C decides how many vectors remain.  These ridges have no unit."""
 TUBE = 0.1

@@ -48,7 +48,7 @@ def run(given: TableOf) -> Found:
             )
         if given.like is not None and (columns or given.label is not None):
             raise UserError(
-                f"{option('like')} says which columns there are; leave {option('inputs')} and {option('label')} out"
+                f"{option('like')} decides which columns are written; leave {option('inputs')} and {option('label')} out"
             )
         like = None if given.like is None else Path(given.like)
         codes = [] if given.codes is None else numbers(given.codes, "codes")
@@ -228,7 +228,7 @@ def _first(table: Path) -> Notes:
 def _emptied(
     first: Notes, made: Mapping[str, Origin], columns: dict[str, list[str]], codes: Sequence[Code]
 ) -> list[Code]:
-    """Clear the cells that hold a code (a sentinel) of the first table, too.  Returns the codes of both tables."""
+    """Also clear the cells of the new table that hold a code (a sentinel) of the first table.  Returns the codes of both tables."""
     for code in first.sentinels:
         for new in (new for new, origin in made.items() if origin == Origin(column=code.column)):
             columns[new] = ["" if cell and float(cell) == code.value else cell for cell in columns[new]]
@@ -239,7 +239,7 @@ def _emptied(
 def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | None, watch: Watch) -> None:
     """Warn of words that the first table does not have.
 
-    In rows with such a word, all columns made from the word's column are 0, which no model has learned.
+    In rows with such a word, all columns made from the word's column are 0, a case that no model has learned.
     """
     known: dict[str, set[str]] = {}
     for origin in made.values():
@@ -251,7 +251,7 @@ def _tell_unknown(read: WholeTable, made: Mapping[str, Origin], like: Path | Non
         if new:
             watch.warn(
                 f"{len(new):,} of {len(cells):,} cells of {column} are words that {like} does not have, such as "
-                f"{shown_value(new[0])}: there, all columns made from {column} are 0, which no model has learned"
+                f"{shown_value(new[0])}: there, all columns made from {column} are 0, a case that no model has learned"
             )
 
 

@@ -73,7 +73,7 @@ class TrainedJob(Job):
     def trained(self, vectors: int | None) -> Any:
         machine = self.machine(vectors)
         with plainly(machine), one_thread, warnings.catch_warnings(), self.options.watch.progress() as show:
-            warnings.simplefilter("ignore")  # ignore a warning, because the report says if a linear model is as good
+            warnings.simplefilter("ignore")  # ignore a warning: the report says whether a linear model is as good
             machine.progress = lambda part: show(part, f"training {vectors} vectors")
             self.fitted(machine)
         return machine.set_params(progress=False)

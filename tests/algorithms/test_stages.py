@@ -218,7 +218,10 @@ def test_stages_that_mean_nothing_are_refused() -> None:
             {"label": {"center": True}, "learning": {"rule": "okfeb"}},
             r"\[label\] center is for labels that are numbers",
         ),
-        ({"label": {"center": True}, "learning": {"rule": "fb-krls"}}, r"moves labels that fb-krls has stored"),
+        (
+            {"label": {"center": True}, "learning": {"rule": "fb-krls"}},
+            r"changes labels that fb-krls has already stored",
+        ),
     ):
         base: dict[str, Any] = {"name": "m", "input": {"dim": 2}, "kernel": {"sigma": 1.0}}
         with pytest.raises(UserError, match=says):

@@ -238,7 +238,7 @@ def test_a_basis_of_a_kernel_of_ones_own_wants_that_kernel(tmp_path):
         Basis.load(path)
     for wrong in (other, replace(own, gamma=0.51), GAUSSIAN):
         with pytest.raises(
-            UserError, match="was made with another kernel than the given kernel; give the kernel of the file"
+            UserError, match="was made with a kernel other than the given one; give the kernel of the file"
         ):
             Basis.load(path, kernel=wrong)
     assert same(Basis.load(path, kernel=own), found)
@@ -267,18 +267,18 @@ def test_a_file_is_not_trusted(tmp_path):
         refused("does not hold a basis: its arrays do not fit together", **changes)
     told = json.loads(arrays["about"].tobytes())
     refused("does not hold a basis", about=np.frombuffer(json.dumps({**told, "stopped": "tired"}).encode(), np.uint8))
-    refused("not what Basis.save writes: it is a pykernel basis 9",
+    refused("was not written by Basis.save: it is a pykernel basis 9",
             about=np.frombuffer(json.dumps({**told, "format": "pykernel basis 9"}).encode(), np.uint8))  # fmt: skip
-    refused("not a whole basis", about=np.frombuffer(json.dumps({"format": told["format"]}).encode(), np.uint8))
+    refused("not a complete basis", about=np.frombuffer(json.dumps({"format": told["format"]}).encode(), np.uint8))
     np.savez(path, **{name: value for name, value in arrays.items() if name != "trace"})
-    with pytest.raises(UserError, match=r"is not a whole basis \('trace'\)"):
+    with pytest.raises(UserError, match=r"is not a complete basis \('trace'\)"):
         Basis.load(path)
     for size in (0, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
-        with pytest.raises(UserError, match=r"basis.npz is not what Basis.save writes"):
+        with pytest.raises(UserError, match=r"basis.npz is damaged or was not written by Basis.save"):
             Basis.load(path)
     np.savez(path, about=np.array([object()]))  # a pickle
-    with pytest.raises(UserError, match=r"is not what Basis\.save writes"):
+    with pytest.raises(UserError, match=r"is damaged or was not written by Basis\.save"):
         Basis.load(path)
     with pytest.raises(UserError, match="there is no file"):
         Basis.load(tmp_path / "absent.npz")

@@ -167,6 +167,7 @@ def test_memory_is_kept_to(monkeypatch):
     assert len(Watch(rows, kernel, 100, 0.25, 0.95, 0)._draw()) == 2 * least
     monkeypatch.setattr(bounding, "MEMORY", 8 * 103 * least - 1)
     with pytest.raises(
-        UserError, match=r"rows that are needed to prove tau = 0.25 takes 0 MB, .*take a larger tau, or fewer vectors"
+        UserError,
+        match=r"rows that are needed to prove that the part left out is at most tau = 0.25 takes 0 MB, .*take a larger tau, or fewer vectors",
     ):
         select_basis(X, kernel, 100, "efvs", tau=0.25, confidence=0.95, lazy=True)

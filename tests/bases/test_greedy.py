@@ -592,14 +592,17 @@ def test_what_cannot_be_is_refused() -> None:
         (lambda: Sgma(rows, GAUSSIAN, 3, rule="4.1"), "in the function view it must be one of 4.2, 4.3"),
         (lambda: Sgma(rows, GAUSSIAN, 3, pool=20), "pool is 20; it must be from 0 to 19"),
         (lambda: Sgma(rows, GAUSSIAN, 3, view="column", pool=2), "0 unless view is function"),
-        (lambda: Sgma(rows, GAUSSIAN, 3, memory=100), "memory is 0 MB; take efvs"),
+        (
+            lambda: Sgma(rows, GAUSSIAN, 3, memory=100),
+            "only 0 MB are allowed; use the method efvs, which does not store C",
+        ),
         (lambda: Exhaustive(rows, GAUSSIAN, 3, view="kronecker"), "one of function, column"),
-        (lambda: Exhaustive(rows, GAUSSIAN, 3, memory=100), "take efvs"),
+        (lambda: Exhaustive(rows, GAUSSIAN, 3, memory=100), "use the method efvs"),
         (
             lambda: Exhaustive(as_rows(np.zeros((100_001, 1), np.float32)), GAUSSIAN, 3),
-            "the maximum is 100,000 rows: take efvs",
+            "the maximum is 100,000 rows: use the method efvs",
         ),
-        (lambda: Fvs(rows, GAUSSIAN, 3, memory=100), "take efvs"),
+        (lambda: Fvs(rows, GAUSSIAN, 3, memory=100), "use the method efvs"),
         (lambda: Efvs(rows, GAUSSIAN, 3, lazy=False, memory=100), "leave lazy=False out"),
     ]
     for call, sentence in wrong:

@@ -152,7 +152,7 @@ def test_bad_input_gets_a_sentence() -> None:
     for options, sentence in (
         ({"criterion": "variance"}, "^criterion is 'variance'; it must be one of columns, kurtosis$"),
         ({"rule": "4.2"}, "^skfa has no option 'rule'; its options are criterion, memory$"),
-        ({"memory": 100}, "take efvs, which does not keep it$"),
+        ({"memory": 100}, "use the method efvs, which does not store C$"),
         ({"candidates": 0}, "^candidates is 0; it must be a whole number of 1 or more$"),
     ):
         with pytest.raises(UserError, match=sentence):

@@ -627,7 +627,7 @@ def test_interrupted_nothing_is_written(folder):
         ("flow.npy --output b.toml -n 65", "give --label, or --n-max 64"),
         ("flow.npy --output b.toml --set kernel=gaussian", "with one of the keys kernel.function, kernel.sigma"),
         ("flow.npy --output b.toml --set training.model=krr", "is trained on labels; give --label"),
-        ("flow.npy --output there.npz", "is there already"),
+        ("flow.npy --output there.npz", "already exists"),
         ("flow.npy --output no/b.npz", "there is no folder"),
         ("flow.npy --output b.npz --set learning.rule=nystrom-rls", "--set learning.rule=nystrom-rls needs a spec; give --output SPEC"),
         ("flow.npy --output a.toml --set learning.rule=kfd", "give --label"),
@@ -764,7 +764,7 @@ def test_rows_of_csv_without_a_cell_are_left_out_and_words_are(folder, run):
     "arguments, what",
     [
         ("flow.csv --output flow.csv", "is the data itself"),
-        ("flow.csv --output there.npy", "is there already"),
+        ("flow.csv --output there.npy", "already exists"),
         ("flow.csv --output a.npy --precision float16", "--precision is 'float16'"),
         ("flow.csv --output a.npy --inputs a,c", "names no column 'c'"),
         ("flow.parquet --output a.npy --inputs a,c", "has no column 'c'"),

@@ -93,7 +93,7 @@ def test_the_report_has_the_errors_of_every_week(result):
 
 def test_impossible_requests(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="cannot be made a folder"):
+    with pytest.raises(UserError, match="this folder cannot be created"):
         demo.run_demo(tmp_path / "file")
 
 

@@ -482,7 +482,7 @@ def test_nothing_is_overwritten_unasked(folder, run):
     Path("k.html").write_text("mine, too")
     data = Path("kinds.csv").read_bytes()
     for arguments, says in (
-        (["--output", "k.toml"], "k.toml: is there already; give another name, or --force"),
+        (["--output", "k.toml"], "k.toml: already exists; give another name, or --force"),
         (["--output", "kinds.csv", "--force"], "kinds.csv: is the data itself"),
         (["--output", "made.toml", "--report", "./kinds.csv", "--force"], "is the data itself"),
         (["--output", "same.toml", "--report", "same.toml"], "is named for both the spec and the report"),

@@ -229,12 +229,12 @@ def test_in_place_of_a_large_model_a_few_vectors_are_taken_unless_they_are_surel
             and others["ls-svm"]["flash_bytes"] > 2 * report["flash_bytes"]
         )
         assert others["ls-svm"]["better"] <= surely and not any(
-            "bytes of flash; --set" in each for each in report["warnings"]
+            "bytes of flash, with an error of" in each for each in report["warnings"]
         )
         return
     assert report["model"] == "ls-svm" and report["basis"] is None and {*others} == {"trained", "network"}
     least = min(others.values(), key=lambda each: each["error"])
-    told = f"--set training.model={least['model']} with 16 vectors takes {least['flash_bytes']:,}, and has the error {least['error']:.4g}"
+    told = f"--set training.model={least['model']} with 16 vectors takes {least['flash_bytes']:,}, with an error of {least['error']:.4g}"
     assert told in " ".join(report["warnings"][-1].split())
     asked = default(run, "flow.csv", "--label", "y", "--set", "training.model=trained", "-o", "t.toml")
     assert asked["flash_bytes"] == others["trained"]["flash_bytes"]

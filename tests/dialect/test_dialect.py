@@ -398,7 +398,7 @@ def count(m: Shelf, y: Index) -> Index:
 
 def test_a_table_of_kernels_is_whole_and_of_one_type():
     with pytest.raises(
-        TypeError, match="metric can be AGE, for which the table has no kernel; add one, or give otherwise"
+        TypeError, match="metric can be AGE, for which the table has no kernel; add one, or pass the argument otherwise"
     ):
         chosen("metric", {Metric.MAGNITUDE: add})
     with pytest.raises(TypeError, match="members of one enumeration, not of 2"):

@@ -27,7 +27,7 @@ from tests.support import DOCS
 def test_each_cause_is_named_and_what_is_advised_cuts_the_error_by_a_fifth(test: str) -> None:
     advice, before, _, _, _ = advice_figures.advised(test)
     assert [each["test"] for each in advice] == [test]
-    after, now = re.search(r": (\S+) in place of (\S+) \(.+: \S+\)$", advice[0]["change"]).groups()
+    after, now = re.search(r": the error is (\S+) instead of (\S+) \(.+: \S+\)$", advice[0]["change"]).groups()
     assert now == f"{before:.4g}" and float(after) < 0.8 * before
     if test == "labels far from 0":
         page = (DOCS / "guide/when-it-is-bad.md").read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def test_what_is_advised_reduces_the_error_of_a_constant_label_too(rule: str, la
 
     simulation, _ = advice_figures.run(x, y, spec)
     for each in simulation.report(trial)["advice"]:
-        for after, now in re.findall(r": (\S+) in place of (\S+?)(?:,| \()", each["change"]):
+        for after, now in re.findall(r": the error is (\S+) instead of (\S+?)(?:,| \()", each["change"]):
             assert float(after) < float(now), each
 
 
@@ -91,7 +91,7 @@ def test_the_command_tells_it_with_numbers_and_without_them_for_what_is_read_onc
     Path("spec.toml").write_text(spec.to_toml())
     code, out, _ = run("simulate", "spec.toml", "data.csv", "--json")
     (advice,) = json.loads(out)["advice"]
-    assert code == 0 and set(advice) == {"test", "value", "why", "change"} and " in place of " in advice["change"]
+    assert code == 0 and set(advice) == {"test", "value", "why", "change"} and " instead of " in advice["change"]
     code, out, _ = run("simulate", "spec.toml", "data.csv")
     assert f"advice    {advice['test']}: {advice['why']}" in out and advice["change"] in out
     # what is read once cannot be tried again
@@ -99,7 +99,7 @@ def test_the_command_tells_it_with_numbers_and_without_them_for_what_is_read_onc
     code, out, _ = run("simulate", "spec.toml", "-", "--json")
     once, *_ = json.loads(out)["advice"]
     assert code == 0 and once["test"] == advice["test"] and once["value"] == advice["value"]
-    assert advice["change"].startswith(once["change"]) and " in place of " not in once["change"]
+    assert advice["change"].startswith(once["change"]) and " instead of " not in once["change"]
 
 
 def test_a_verdict_names_the_winner_with_the_ratio_of_the_errors() -> None:
@@ -186,7 +186,7 @@ def test_simulate_and_its_advice_tell_the_simple_predictors_error(run, tmp_path,
     for each in report["advice"]:
         beside = (
             f"({best}: {errors[best]:.4g})"
-            if " in place of " in each["change"]
+            if " instead of " in each["change"]
             else f"the {best} has an error of {errors[best]:.4g}"
         )
         assert beside in each["change"] + each["why"]
@@ -200,7 +200,7 @@ def test_of_errors_that_follow_each_other_the_default_alone_is_told_where_it_is_
     lagging = {"kernel": {"sigma": 1.0}, "learning": {"rule": "klms", "eta": 0.02}}
     found = told_of(x, y, lagging)["errors that follow each other"]
     after, before = re.match(
-        r"leave \[kernel\] and \[learning\] out: .+: (\S+) in place of (\S+) ", found["change"]
+        r"leave \[kernel\] and \[learning\] out: .+: the error is (\S+) instead of (\S+) ", found["change"]
     ).groups()
     assert float(after) < 0.8 * float(before)
     # with a budget of few vectors, the model that needs none is told
@@ -244,7 +244,7 @@ def test_where_a_linear_model_is_better_its_keys_are_told_and_give_its_error(run
     Path("m.toml").write_text(f"{head}[target]\nram = 2200\n")
     report = json.loads(run("simulate", "m.toml", "data.csv", "--json")[1])
     told = {each["test"]: each["change"] for each in report["advice"]}["a simple predictor is better"]
-    keys, after, before = re.search(r"alone, \[learning\] (.+): (\S+) in place of (\S+) ", told).groups()
+    keys, after, before = re.search(r"alone, \[learning\] (.+): the error is (\S+) instead of (\S+) ", told).groups()
     assert float(after) < 0.95 * float(before)
     Path("m.toml").write_text(head + "[learning]\n" + keys.replace(", ", "\n") + "\n")
     again = json.loads(run("simulate", "m.toml", "data.csv", "--json")[1])
@@ -276,7 +276,7 @@ def test_digits_that_float32_has_not_are_told_with_what_helps(mean: float, devia
     found = told_of(x, PRODUCTS, {"learning": {"rule": "quadratic-rls"}})["too few digits"]
     assert found["value"] > 1.3 and "the same model has an error of " in found["why"]
     assert "an input's mean is" in found["why"] and found["change"].startswith("[input] standardise = true: ")
-    after, before = re.search(r": (\S+) in place of (\S+) ", found["change"]).groups()
+    after, before = re.search(r": the error is (\S+) instead of (\S+) ", found["change"]).groups()
     assert float(after) < 0.95 * float(before)
     # standardised, the model has digits enough
     standardised = {"input": {"dim": 3, "standardise": True}, "learning": {"rule": "quadratic-rls"}}
@@ -305,7 +305,9 @@ def test_where_nothing_else_helps_float64_is_told() -> None:
     spec = make_spec({"name": "m", "label": {"outputs": 1}} | standardised)
     simulation, _ = advice_figures.run(x, DRAWN[:, 1] * DRAWN[:, 2] + 9, spec)
     (first, *_) = simulation.report(lambda changed: 0.01 if changed.precision == "float64" else 99.0)["advice"]
-    assert first["test"] == "too few digits" and first["change"].startswith('precision = "float64": 0.01 in place of ')
+    assert first["test"] == "too few digits" and first["change"].startswith(
+        'precision = "float64": the error is 0.01 instead of '
+    )
 
 
 @pytest.mark.parametrize("delay", [0, 3])
@@ -402,5 +404,5 @@ def test_missing_inputs_are_held_where_that_pays():
             content = spec.model_dump(exclude_unset=True)
             held = error(make_spec(content | {"input": content["input"] | {"missing": "hold"}}))
             assert found["missing inputs"].startswith(
-                f'[input] missing = "hold": {held:.4g}, with an answer to every row'
+                f'[input] missing = "hold": the error is {held:.4g}, with an answer to every row'
             )

@@ -587,7 +587,7 @@ REFUSED = {
         Ridge(), func=np.log, inverse_func=np.exp
     ).fit(np.eye(3), [1, 2, 3]),
     "MultiOutputRegressor: its estimators have different kernels": lambda: unlike(),
-    "BudgetedKernelRegressor goes on learning, .*give the fitted Pipeline to pykernel.generate": lambda: fit(
+    "BudgetedKernelRegressor continues to learn, .*give the fitted Pipeline to pykernel.generate": lambda: fit(
         make_pipeline(StandardScaler(), BudgetedKernelRegressor()), "numbers"
     ),
     "Pipeline, step 'minmaxscaler': clip=True is not": lambda: fit(make_pipeline(MinMaxScaler(clip=True), SVC())),
@@ -944,7 +944,7 @@ REFUSED_GRAPHS = {
     "SVMClassifier: overflows": None,
     "LinearClassifier: post_transform is 'PROBIT'; it must be NONE or LOGISTIC or SOFTMAX": graph(linear(post_transform="PROBIT")),
     "LinearRegressor: post_transform is 'LOGISTIC'; it must be NONE": graph(linear("LinearRegressor", post_transform="LOGISTIC")),
-    "LinearClassifier: 11 coefficients are not 3 rows": graph(linear(coefficients=[1.0] * 11)),
+    "LinearClassifier: 11 coefficients do not make 3 rows": graph(linear(coefficients=[1.0] * 11)),
     "LinearClassifier: intercepts has shape (2,)": graph(linear(intercepts=[0.0, 1.0])),
     "LinearClassifier: has 1 classes": graph(linear(rows=1)),
     "LinearRegressor: has 1000000000000 targets": graph(linear("LinearRegressor", targets=10**12)),
@@ -1081,7 +1081,7 @@ HOSTILE = {
         node("Mul", ["x", "c"]), svm(x="z"), tables={"c": np.ones((1, 1, 4), np.float32)}),
     "has 4 scales and 3 offsets": lambda: graph(node("Scaler", ["x"], offset=[1.0] * 3, scale=[1.0] * 4), svm(x="z")),
     # attributes
-    "24 numbers are not 9,223,372,036,854,775,814": lambda: graph(svm(vectors_per_class=[2**62, 2**62, 6])),
+    "24 numbers do not make 9,223,372,036,854,775,814": lambda: graph(svm(vectors_per_class=[2**62, 2**62, 6])),
     "has 'gamma', which differs from ONNX's definition": lambda: graph(svm(gamma=1.0)),
     "has 'rho', which differs from ONNX's definition": lambda: graph(svm(rho=[1, 2, 3])),
     "its Cast has no to": lambda: graph(svm(), node("Cast", ["scores"], "q")),
@@ -1317,7 +1317,7 @@ def test_the_command_writes_a_spec_and_says_what_it_is(run, folder):
 def test_the_command_does_not_overwrite_and_writes_nothing_that_is_wrong(run, folder, monkeypatch):
     (folder / "spec.toml").write_text("mine")
     code, out, err = run("import", "gate.onnx", *NAMES, "-o", "spec.toml", "--set", "name=gate")
-    assert code == 2 and out == "" and "is there already" in err and (folder / "spec.toml").read_text() == "mine"
+    assert code == 2 and out == "" and "already exists" in err and (folder / "spec.toml").read_text() == "mine"
     before = sorted(folder.iterdir())
     for words, says in (
         (["nothing.onnx"], "there is no such file"),

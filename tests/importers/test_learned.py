@@ -145,7 +145,7 @@ def test_a_state_of_every_rule_becomes_a_small_frozen_model_or_a_sentence(name: 
         assert "has 2 vectors, and 4 were asked for; ask for fewer" in text
         return
     notes = " ".join(str(each.message) for each in caught)
-    assert "flow: 4 vectors in place of" in notes and "(95 %: " in notes and "made-up rows" in notes
+    assert "flow: with 4 vectors instead of" in notes and "(95 %: " in notes and "made-up rows" in notes
     assert made.learning.rule == "frozen" and len(made.expansion.vectors) == 4 and made.precision == spec.precision
     assert made.label.classes == spec.label.classes and made.label.low == spec.label.low
     assert made.sample_columns == spec.sample_columns and made.signal == spec.signal
@@ -162,14 +162,14 @@ def test_a_state_of_every_rule_becomes_a_small_frozen_model_or_a_sentence(name: 
     own = inner.predict(x).reshape(len(x), -1)
     assert np.array_equal(own, answers(z)) and np.isfinite(own).all()
     # what is said to be lost is lost on other rows, too
-    said = float(notes.split("change its values by ")[1].split()[0])
+    said = float(notes.split("its values change by ")[1].split()[0])
     found = HostModel(made.inner).predict(x).reshape(len(x), -1)
     taken = np.isfinite(found).all(axis=1)
     lost = np.sqrt(np.mean(np.square((found - own)[taken] / own.std(axis=0))))
     assert taken.mean() > 0.95 and said / 2 <= lost <= 2 * said and said < 0.6
     if spec.label.classes:
         same = np.mean(HostModel(made.inner).classify(x) == inner.classify(x))
-        assert same > 0.8 and "change the class of" in notes
+        assert same > 0.8 and "its class changes for" in notes
 
 
 @pytest.mark.parametrize("name", ["raw", "whole-qklms", "signal-forecast", "whole-signal"])
@@ -257,7 +257,12 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         (spec, zeros[1], 4, "state.bin: is a state of the kind "),
         (spec, tmp_path / "new.bin", 4, "flow: stores no vectors yet; let it learn more"),
         (zeros[0], zeros[1], 4, "flow: gives the same answer for all its vectors; let it learn more"),
-        (spec, state, None, "flow.toml: goes on learning, so its state is not a spec; add vectors"),
+        (
+            spec,
+            state,
+            None,
+            "flow.toml: is a model that continues to learn, and a spec cannot hold its state; add vectors",
+        ),
         (spec, state, 0, "vectors is 0; it must be a whole number of 1 or more"),
         (spec, state, 10**9, "vectors, and 1000000000 were asked for; ask for fewer"),
         (spec, None, 4, "flow.toml: is a spec, which does not hold what a device has learned; add state"),

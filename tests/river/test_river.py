@@ -254,7 +254,7 @@ def test_labels_and_parameters_that_do_not_fit_are_refused_in_a_sentence():
         ),
         (Regressor(technique="mk"), "Regressor: .*technique"),
         (Regressor(rule="klms"), "start with more samples, or give sigma as a number"),
-        (Regressor(**counts), r'^Regressor: precision is "int16", whose samples are counts; River gives'),
+        (Regressor(**counts), r'^Regressor: precision is "int16", whose samples are counts, but River gives'),
     ):
         for _ in range(2):
             with pytest.raises(ValueError, match=sentence):

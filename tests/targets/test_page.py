@@ -265,7 +265,7 @@ def test_the_command(tmp_path: Path, run: Any) -> None:
     code, said, _ = run(*words)
     assert code == 0 and "30 rows" in said and content_of((tmp_path / "p.html").read_text())["rows"] == 30
     code, _, complaint = run(*words)
-    assert code == 2 and "is there already" in complaint
+    assert code == 2 and "already exists" in complaint
     assert run(*words, "--force", "--target", "cortex-m5")[0] == 2
 
 

@@ -1,11 +1,11 @@
 """Coordinates of a sample in the span of the basis vectors in feature space, and how the basis grows and shrinks.
 
-K_SS = L L' is the Gram matrix of the basis.  z(x) = L^-1 k_S(x) are the coordinates of phi(x)'s projection onto the
-span, in an orthonormal system to which a new vector adds one coordinate.  They are the rows of the Nystroem matrix's
-partial Cholesky factor (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for machine learning, 2000).
-k(x, x) - |z|^2 is the squared length of the residual, the part of x that the basis cannot express (G. Baudat, F.
-Anouar, Feature vector selection, 2003; G. C. Cawley, N. L. C. Talbot, Efficient formation of a basis in a kernel
-induced feature space, 2002).
+K_SS = L L' is the Gram matrix of the basis, and k_S(x) are the kernel values of x with the basis vectors.
+z(x) = L^-1 k_S(x) are the coordinates of the projection of phi(x) onto the span, in an orthonormal system; each new
+basis vector adds one coordinate.  The coordinates of several samples are the rows of a partial Cholesky factor of the samples' Gram
+matrix (A. J. Smola, B. Schoelkopf, Sparse greedy matrix approximation for machine learning, 2000).  k(x, x) - |z|^2 is
+the squared length of the residual, the part of x that the basis cannot express (G. Baudat, F. Anouar, Feature vector
+selection, 2003; G. C. Cawley, N. L. C. Talbot, Efficient formation of a basis in a kernel induced feature space, 2002).
 """
 
 from enum import IntEnum
@@ -41,13 +41,13 @@ class Method(IntEnum):
     """Where a basis comes from."""
 
     GIVEN = 0  # the basis is constant
-    STREAM = 1  # a sample is added with probability residual / k(x, x), and replaces the least important vector
+    STREAM = 1  # a sample is added with probability residual / k(x, x); if the basis is full, it replaces the least important vector
     EFVS = 2  # chosen from the reservoir: the candidate that most reduces the relative residuals of some rows
-    SGMA = 3  # chosen from the reservoir: the candidate that most reduces the residual's trace
+    SGMA = 3  # chosen from the reservoir: the candidate that most reduces the sum of all rows' residuals
 
 
 class NystromStatus(IntEnum):
-    """Status codes that only models that choose a basis return."""
+    """Status codes that are specific to models that choose a basis."""
 
     ADDED = 1  # the sample was added to the basis; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important basis vector
@@ -75,7 +75,7 @@ class NystromWork(Struct):
     rest: Real[M_MAX]  # residual of each row: the part that the basis cannot express
     share: Real[M_MAX]  # weight of each row in a candidate's gain
     order: Index[M_MAX]  # rows that may become basis vectors
-    points: Index[M_MAX]  # rows where candidates are compared
+    points: Index[M_MAX]  # rows over which a candidate's gain is summed
     kappa: Real  # residual of the sample, the part that the basis cannot express: k(x, x) - |z|^2
     own: Real  # k(x, x)
 
@@ -84,7 +84,7 @@ class NystromConfig(Config):
     """Parameters, derived from a spec by ``pykernel.spec.families.nystrom``."""
 
     method: Method
-    bounded: bool  # whether predictions are kept between low and high
+    bounded: bool  # whether predictions are clipped to the range from least_value to largest_value
     varies: bool  # whether the variance of a prediction is known
     weighs: bool  # whether predictions are weighted sums of the coordinates, not the coordinates themselves
     forgets: bool  # whether forgetting < 1
@@ -95,18 +95,18 @@ class NystromConfig(Config):
     bias: Real[OUTPUTS]  # constant of each function
     prior_variance: Real  # prior variance of the function's value where k(x, x) = 1
     label_variance: Real  # variance of a label around the function's value
-    ald_threshold: Real  # a sample is no candidate if its relative residual is at most this
-    tau: Real  # choosing ends when the mean relative residual of the reservoir's rows is at most this
-    candidates: Index  # rho: number of rows that are compared in each step
-    sampled: Index  # v: number of rows where EFVS compares candidates
+    ald_threshold: Real  # a sample cannot join the basis if its relative residual is at most this
+    tau: Real  # the basis is complete when the mean relative residual of the reservoir's rows is at most this
+    candidates: Index  # rho: number of candidates that are compared in each step
+    sampled: Index  # v: number of rows over which EFVS sums a candidate's gain
     horizon: Index  # number of latest samples that the reservoir represents
-    seed_1: Index  # the first state of the random number generator, in three parts
+    seed_1: Index  # initial state of the random number generator, in three parts
     seed_2: Index
     seed_3: Index
     root_ridge: Real  # square root of the ridge, the weight of |coefficients|^2
     least: Real  # smallest diagonal element of the regression's factor
     root_forgetting: Real  # square root of the forgetting factor
-    refill: Real  # what is added to keep the ridge constant while earlier samples fade
+    refill: Real  # a row with this element is added to R, so that the ridge stays constant while earlier samples fade
     coefficient_limit: Real  # largest coefficient of a coordinate
     sum_limit: Real  # limit above every element of the regression's factor
     scaled_limit: Real  # limit above every scaled input

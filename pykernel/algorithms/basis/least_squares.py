@@ -23,7 +23,7 @@ class Regression(Struct):
     r: between(Real[PACKED], "-sum_limit", "sum_limit")
     # coefficients of the coordinates
     coefficients: between(Real[N_MAX, OUTPUTS], "-coefficient_limit", "coefficient_limit")
-    turn: between(Index, 0, N_MAX - 1)  # the coordinate whose ridge is refilled next
+    turn: between(Index, 0, N_MAX - 1)  # the coordinate whose ridge is restored next
 
 
 class RegressionModel(BasisModel):
@@ -82,9 +82,10 @@ def turn_coordinates(m: RegressionModel, k: Index, cosine: Real, sine: Real) -> 
 
 @kernel
 def drop_coordinate(m: RegressionModel, last: Index) -> None:
-    """Drop the last coordinate in use: the result is least squares on the other coordinates.  O(N^2 / 2).
+    """Drop the last coordinate in use: the coefficients become the least-squares solution in the other coordinates.  O(N^2 / 2).
 
-    R_rest c_new = R_rest c_rest + r_last c_last: the right-hand side does not change.
+    R_rest c_new = R_rest c_rest + r_last c_last, where r_last is the last column of R: the right-hand side of these
+    equations does not change.
     """
     at = 0
     for i in range(last):
@@ -102,7 +103,7 @@ def drop_coordinate(m: RegressionModel, last: Index) -> None:
 
 @kernel
 def move_coefficients(m: RegressionModel, gain: Real[...], n: Index) -> None:
-    """Change the coefficients by (R'R)^-1 gain times m.error, after the row ``gain`` was added to R.  O(n^2)."""
+    """Add (R'R)^-1 gain times m.error to the coefficients.  R must already contain the row ``gain``.  O(n^2)."""
     solve_lower(m.r, gain, n, len(m.coefficients))
     solve_upper(m.r, gain, n, len(m.coefficients))
     for i in range(n):
@@ -124,7 +125,7 @@ def take_row(m: RegressionModel, z: Real[...], gain: Real[...], row: Real[...], 
 
 @kernel
 def fade(m: RegressionModel, gain: Real[...], row: Real[...], n: Index, least: Real) -> None:
-    """Reduce the weight of earlier samples.  Then refill the ridge of the coefficient whose turn it is.  O(N^2)."""
+    """Reduce the weight of earlier samples.  Then restore the ridge of one coefficient; the coefficients take turns.  O(N^2)."""
     multiply(m.r, m.root_forgetting, len(m.r))
     turn = m.turn[0]
     if turn < n:
@@ -142,7 +143,7 @@ def fade(m: RegressionModel, gain: Real[...], row: Real[...], n: Index, least: R
 
 @kernel
 def learn_coordinates(m: RegressionModel, n: Index) -> None:
-    """Learn that the functions should be m.y where the coordinates are m.z.  O(N^2)."""
+    """Learn a sample: the functions' values at the coordinates m.z should be m.y.  O(N^2)."""
     for o in range(len(m.error)):
         error = m.y[o]
         for i in range(n):

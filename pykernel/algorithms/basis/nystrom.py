@@ -1,4 +1,4 @@
-"""Rule nystrom: functions of coordinates in a basis that was chosen elsewhere, and the questions of any model with a basis.
+"""Rule nystrom: functions of the coordinates in a constant basis, and the questions that any model with a basis answers.
 
 f(x) = weights' z(x) + bias for the coordinates z(x) = L^-1 k_S(x) of ``pykernel.algorithms.basis.coordinates``.  With
 [expansion] noise, the model is a sparse Gaussian process, and the variance of a label is p (k(x, x) - |z|^2) + v, where p is
@@ -61,7 +61,7 @@ def size(m: LocatedModel) -> Index:
 
 @kernel
 def respond(m: GivenModel, x: Real[DIM], y: Real[OUTPUTS]) -> None:
-    """y = f(x).  [weighs] This is weights' z(x) + bias.  [not weighs] This is z(x)."""
+    """y = f(x).  [weighs] f(x) is weights' z(x) + bias.  [not weighs] f(x) is z(x)."""
     locate(m, x)
     combine(m, y)
 
@@ -100,9 +100,9 @@ def residual(m: LocatedModel, x: Real[DIM], part: Real[1]) -> Index:
 
 @kernel
 def variance(m: GivenModel, x: Real[DIM], y: Real[1]) -> Index:
-    """Write to y the variance of the label around f(x), in the label's unit squared.  O(N^2 / 2 + N D).
+    """Write to y the variance of the label around f(x), in the square of the label's unit.  O(N^2 / 2 + N D).
 
-    As for a Gaussian process, this is p (k(x, x) - |z|^2) + v with p = prior_variance and v = label_variance.
+    As in a Gaussian process, the variance is p (k(x, x) - |z|^2) + v with p = prior_variance and v = label_variance.
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     refused = refusal(m, x)
@@ -117,7 +117,7 @@ STAND_INS = standing(
     GivenModel,
     {
         frame.respond: respond,
-        "write f(x) to y.": "write f(x) to y.  [weighs] This is weights' z(x) + bias.  [not weighs] This is z(x).",
+        "write f(x) to y.": "write f(x) to y.  [weighs] f(x) is weights' z(x) + bias.  [not weighs] f(x) is z(x).",
         "; unused places are zero": "",
     },
     "O(N^2 / 2 + N D)",

@@ -2,7 +2,7 @@
 
 A sample becomes a basis vector with a probability equal to its relative residual: randomly pivoted Cholesky (Y. Chen,
 E. N. Epperly, J. A. Tropp, R. J. Webber, Randomly pivoted Cholesky, 2023) on a stream.  When the budget is full, the
-sample replaces the vector whose removal increases the residuals of a reservoir of past samples least.  Alternatively,
+sample replaces the vector whose removal least increases the residuals of a reservoir of past samples.  Alternatively,
 the basis is chosen from the reservoir on demand.
 """
 
@@ -107,7 +107,7 @@ def locate(m: NystromModel, x: Real[DIM]) -> None:
 
 @kernel
 def start_draws(m: NystromModel) -> None:
-    """Set the random number generator to its first state, if it has no state yet."""
+    """Set the random number generator to its initial state, unless it already has a state."""
     if m.seeds[0] == 0:
         m.seeds[0] = m.seed_1
         m.seeds[1] = m.seed_2
@@ -116,10 +116,11 @@ def start_draws(m: NystromModel) -> None:
 
 @kernel
 def reduce(m: NystromModel, r: Index) -> None:
-    """Remove basis vector r: rotate the coordinates until only the last one needs r.  O(N^2 + N M).
+    """Remove basis vector r: rotate the coordinates until only the last one depends on r.  O(N^2 + N M).
 
-    L without row r is made triangular again by Givens rotations (G. H. Golub, C. F. Van Loan, Matrix Computations, 6.5),
-    which also rotate all stored coordinates.  The residual of the sample grows.
+    L without row r is made triangular again by Givens rotations (G. H. Golub, C. F. Van Loan, Matrix Computations,
+    6.5), which also rotate all stored coordinates.  The residual of the sample grows by the square of the coordinate
+    that the sample loses.
     """
     last = m.n[0] - 1
     row = row_of(r)
@@ -162,7 +163,8 @@ def widen(m: NystromModel) -> None:
 
 @kernel
 def adapt(m: NystromModel) -> Index:
-    """Decide whether to add the sample to the basis, by its residual and by what the reservoir would lose."""
+    """Add the sample to the basis with a probability equal to its relative residual.  In a full basis, it competes with
+    the vectors: the one whose removal least increases the reservoir's residuals is left out."""
     chance = draw(m.seeds)
     n = m.n[0]
     if not (m.kappa[0] > m.ald_threshold * m.own[0] and m.kappa[0] > SMALLEST_RESIDUAL):
@@ -212,7 +214,7 @@ def learn(m: NystromModel, x: Real[DIM]) -> Index:
     if m.method != Method.GIVEN:
         start_draws(m)
     elif m.r[0] == real(0):
-        # a constant basis starts to use all its coordinates at the first sample
+        # with a constant basis, all coordinates are in use from the first sample on
         for i in range(len(m.coefficients)):
             begin_coordinate(m, i)
     if m.method == Method.STREAM:
@@ -249,7 +251,7 @@ def select(m: NystromModel) -> Index:
     for t in range(m.count[0]):
         copy(m.coordinates[t], m.z, n)
         copy(m.labels[t], m.y, len(m.y))
-        # all rows have the same weight, because their places are not in order of time
+        # all rows have the same weight, because the reservoir does not keep them in order of arrival
         learn_coordinates(m, n)
     return Status.DONE
 
@@ -308,7 +310,7 @@ def valid_basis(m: NystromModel) -> Bool:
             return False
         row = row + i + 1
     for i in range(len(m.seeds)):
-        # all seeds are set at the same time
+        # either all seeds are set, or none
         if (m.seeds[0] == 0 and m.seeds[i] != 0) or (m.seeds[0] != 0 and m.seeds[i] == 0):
             return False
     return m.seeds[0] < 30269 and m.seeds[1] < 30307
@@ -316,7 +318,7 @@ def valid_basis(m: NystromModel) -> Bool:
 
 @kernel
 def valid_rows(m: NystromModel) -> Bool:
-    """Whether the reservoir's counts agree, its coordinates are within their limits, and unused rows are zero."""
+    """Whether the reservoir's two counts agree, its coordinates are within their limits, and unused rows are zero."""
     count = m.count[0]
     if m.seen[0] < count:
         return False
@@ -347,7 +349,7 @@ def keeps(m: NystromModel) -> Bool:
         if m.r[0] == real(0):
             return valid_regression(m, 0)
         return valid_regression(m, len(m.coefficients))
-    # R'R is a sum over the samples seen, so their number limits the columns of R
+    # R'R is a sum over the samples seen, so their number limits the lengths of R's columns
     known = m.coordinate_limit * m.coordinate_limit * real(m.seen[0]) + real(2) * m.root_ridge * m.root_ridge
     if m.seen[0] < MOST_SEEN and not columns_within(m.r, len(m.coefficients), known):
         return False

@@ -1,4 +1,4 @@
-"""A random selection of past samples, in fixed memory: it estimates the loss or the gain from a change of the basis.
+"""A random selection of past samples, in fixed memory, which shows how a change of the basis would change residuals.
 
 Each past sample, or each of the last ``horizon`` samples, is in the reservoir with the same probability
 (J. S. Vitter, Random sampling with a reservoir, 1985).
@@ -53,9 +53,10 @@ def row_coordinates(m: ReservoirModel, t: Index) -> None:
 
 @kernel
 def least_missed(m: ReservoirModel) -> Index:
-    """The basis vector whose removal increases the residuals of the rows least; n stands for the sample.  O(N^3 / 6 + M (N^2 + N D)).
+    """The basis vector whose removal least increases the rows' residuals; n if that is the sample.  O(N^3 / 6 + M (N^2 + N D)).
 
-    Without vector j, the residuals grow by sum_t (P_j. k_t)^2 / P_jj, where P is the inverse Gram matrix of all n + 1 vectors.
+    Without vector j, the residuals grow by sum_t (P_j. k_t)^2 / P_jj, where P is the inverse Gram matrix of all n + 1
+    vectors, and k_t are the kernel values of row t with these vectors.
     """
     n = m.n[0]
     inverse = real(1) / m.kappa[0]
@@ -65,7 +66,7 @@ def least_missed(m: ReservoirModel) -> Index:
     zero(m.loss, n)
     for t in range(m.count[0]):
         row_coordinates(m, t)
-        # the row's residual, in the direction of the sample
+        # inner product of the residuals of the row and of the sample
         over = minus_product(kernel_value(m, m.x, m.rows[t]), m.t, m.z, n)
         newest += over * over
         over = over * inverse
@@ -78,7 +79,7 @@ def least_missed(m: ReservoirModel) -> Index:
     for s in range(n):
         i = n - 1 - s
         loss = m.loss[i] * (real(1) / (m.spread[i] + m.a[i] * m.a[i] * inverse))
-        # among equal losses, the first vector is chosen
+        # if several losses are equal, the first vector is chosen
         if loss <= least:
             least = loss
             best = i
@@ -118,10 +119,10 @@ def shuffle(seeds: Index[3], order: Index[...], count: Index, drawn: Index) -> N
 
 @kernel
 def gain(m: ReservoirModel, r: Index, points: Index, n: Index) -> Real:
-    """The reduction of the points' residuals if row r became a basis vector.  O(points (N + D)).
+    """The reduction of the residuals of the rows in m.points if row r became a basis vector.  O(points (N + D)).
 
-    Let R be the residual of the rows' Gram matrix.  For EFVS, which reduces relative residuals, the gain is
-    sum_t R_tr^2 / (k_tt R_rr).  For SGMA it is sum_t R_tr^2 / R_rr, the decrease of R's trace.
+    Let R be the residual matrix, what the basis leaves of the rows' Gram matrix.  For EFVS, which reduces relative
+    residuals, the gain is sum_t R_tr^2 / (k_tt R_rr).  For SGMA it is sum_t R_tr^2 / R_rr, the decrease of R's trace.
     """
     total = real(0)
     for s in range(points):

@@ -1,4 +1,4 @@
-"""The kernel Fisher discriminant on a basis, trained on the device, in memory that does not grow with the samples.
+"""The kernel Fisher discriminant on a basis, trained on the device, in memory that does not grow with the number of samples.
 
 z(x) = (k(v_1, x), ..., k(v_P, x)) for the basis v.  If N_c of the N samples belong to a class, the target of its
 function is N/N_c for these samples, and -N/(N - N_c) for all others.  The alpha that minimises |y - Z alpha - b|^2 +
@@ -6,8 +6,8 @@ ridge |alpha|^2 is Fisher's discriminant (S. Mika et al., Fisher Discriminant An
 J. Xu, X. Zhang, Y. Li, Kernel MSE algorithm, 2001).  The state is the mean of z in each class and the upper triangular,
 packed factor R with R'R = scatter of z + ridge I.  Givens rotations add each sample to R: in float32 this allows
 smaller ridges than normal equations, which square R's condition number.  Leave-one-out errors come from a second pass
-over the samples (G. C. Cawley, N. L. C. Talbot 2003, here with a fixed basis, and with targets that follow from the
-class counts without the sample).
+over the samples (G. C. Cawley, N. L. C. Talbot 2003, here with a fixed basis, and with targets computed from the class
+counts without the left-out sample).
 """
 
 from enum import IntEnum
@@ -48,7 +48,7 @@ class FisherStatus(IntEnum):
     ILL_CONDITIONED = -5  # the ridge is too small for these samples and this precision
     NOT_TRAINED = -6  # the model was not trained on all samples: call train after the last update
     FULL = -7  # too many samples were collected for the precision of R: call restart
-    REFUSED_LEVERAGE = -8  # the model depends on this sample alone, or was trained without it
+    REFUSED_LEVERAGE = -8  # the leverage of the sample is too close to 1, or the model was trained without the sample
 
 
 class Scatter(Struct):
@@ -70,7 +70,7 @@ class Discriminant(Struct):
     # leave-one-out errors: number of samples that are classified wrongly when left out
     mistakes: between(Index, 0, "most")
     assessed: between(Index, 0, "most")  # number of samples in press and mistakes
-    trained: between(Index, 0, "most")  # number of samples in the training; 0 if update was called after it
+    trained: between(Index, 0, "most")  # number of samples in the training; 0 if update was called after the training
 
 
 class FisherWork(Struct):
@@ -187,7 +187,7 @@ def acceptable_class(m: FisherModel, label: Index) -> Bool:
 def collect(m: FisherModel, x: Real[DIM], label: Index) -> Index:
     """Collect the sample x of class number label.  O(P (P + D)).  Returns DONE, or FULL with nothing changed."""
     n = count_all(m)
-    # counts[label] >= most implies n >= most; static analysis does not know that n is the sum of the counts, so it needs both
+    # counts[label] >= most implies n >= most; the second check is for static analysis, which does not know that n is a sum of counts
     if n >= m.most or m.counts[label] >= m.most:
         return FisherStatus.FULL
     if n == 0:
@@ -294,11 +294,11 @@ def train(m: FisherModel) -> Index:
 
 @kernel
 def without(positive: Bool, own: Index, n: Index, fitted: Real, free: Real) -> Real:
-    """A function's leave-one-out value at a sample, with targets that follow from the class counts without the sample.
+    """A function's leave-one-out value at a sample, with targets computed from the class counts without this sample.
 
-    fitted: the value at the sample of the function that is trained on all samples, with the target 1 in the class and 0
-    elsewhere.  If the sample is the only one in the class, or the only one outside the class, all other samples have the same
-    target, which is then the value.
+    fitted: the function's value at the sample after training on all samples, with the target 1 in the class and 0
+    elsewhere.  If the sample is the only one in the class, or the only one outside the class, all other samples have
+    the same target, and the result is this target.
     """
     one = real(1) if positive else real(0)
     left = own - 1 if positive else own
@@ -336,7 +336,7 @@ def assess(m: FisherModel, x: Real[DIM], label: Index) -> Index:
         own = real(m.counts[k])
         others = real(n - m.counts[k])
         value = plus_product(real(0), m.alpha[o], m.d, len(m.d))
-        # the function value for the target 1 in the class, 0 elsewhere
+        # the function's value if the targets were 1 in the class and 0 elsewhere
         m.y[o] = own / real(n) + value * (own / real(n)) * (others / real(n))
     forward(m)
     free = minus_product(real(1) - real(1) / real(n), m.d, m.d, len(m.d))

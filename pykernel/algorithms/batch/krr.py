@@ -35,7 +35,7 @@ from pykernel.dialect import (
 from pykernel.dialect.program import Entry, LabelKind, Program
 
 MASS_LEAST = Constant(2.0**-90)
-"""No number of at most this value is used as a divisor.  The reciprocal of a larger number is far from overflow."""
+"""A number is used as a divisor only if it is above this value, so that its reciprocal is far from overflow."""
 
 
 class BatchStatus(IntEnum):
@@ -94,7 +94,7 @@ class BatchConfig(Config):
     biased: bool  # whether there is a free bias: LS-SVM
     separates: bool  # whether labels are classes
     single: bool  # whether there is one function
-    clamps: bool  # whether predictions are kept between low and high
+    clamps: bool  # whether predictions are clipped to the range from low to high
     ridge: Real  # number that is added to the Gram matrix's diagonal
     least: Real  # smallest allowed ratio of the ridge to the Gram matrix's largest row sum, for this precision
     scaled_limit: Real  # limit above every scaled input
@@ -288,7 +288,7 @@ def invert(m: BatchModel, n: Index) -> None:
     for i in range(n):
         other = 0
         for j in range(i):
-            # from column j on, row i still has the factor
+            # from column j on, row i still contains the factor, not the inverse
             total = real(0)
             start = other
             for k in range(j, i):
@@ -302,7 +302,7 @@ def invert(m: BatchModel, n: Index) -> None:
 
 @kernel
 def spread_out(m: BatchModel, n: Index) -> Bool:
-    """Compute m.spread, the inverse's diagonal minus the bias's part, and m.sums = (K + ridge I)^-1 1.  O(L^2).
+    """Compute m.spread, the diagonal of the inverse minus the part of the bias, and m.sums = (K + ridge I)^-1 1.  O(L^2).
 
     Returns False if one of these numbers is too small to divide by.  Cawley and Talbot 2003.
     """
@@ -340,7 +340,7 @@ def solve(m: BatchModel, o: Index) -> Bool:
     mean = real(0)
     rest = real(0)
     if m.biased:
-        # the bias is computed in two parts, so that a large mean of the labels costs no digits
+        # the bias is computed in two parts, so that a large mean of the labels does not reduce the precision
         for i in range(n):
             mean += target(m, i, o)
         mean = mean * (real(1) / real(n))

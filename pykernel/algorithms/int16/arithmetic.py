@@ -38,7 +38,7 @@ def nearest_shift(a: Int, k: Index) -> Int:
 
 @kernel
 def places(t: Word) -> Index:
-    """The largest p for which 2^p is at most t; 0 for 0.  O(1)."""
+    """The largest p for which 2^p is at most t; 0 if t is 0.  O(1)."""
     found = 0
     rest = t
     if rest >= 65536:

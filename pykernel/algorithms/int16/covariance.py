@@ -1,14 +1,14 @@
 """A covariance P of integers, updated by a Kalman filter: P <- lambda (P - t g') + (1 - lambda) P0, g = P h and t = g / s.
 
-P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product is of 16 x 16 bits: h, P and g are each
-scaled by a power of two that makes their elements as large as 16 bits allow.  lambda is 1 - 2^-k.  Each sample needs
-one division.
+P lies between (1 - lambda) P0 and P0, so it fits in 32 bits.  Every product multiplies two 16-bit numbers: h, P and g
+are each scaled by a power of two that makes their elements as large as 16 bits allow.  lambda is 1 - 2^-k.  Each sample
+needs one division.
 
 No sum wraps around.  The sum of |h_i| is below 2^16 and |P_ij| is at most the largest diagonal element, which scaling
 keeps below 2^14, so |g_i| is below 2^30, and |h'g| is below 2^16 2^15.  With each sample, rounding changes P by less
-than the (1 - lambda) P0 that the update adds; if lambda is nearly 1, by less than what is left of P (as measured, see
-``pykernel.spec.families.int16_linear``).  If the memory is damaged, sums wrap around modulo 2^32, and the filter
-starts again as soon as a diagonal element is out of its bounds.
+than the (1 - lambda) P0 that the update adds.  If lambda is nearly 1, rounding changes P by less than what the update
+leaves of P (as measured, see ``pykernel.spec.families.int16_linear``).  If the memory is damaged, sums wrap around
+modulo 2^32, and the filter starts again as soon as a diagonal element is out of its bounds.
 """
 
 from pykernel.algorithms.extents import GROUP_SIZE, GROUPS, PACKED
@@ -34,27 +34,28 @@ from pykernel.dialect import (
 )
 
 KNOWN = 27
-"""P is in units of 2^-KNOWN: a prior of 1 is 2^KNOWN, and t g is always divided by a power of two."""
+"""P is in units of 2^-KNOWN: a prior of 1 is 2^KNOWN.  The conversion of t g to this unit is always a shift to the
+right."""
 MANTISSA = 32767
 """Largest 16-bit factor of a product."""
 WIDE_MOST = 524288
-"""Largest element of h, in 32 bits."""
+"""Largest element of h before it is scaled to 16 bits."""
 NOISE = 20
 """R is in units of 2^-NOISE."""
 
 
 class Int16Covariance(Struct):
-    """Uncertainty of the numbers that are learned."""
+    """The uncertainty of the learned numbers."""
 
     # P of each block, row by row up to the diagonal
     covariance: Int[GROUPS, PACKED]
 
 
 class Int16CovarianceWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
-    wide: Int[GROUPS, GROUP_SIZE]  # h, then g, in 32 bits
-    h: between(Int16[GROUPS, GROUP_SIZE], -MANTISSA, MANTISSA)  # derivatives of f; then t = g / s
+    wide: Int[GROUPS, GROUP_SIZE]  # first h, later g, in 32 bits
+    h: between(Int16[GROUPS, GROUP_SIZE], -MANTISSA, MANTISSA)  # first the derivatives of f, later t = g / s
     g: between(Int16[GROUPS, GROUP_SIZE], -MANTISSA, MANTISSA)  # P h
 
 
@@ -62,7 +63,7 @@ class Int16CovarianceConfig(Config):
     """Parameters, derived from a spec by its family."""
 
     prior: Int[GROUP_SIZE]  # diagonal of P0
-    refines: bool  # whether 16 bits of P are too few: with a long memory, the elements of P differ much in size
+    refines: bool  # whether 16 bits of P are too few: with a long memory, the elements of P differ greatly in size
     forgets: Index  # lambda of one update is 1 - 2^-forgets
 
     tunable = frozenset({"forgets"})
@@ -115,8 +116,8 @@ def product_of(m: Int16CovarianceModel, p: Int, h: Int) -> Word:
 
 @kernel
 def spread(m: Int16CovarianceModel) -> Index:
-    """Write P h to m.wide, in units of 2^-(11 + k) times those of h.  Returns k, for which the largest diagonal
-    element of P, times 2^(k - 16), has 14 bits.  O(N B)."""
+    """Write P h to m.wide; the unit of P h is 2^-(11 + k) times the unit of h.  Returns k, with which the largest
+    diagonal element of P, times 2^(k - 16), has 14 bits.  O(N B)."""
     most = 1
     for block in range(len(m.covariance)):
         at = 0
@@ -169,7 +170,7 @@ def make_gain(m: Int16CovarianceModel, known: Index, fine: Index, noise: Index) 
         for i in range(len(m.prior)):
             total += word(m.h[block, i] * m.g[block, i])
     more = clip(as_signed(total), 0, INDEX_MAX)
-    # R is converted to the unit of h'g, or R and h'g to a coarser unit, so that their sum fits in 32 bits
+    # R is converted to the unit of h'g, or both R and h'g to a coarser unit, so that their sum fits in 32 bits
     finer = known + fine - NOISE
     lift = clip(finer, 0, clip(29 - places(word(noise)), 0, 31))
     whole = word(floor_shift(more, clip(finer - lift, 0, 31))) + ((word(noise) << lift) >> clip(-finer, 0, 31))
@@ -188,8 +189,8 @@ def make_gain(m: Int16CovarianceModel, known: Index, fine: Index, noise: Index) 
 def downdate(m: Int16CovarianceModel, shift: Index) -> None:
     """Update P to lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
 
-    If a diagonal element is below half of the (1 - lambda) P0 that each sample adds, or above 1.5 times that of P0,
-    the filter starts again.
+    If a diagonal element is below half of the (1 - lambda) P0 that each sample adds, or above 1.5 times the same
+    element of P0, the filter starts again.
     """
     half = index((word(1) << shift) >> 1)
     rest = index((word(1) << m.forgets) >> 1)

@@ -2,8 +2,8 @@
 
 The model and the rules are those of ``pykernel.algorithms.expansion``.  f_0 has the same bits as in
 ``pykernel.algorithms.int16.frozen``.  Labels and answers are in the unit of f_0.  The learned part, the stages and
-the labels that the stages see are in a unit that is 2^coarser times as large.  Weights are in a finer unit, so that
-small steps are not lost; sums of weighted features still fit in 32 bits.  Features have 15 bits.
+the labels that the stages see are in a unit that is 2^coarser times the unit of f_0.  Weights are in a finer unit, so
+that small steps are not lost; sums of weighted features still fit in 32 bits.  Features have 15 bits.
 
 Weights learn as in ``pykernel.algorithms.int16.weights``.
 """
@@ -59,13 +59,13 @@ from pykernel.dialect import (
 )
 
 FAR = 536870912
-"""Functions of classes are clipped to this."""
+"""The values of class functions are clipped to this."""
 HALF_MOST = 1073741822
 """Largest magnitude of half an answer."""
 
 
 class Int16ExpansionWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
     f: Word[FUNCTIONS]  # f_0(x), modulo 2^32, because intermediate sums may exceed int32
     p: between(Int[FUNCTIONS], 0, CERTAIN)  # probabilities, before they are divided by their sum
@@ -105,10 +105,10 @@ def keep_value(m: Int16ExpansionModel, i: Index, k: Int, n: Index) -> None:
 
 @kernel
 def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """At the converted inputs m.x, write the learned part to y, the features to m.wide and the trained functions to
-    m.f.  O(N D + N) for each output."""
+    """Compute the learned part, the features and the trained functions at the converted inputs m.x, and write them to
+    y, m.wide and m.f.  O(N D + N) for each output."""
     if m.hidden:
-        # sum_all() skips a hidden unit whose value is zero
+        # the features start as zeros, because sum_all() skips a hidden unit whose value is zero
         for i in range(len(m.vectors)):
             m.wide[0, i] = 0
     sum_all(m)
@@ -124,12 +124,12 @@ def answer(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """y = f(x), after the stages of labels.  The input is in m.x."""
+    """y = f(x), including f_0, after applying the stages to the rule's answer.  The input is in m.x."""
     answer(m, m.x, m.error)
     for o in range(len(y)):
         rest = staged(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
         rest = clip(rest, -floor_shift(INDEX_MAX, m.coarser), floor_shift(INDEX_MAX, m.coarser))
-        # halves are added, because the sum of f_0 and the rest may exceed 32 bits
+        # f_0 and the rest are halved before they are added, because their sum may exceed 32 bits
         half = floor_shift(as_signed(m.f[o]), 1) + floor_shift(as_signed(word(rest) << m.coarser), 1)
         value = 2 * clip(half, -HALF_MOST, HALF_MOST) + index(m.f[o] & 1)
         y[o] = clip(value, m.low, m.high) if m.clamps else value
@@ -137,8 +137,8 @@ def respond(m: Int16ExpansionModel, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
 
 @kernel
 def chances(m: Int16ExpansionModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """Write the probability of each class at x to p.  With more than two classes, they are normalised.  J. Platt,
-    Probabilities for SV Machines, 1999."""
+    """Write the probability of each class at x to p.  With more than two classes, the probabilities are normalised.
+    J. Platt, Probabilities for SV Machines, 1999."""
     respond(m, x, m.y)
     for o in range(len(m.f)):
         m.f[o] = word(m.y[o])
@@ -182,14 +182,15 @@ def learn(m: Int16ExpansionModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def octaves_of(m: Int16ExpansionModel, f: Int) -> Index:
-    """log2(e^f) in units of 2^-16, for f in the unit of the learned part, clipped to m.sure."""
+    """log2(e^f) in units of 2^-16, where f is in the unit of the learned part and is clipped to m.sure."""
     part = part_of(clip(f, -m.sure, m.sure), STEEP)
     return floor_shift(as_signed(word(part) << m.octave_lift), m.octave_drop)
 
 
 @kernel
 def soften(m: Int16ExpansionModel, y: Int[OUTPUTS]) -> None:
-    """Write the softmax of the classes' functions to m.p, in units of 1 / CERTAIN; for two classes, the probability of the second."""
+    """Write the softmax of the classes' functions to m.p, in units of 1 / CERTAIN; for two classes, write only the
+    probability of the second."""
     if m.single:
         m.p[0] = logistic(octaves_of(m, y[0]))
     else:

@@ -1,6 +1,6 @@
 """The frame of rules in integers: that of ``pykernel.algorithms.frame``, with other types and with the kernels below.
 
-An input is converted where it is checked, so the rule always sees a converted copy.  There are no statistics of inputs.
+The check of an input also converts it, so the rule always sees a converted copy.  There are no statistics of inputs.
 """
 
 from typing import Any
@@ -68,7 +68,7 @@ ERROR_MOST = 1610612736
 
 
 class Int16Sample(Struct):
-    """The sample that is learned.  Every call recomputes it; it may start as zeros."""
+    """The sample that is learned.  Every call writes it again, so it may be zero at first."""
 
     y: between(Int[OUTPUTS], "-label_room", "label_room")  # what f(x) should be
     label: between(Int[OUTPUTS], "-label_room", "label_room")  # the label before the stages subtract their parts
@@ -104,14 +104,14 @@ def ignore_input(m: Int16Framed, x: Int16[DIM]) -> None:
 
 @kernel
 def always(m: Int16Framed) -> Bool:
-    """Always true.  There is no warm-up, so the rule has always begun to learn; and a part that the model lacks is
-    always valid."""
+    """Always true.  There is no warm-up, so the rule has always begun to learn; and there is neither an expert nor an
+    interval that could be invalid."""
     return True
 
 
 @kernel
 def respond(m: Int16Framed, x: Int16[DIM], y: Int[OUTPUTS]) -> None:
-    """y = f(x), after the stages of labels.  The input is in m.x."""
+    """y = f(x), after applying the stages to the rule's answer.  The input is in m.x."""
     answer(m, m.x, m.error)
     for o in range(len(y)):
         y[o] = finished(m, m.x, clip(m.error[o], -VALUE_MOST, VALUE_MOST), o)
@@ -147,7 +147,7 @@ def hear(m: Int16Framed) -> None:
         value = clip(m.error[o], -VALUE_MOST, VALUE_MOST)
         rest = clip(m.y[o], -m.rest_most, m.rest_most) if m.finer else m.y[o]
         error = rest - value
-        # the error is 0 where the class is clear enough
+        # for a class, the error is 0 if f(x) has reached its target or is beyond it
         if m.separates and ((rest > 0 and value >= rest) or (rest < 0 and value <= rest)):
             error = 0
         m.value[o] = value

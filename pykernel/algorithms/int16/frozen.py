@@ -58,7 +58,7 @@ class Int16Work(Struct):
 
     f: Word[FUNCTIONS]  # values of the functions, modulo 2^32, because intermediate sums may exceed int32
     votes: Word[CLASSES]  # votes for each class
-    clear: Word[CLASSES]  # clearness of the votes: the sum of the class's functions, divided by 64, modulo 2^32
+    clear: Word[CLASSES]  # how clear the votes are: the sum of the class's functions, divided by 64, modulo 2^32
     p: between(Int[CLASSES], 0, CERTAIN)  # probabilities, before they are divided by their sum
     x: between(Int16[DIM], "-reach", "reach")  # the converted inputs
 
@@ -67,11 +67,12 @@ class Int16TableConfig(Config):
     """The trained functions, derived from a spec by ``pykernel.spec.families.int16``."""
 
     vectors: Int16[N_MAX, DIM]  # expansion vectors, in the unit of the converted inputs
-    eight: bool  # hidden units: whether the vectors have 8 bits and are stored in eights
+    eight: bool  # hidden units: whether the vectors have 8 bits and are stored in the field ``eights``
     eights: Int8[N_MAX, DIM]  # hidden units: the vectors, if they have 8 bits
     norms: Word[N_MAX]  # |v|^2
     shifts: Int[N_MAX]  # hidden units: the offset of each unit, in the unit of a'b
-    weights: Int16[N_MAX, WEIGHTS]  # weights of each vector; for pairs of classes, only in the functions of its class
+    # weights of each vector; for pairs of classes, a vector has weights only for the pairs that include its class
+    weights: Int16[N_MAX, WEIGHTS]
     bias: Int[FUNCTIONS]
     weight_shift: Index  # a weight times a kernel value is divided by 2 to this power
     # probabilities: 1 / (1 + 2^-t) with t = (f / 2^coarse) steepness / 2^steepness_shift + offset, in units of 2^-16
@@ -105,7 +106,7 @@ def add_part(m: Int16FrozenModel, f: Index, i: Index, o: Index, k: Index, n: Ind
 def octaves_to(m: Int16FrozenModel, i: Index, square: Word) -> Word:
     """The n, in units of 2^-16, for which the exponential in k(v_i, x) is 2^-n.  square: |x|^2.  O(D)."""
     if m.products:
-        # both sides of |x - v|^2 = |x|^2 + |v|^2 - 2 v'x are equal modulo 2^32, and the left one is below 2^32
+        # both sides of |x - v|^2 = |x|^2 + |v|^2 - 2 v'x are equal modulo 2^32, and the left side is below 2^32
         return octaves(m, square + m.norms[i] - word(dot(m.x, m.vectors[i])) * 2)
     return octaves(m, distance(m, m.x, m.vectors[i]))
 
@@ -121,7 +122,7 @@ def sum_single(m: Int16FrozenModel) -> None:
             total += floor_shift(m.weights[i, 0] * value_at(m, u), m.weight_shift)
         else:
             n = index(u >> 16)
-            # two separate shifts, because their sum could exceed 31 bits
+            # two separate shifts, because a single shift could be by more than 31 bits
             total += floor_shift(floor_shift(m.weights[i, 0] * power(u), n if n < 31 else 31), m.weight_shift)
     m.f[0] = word(total)
 
@@ -249,7 +250,8 @@ def count_votes(m: Int16FrozenModel) -> None:
 
 @kernel
 def most_voted(m: Int16FrozenModel) -> Index:
-    """The class with the most votes; in a tie, the first of these classes or, with breaks_ties, the clearest."""
+    """The class with the most votes; in a tie, the first of the tied classes or, with breaks_ties, the one with the
+    clearest votes."""
     best = 0
     for a in range(1, len(m.votes)):
         if m.votes[a] > m.votes[best] or (
@@ -287,8 +289,8 @@ def calibrate(m: Int16FrozenModel, p: Int[CLASSES]) -> None:
 
 @kernel
 def chances(m: Int16FrozenModel, x: Int16[DIM], p: Int[CLASSES]) -> None:
-    """Write the probability of each class to p.  With more than two classes, they are normalised.  J. Platt,
-    Probabilities for SV Machines, 1999."""
+    """Write the probability of each class to p.  With more than two classes, the probabilities are normalised.
+    J. Platt, Probabilities for SV Machines, 1999."""
     evaluate(m, x)
     calibrate(m, p)
 

@@ -7,7 +7,7 @@ from pykernel.dialect import DIM, Bool, Config, Index, Int, Int16, Uint8, floor_
 class Int16InputConfig(Config):
     """How inputs are converted, derived from a spec by ``pykernel.spec.families.int16``."""
 
-    each: bool  # whether each input has a conversion of its own
+    each: bool  # whether each input has its own conversion
     center: Int16[SCALES]  # counts that are subtracted from the inputs
     most: Int16[SCALES]  # largest |x - center| that is accepted, in counts
     factor: Int16[SCALES]  # the size of one count in the kernel's unit, times 2^shift
@@ -20,7 +20,7 @@ class Int16InputConfig(Config):
 def converted(q: Int16InputConfig, x: Int16[DIM], z: Int16[DIM]) -> Bool:
     """z = (x - center) factor / 2^shift, rounded.  O(D).
 
-    Returns whether every input is within its limit.  If not, z must not be used.
+    Returns whether every input is within its limit.  If an input is beyond its limit, z must not be used.
     """
     for j in range(len(x)):
         e = x[j] - q.center[j if q.each else 0]

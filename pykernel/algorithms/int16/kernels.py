@@ -31,14 +31,15 @@ from pykernel.dialect import (
 STEPS = 64
 ONE = 65535
 """A kernel value of 1."""
-# the table's values are lowered: interpolation lies above the function, by 4e-6 on average, and subtracts a number that is rounded down
+# the table's values are lowered for two reasons: interpolation lies above the function, by 4e-6 on average, and it
+# subtracts a number that is rounded down
 POWERS = Constant(
     tuple(round(ONE * (2 ** (-i / STEPS) - (i > 0) * 4e-6) - (i > 0) * 0.5) for i in range(STEPS)), scalar=Uint16
 )
 """2^(-i / 64), in units of 1 / ONE."""
 FALL = 706
 """1 - 2^(-1 / 64), in units of 2^-16."""
-# the table's values are raised: interpolation lies below the function, by up to 3e-5, and its result is rounded down
+# the table's values are raised for two reasons: interpolation lies below the function, by up to 3e-5, and its result is rounded down
 ROOTS = Constant(
     tuple(min(65535, round(32768 * math.sqrt(1 + i / 32) + 0.5 + 0.5 / (1 + i / 32) ** 1.5)) for i in range(97)),
     scalar=Uint16,
@@ -72,7 +73,7 @@ class Int16KernelConfig(Config):
     """How inputs are compared, derived from a spec by ``pykernel.spec.families.int16``."""
 
     function: Int16Function
-    narrow: bool  # whether no difference of two inputs, or of an input and a vector, leaves 16 bits
+    narrow: bool  # whether every difference of two inputs, or of an input and a vector, fits in 16 bits
     rooted: bool  # whether the kernel depends on |a - b|, not on its square: Matern
     rises: bool  # whether e^-r is multiplied by a polynomial in r: Matern 3/2 and Matern 5/2
     fine: Index  # a squared distance of 2^(16 + fine) halves the kernel value
@@ -126,7 +127,7 @@ def squared_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
 
 @with_dsp("dsp_distance.h")
 def narrow_distance(a: Int16[DIM], b: Int16[DIM]) -> Word:
-    """|a - b|^2, modulo 2^32, where no difference leaves 16 bits.  O(D)."""
+    """|a - b|^2, modulo 2^32, if every difference fits in 16 bits.  O(D)."""
     total = word(0)
     for j in unroll(len(a)):
         total += exact_square(a[j] - b[j])
@@ -180,13 +181,14 @@ def distance(q: Int16KernelConfig, a: Int16[DIM], b: Int16[DIM]) -> Word:
 
 @kernel
 def octaves(q: Int16KernelConfig, d: Word) -> Word:
-    """The n for which e^-r at a distance is 2^-n, in units of 2^-16."""
+    """The n, in units of 2^-16, for which e^-r at a distance is 2^-n."""
     return root(d, q.lift) if q.rooted else d >> q.fine
 
 
 @kernel
 def rise(q: Int16KernelConfig, u: Word, first: Int) -> Int:
-    """first (1 + r) for Matern 3/2, first (1 + r + r^2 / 3) for Matern 5/2, with r = ln 2 u / 2^16 and u below 2^21."""
+    """The product first (1 + r) for Matern 3/2, or first (1 + r + r^2 / 3) for Matern 5/2, where r = ln 2 u / 2^16 and
+    u is below 2^21."""
     r = multiply_high(index(u & 2097151), NATURAL)
     total = first + multiply_high(r, first)
     if q.function == Int16Function.MATERN52:

@@ -55,7 +55,7 @@ class Int16Expansion(Struct):
     """The model is f(x) = sum_i alpha_i k(v_i, x).  The expansion vectors v_i are samples that the model stores."""
 
     alpha: between(Int[N_MAX, OUTPUTS], "-alpha_most", "alpha_most")  # multipliers of the expansion vectors
-    # each vector's squared distance to its nearest neighbour; d <= 0 means that the distance is only known to be at least |d|
+    # each vector's squared distance to its nearest neighbour; a value d <= 0 means that the distance is at least |d|
     neighbour: between(Int[N_MAX], -FAR, FAR)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
     n: between(Int16, 0, N_MAX)  # number of expansion vectors in use; the unused places are zero
@@ -63,7 +63,7 @@ class Int16Expansion(Struct):
 
 
 class Int16Learning(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
     f: Word[OUTPUTS]  # f(x), modulo 2^32, because intermediate sums may exceed int32
     step: between(Int[OUTPUTS], "-alpha_most", "alpha_most")  # the sample's multipliers
@@ -110,7 +110,7 @@ def multiplier(m: Int16OnlineModel, i: Index, o: Index) -> Int:
 
 @kernel
 def magnitude(m: Int16OnlineModel, i: Index) -> Int:
-    """The largest |alpha_i| of a candidate, over all outputs.  Candidate n is the sample."""
+    """The largest |alpha_i| of a candidate, over all outputs.  Candidate n is the sample that is being learned."""
     largest = size(multiplier(m, i, 0)) if i < m.n[0] else size(m.step[0])
     for o in range(1, len(m.step)):
         a = size(multiplier(m, i, o)) if i < m.n[0] else size(m.step[o])
@@ -201,9 +201,9 @@ def find_neighbour(m: Int16OnlineModel, i: Index) -> None:
 def choose(m: Int16OnlineModel) -> Index:
     """The candidate that costs least: a stored vector, or n for the sample.  precedes() and then the position decide ties.
 
-    A cost that is computed from a lower bound is itself a lower bound.  If the choice depends on a lower bound, that
-    candidate's nearest neighbour is searched for.  After SEARCHES searches, only candidates with exact costs are
-    considered.  O(N), and O(N D) for each search.
+    A cost that is computed from a lower bound is itself a lower bound.  If the choice depends on such a lower bound,
+    the nearest neighbour of its candidate is searched for.  After SEARCHES searches, only candidates with exact costs
+    are considered.  O(N), and O(N D) for each search.
     """
     coarse = survey(m)
     n = m.n[0]
@@ -237,8 +237,8 @@ def choose(m: Int16OnlineModel) -> Index:
 
 @kernel
 def measure_row(m: Int16OnlineModel, r: Index) -> None:
-    """Compute the kernel values between stored vector r and the others.  Where r was the nearest neighbour, the
-    distance becomes a lower bound.  O(N D)."""
+    """Compute the kernel values between stored vector r and the others.  If r was the nearest neighbour of another
+    vector, the distance stored for that vector becomes a lower bound.  O(N D)."""
     for i in range(m.n[0]):
         d = distance(m, m.v[i], m.v[r])
         if m.projection != Projection.NONE:
@@ -309,7 +309,8 @@ def grow_older(m: Int16OnlineModel) -> None:
 
 @kernel
 def present(m: Int16OnlineModel) -> Int:
-    """Compute f(x), in m.f if there are several outputs, and the distances and kernel values for the update that follows.  O(N D)."""
+    """Compute f(x), and the distances and kernel values for the update that follows.  If there are several outputs,
+    f(x) is in m.f.  O(N D)."""
     nearest = 0
     nearest_distance = FAR
     total = word(0)
@@ -357,9 +358,9 @@ def absorb(m: Int16OnlineModel) -> Index:
 
 @kernel
 def insert(m: Int16OnlineModel) -> Index:
-    """Learn a sample as a new vector; if the budget is full, remove one.  O(N D)."""
+    """Learn a sample as a new vector; if the budget is full, remove a vector.  O(N D)."""
     n = m.n[0]
-    # r: the vector to remove; n stands for the sample itself, n + 1 for none
+    # r: the vector to remove; n means the sample itself, and n + 1 means that no vector is removed
     r = n + 1
     if n == len(m.v):
         r = choose(m)
@@ -405,7 +406,7 @@ def learn(m: Int16OnlineModel, x: Int16[DIM]) -> Index:
 
 @kernel
 def evaluate(m: Int16OnlineModel) -> Int:
-    """f(x), in m.f if there are several outputs.  O(N D)."""
+    """f(x); if there are several outputs, it is in m.f.  O(N D)."""
     total = word(0)
     if not m.single:
         for o in range(len(m.f)):
@@ -436,7 +437,7 @@ def novelty(
 ) -> Index:
     """Write to y how new x is to the model: 1 - k(v, x)^2 for the nearest vector v, in units of 1 / 65535.  O(N D).
 
-    Returns DONE, REFUSED_INPUT or REFUSED_STATE; if it refuses, y is unchanged.
+    Returns DONE, or REFUSED_INPUT or REFUSED_STATE with y unchanged.
     """
     refused = refusal(m, x)
     if refused < 0:
@@ -452,7 +453,8 @@ def novelty(
 
 @kernel
 def keeps(m: Int16OnlineModel) -> Bool:
-    """Whether learning could have led to this state, beyond the declared ranges: unused places are zero."""
+    """Whether learning could have led to this state: unused places are zero.  The declared ranges are checked
+    elsewhere."""
     n = m.n[0]
     for i in range(len(m.v)):
         for j in range(len(m.v[0])):

@@ -1,7 +1,8 @@
 """A sparse spectrum with learned frequencies, in integers: f(x) = sum_i a_i cos(w_i'x / sigma) + b_i sin(w_i'x / sigma).
 
 The model and the normalised gradient are those of ``spectrum-nlms`` in ``pykernel.algorithms.spectrum``.  An angle is a Word in
-units of 2^-32 turns: whole turns wrap around.  A table has the sines of a quarter turn.  Frequencies have 16 bits, weights 32.
+units of 2^-32 turns: whole turns wrap around.  A table contains the sines of angles up to a quarter turn.  Frequencies
+have 16 bits, weights 32.
 
 The unit u of an output is a power of two near the mean of |y|.  Steps for frequencies are in units of u.  Weights are in the
 label's unit, so that they do not change when u changes.  Each sample needs one division for each output.
@@ -73,7 +74,7 @@ class Int16Waves(Struct):
 
 
 class Int16WavesWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results, which every call recomputes; they may be zero at first."""
 
     c: between(Int16[FEATURES], -ONE, ONE)  # cosine of each angle
     s: between(Int16[FEATURES], -ONE, ONE)  # sine of each angle
@@ -101,12 +102,12 @@ class Int16GradientConfig(Config):
     start: Int16[FEATURES, DIM]  # frequencies before the first sample
     turn_places: Index
     size: Index  # number of waves, in units of 2^-8
-    square_shift: Index  # |z|^2 of the converted inputs, divided by 2 to this power, is |x / sigma|^2 in units of 2^-8
+    square_shift: Index  # |z|^2 / 2^square_shift is |x / sigma|^2 in units of 2^-8, for converted inputs z
     frequency_share: Index  # learning rate of the frequencies, divided by that of the weights
-    bend_most: Index  # largest |x / sigma|^2 times the sum of squared slopes, in units of 2^-8
+    bend_most: Index  # upper limit of |x / sigma|^2 times the sum of squared slopes, in units of 2^-8
     eta: Index  # learning rate, in units of 2^-(24 + eta_shift)
     eta_shift: Index  # steps for weights are in units of 2^-eta_shift
-    turn_factor: Index  # factor from step times slope to a change of frequencies, times 2^16 and a power of two
+    turn_factor: Index  # factor that converts step times slope to a change of frequency, times 2^16 and a power of two
     turn_shift: Index  # exponent of the power of two in turn_factor
 
     tunable = frozenset("eta eta_shift".split())

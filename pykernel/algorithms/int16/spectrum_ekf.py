@@ -5,7 +5,7 @@ those of ``pykernel.algorithms.int16.spectrum``.  With the derivatives h of f / 
 
     (a, b, w) <- (mu a, mu b, w + t e / u),    P <- lambda (P - t g') + (1 - lambda) P0.
 
-P is that of ``pykernel.algorithms.int16.covariance``.  Each sample needs one division for each output.
+P is the covariance of ``pykernel.algorithms.int16.covariance``.  Each sample needs one division for each output.
 """
 
 from pykernel.algorithms import frame
@@ -87,7 +87,7 @@ class Int16FilterConfig(Config):
     noise_most: Index
     share: Index  # 1 / outputs, times 2^16
     turned: Index  # 1 / sigma as a frequency, divided by the number of outputs and by a power of two
-    turned_places: Index  # exponent of the power of two in turned, plus 16
+    turned_places: Index  # exponent of the power of two in the field ``turned``, plus 16
 
     tunable = frozenset("noise noise_least noise_most shrinks".split())
 

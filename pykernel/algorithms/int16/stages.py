@@ -68,7 +68,7 @@ class Int16StageConfig(Config):
     centers: bool  # whether the label's mean is subtracted
     leads: bool  # whether there is a linear part
     gains: bool  # whether there is a gain
-    expects: bool  # whether labels judge answers; the same as gains
+    expects: bool  # whether labels judge answers; equal to gains
     clamps: bool  # whether predictions are kept between low and high
     follows: bool  # whether labels pass through stages: whether centers, leads or gains is true
     holds: bool  # always false: an outlying input is never replaced by a held value
@@ -85,12 +85,12 @@ class Int16StageConfig(Config):
     slope_shift: Index  # 16 minus the exponent of the power of two in slope_eta
     slope_unit: Index  # the square of an input of 1; it is added to |x|^2 in the normaliser
     slope_step: Index  # largest change of a slope by one sample, for an input of one unit
-    gain_shift: Index  # before they enter the gain's means, errors and values are divided by 2 to this power
+    gain_shift: Index  # errors and values are divided by 2 to this power before they enter the gain's means
     label_most: Index  # largest |y| that is accepted
     rest_most: Index  # largest |residual| that the model has to learn
     label_room: Index  # largest magnitude of a label or a residual in working memory
     finer: bool  # whether labels are in a finer unit than their residuals
-    one: Index  # target of a function for its class
+    one: Index  # target value of a class's function for inputs of this class
     low: Index  # smallest prediction
     high: Index  # largest prediction
 
@@ -163,7 +163,8 @@ def finished(m: Int16Staged, x: Int16[DIM], value: Int, o: Index) -> Int:
 
 @kernel
 def follow_mean(m: Int16Staged, y: Int, o: Index) -> None:
-    """Move the running mean towards the label: by 1/1, 1/2, 1/2, 1/4 ... of their distance, at last by 2^-mean_pace."""
+    """Move the running mean towards the label: by 1/1, 1/2, 1/2, 1/4 ... of their distance, and finally by 2^-mean_pace
+    of it."""
     mean = label_mean(m, o)
     moved = mean + floor_shift(y * m.mean_factor - mean, clip(m.pace[0], 0, 16))
     m.mean[o] = clip(moved, -m.mean_most, m.mean_most)

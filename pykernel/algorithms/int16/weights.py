@@ -1,6 +1,6 @@
 """Integer weights of features, learned by recursive least squares or normalised least mean squares.
 
-The update is w + t e with t = P h / (R + h'P h).  h contains the features, P is that of
+The update is w + t e with t = P h / (R + h'P h).  h contains the features, P is the covariance of
 ``pykernel.algorithms.int16.covariance`` with prior 1, and R = 1 / prior_variance.  Normalised least mean squares uses
 this update with P = 1, R = 0 and a learning rate.  Each sample needs one division.
 """
@@ -58,7 +58,8 @@ def advance(m: Int16WeightsModel, o: Index, scale: Index) -> None:
 
 @kernel
 def learn_weights(m: Int16WeightsModel, unit: Index) -> None:
-    """Learn the errors m.error from the features m.wide, in units of 2^-unit.  O(N) for each output.  [filters] And O(N^2) once."""
+    """Learn the errors m.error from the features m.wide, which are in units of 2^-unit.  O(N) for each output.
+    [filters] Plus O(N^2) once."""
     errs = False
     for o in range(len(m.y)):
         errs = errs or m.error[o] != 0

@@ -1,10 +1,11 @@
-"""A bank of Gaussians, one for each regime of a machine, which are created and merged as rows arrive.
+"""A bank of Gaussians, one for each regime of a machine.  The Gaussians are created and merged as rows arrive.
 
-Each Gaussian has a mean and a root R, an upper triangle with covariance R'R.  Updates change roots by rotations, so
-every covariance stays positive definite.  Each row is learned by the Gaussian that explains it best.  Rows that no
-Gaussian explains are learned by a candidate, which becomes a regime when it has enough rows (P. M. Engel, M. R. Heinen,
-Incremental learning of multivariate Gaussian mixture models, 2010).  If the bank is full, it merges the two regimes for
-which merging loses least (A. R. Runnalls, Kullback-Leibler approach to Gaussian mixture reduction, 2007).
+Each Gaussian has a mean and a covariance R'R, stored as the upper triangular root R.  Updates change roots by
+rotations, so every covariance stays positive definite.  Each row is learned by the Gaussian that explains it best.
+Rows that no Gaussian explains are learned by a candidate, which becomes a regime when it has enough rows (P. M. Engel,
+M. R. Heinen, Incremental learning of multivariate Gaussian mixture models, 2010).  If the bank is full, it merges the
+two regimes whose merge loses the least likelihood (A. R. Runnalls, Kullback-Leibler approach to Gaussian mixture
+reduction, 2007).
 """
 
 from pykernel.algorithms.elementary import log2_of, log2_one_plus
@@ -27,7 +28,7 @@ from pykernel.dialect import (
 )
 
 LEAST_OWN = Constant(0.03)
-"""Smallest part of a sensor's standard deviation that earlier sensors do not explain."""
+"""Lower limit of the part of a sensor's standard deviation that earlier sensors do not explain."""
 GRAIN = Constant(2.0**-20)
 """Smallest standard deviation of a sensor, relative to its mean: a smaller value is treated as rounding error."""
 DEVIATION_LEAST = Constant(2.0**-62)
@@ -43,7 +44,7 @@ rejected regime learns nothing more, so that its shape stays inaccurate."""
 FAR = 40
 """If a product is above 2^FAR or below 2^-FAR, its power of two is moved to a counter."""
 GIVEN_UP = 3
-"""A candidate is dropped when the rows of known regimes since its beginning exceed this multiple of its own rows."""
+"""A candidate is dropped when the known regimes have had more rows since its start than this multiple of its own rows."""
 KEPT = Constant(1 - 1 / 5000)
 """Each row multiplies the weights by this factor."""
 WEIGHT_LEAST = Constant(2.0**-10)
@@ -132,7 +133,7 @@ def keep_wide(m: GmmModel, r: Real[...], middle: Real[DIM], n: Index) -> None:
 
 @kernel
 def begin_root(m: GmmModel, r: Real[...], x: Real[DIM], n: Index) -> None:
-    """Replace a root of zeros by the root after one row, with uncorrelated sensors.  O(n)."""
+    """Replace a root of zeros by a diagonal root: after one row, the sensors are treated as uncorrelated.  O(n)."""
     row = 0
     for i in range(n):
         r[row] = FIRST * absolute(x[i if i < len(x) else i - len(x)])
@@ -155,7 +156,7 @@ def volume(m: GmmModel, k: Index) -> Real:
 
 @kernel
 def absorb(m: GmmModel, k: Index, x: Real[DIM]) -> None:
-    """Let a Gaussian learn a row: mean and covariance move by 1 / count.  O(D^2)."""
+    """Let a Gaussian learn a row, with weight 1 / count in the mean and the covariance.  O(D^2)."""
     if m.counts[k] < m.horizon:
         m.counts[k] += 1
     rate = real(1) / real(m.counts[k])

@@ -1,10 +1,11 @@
 """Which sensor explains an alarm, and what is wrong with this sensor.
 
-A sensor's part of a row's squared distance z'z is the reduction of the distance if the sensor had the value that the other
-sensors predict.  This is (P d)_j^2 / P_jj, where d is the row's deviation and P the inverse covariance (C. F. Alcala, S. J. Qin,
-Reconstruction-based contribution, 2009).  The sensor's share of the alarm is the corresponding reduction of the row's
-surprise, by the course or by the bank, whichever is larger: a row that the sensor explains only in part adds little.
-The kind of fault follows from the sensor's steps and the alarm's first row.
+A sensor's part of a row's squared distance z'z is the reduction of the distance if the sensor had the value that the
+other sensors predict.  This is (P d)_j^2 / P_jj, where d is the row's deviation and P the inverse covariance (C. F.
+Alcala, S. J. Qin, Reconstruction-based contribution, 2009).  The sensor's share of the alarm is the corresponding
+reduction of the row's surprise.  Both the course and the bank give such a reduction, and the larger one is used.  A row
+that the sensor explains only in part adds little to the share.  The kind of fault follows from the sensor's steps and
+the alarm's first row.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped, log2_one_plus
@@ -24,8 +25,8 @@ REPEATED = Constant(0.25)
 ROUGH = Constant(25.0)
 """Noise: the mean square of the sensor's steps is above 25 times the usual mean square."""
 LEAP = Constant(6.0)
-"""Jump: in the alarm's first row, the sensor differs by more than this many standard deviations from the prediction from
-the previous row and the other sensors."""
+"""Jump: in the alarm's first row, the sensor differs by more than this many standard deviations from the value that the
+previous row and the other sensors predict."""
 HALF = Constant(0.5)
 """Jump: in the alarm's first row the sensor also moves, and alone explains more than this part of the innovation.  In a
 new regime, other sensors move, too."""
@@ -42,8 +43,8 @@ the fault is not a jump."""
 
 @kernel
 def explain(m: GmmModel, r: Real[...], z: Real[...], parts: Real[DIM], first: Index, n: Index) -> None:
-    """Write to parts by how much each sensor alone would reduce z'z, for deviations z whitened by a triangle of n rows.  The
-    sensors' rows begin at row ``first``.  O(D^3 / 6)."""
+    """Write to parts the amount by which each sensor alone would reduce z'z.  The deviations z were whitened by a triangle
+    of n rows.  The sensors' rows begin at row ``first``.  O(D^3 / 6)."""
     for j in range(first, n):
         zero(m.partner, n)
         m.partner[j] = real(1)

@@ -2,7 +2,7 @@
 
 A vector autoregression of order 1, stored as the root of the joint covariance of two rows, predicts a row from the
 previous row.  The prediction error is the *innovation*.  A change between known regimes is not surprising, because the
-surprise by the course is limited to that by the bank.
+surprise by the course cannot exceed the surprise by the bank.
 """
 
 from pykernel.algorithms.elementary import log2_of
@@ -37,7 +37,7 @@ def innovate(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def surprise_by_course(m: GmmModel) -> None:
-    """Write the surprise by the course to m.surprise[0]: that of the innovation, or that of the bank if the bank explains the row better."""
+    """Write the surprise by the course to m.surprise[0]: the surprise of the innovation, or the surprise by the bank if that is smaller."""
     own = lengthened(m, m.innovation[0]) + real(2) * log_volume(m.joint, len(m.own), len(m.pair))
     m.surprise[0] = own if own < m.surprise[1] else m.surprise[1]
 
@@ -76,7 +76,7 @@ def start_course(m: GmmModel, x: Real[DIM]) -> None:
 
 @kernel
 def surprise_of_repeats(m: GmmModel, x: Real[DIM]) -> Real:
-    """How surprising the most surprising run of one value is, in nats; m.repeater is the sensor with this run.  O(D)."""
+    """The surprise, in nats, of the most surprising run of one value; sets m.repeater to the sensor with this run.  O(D)."""
     most = real(0)
     m.repeater[0] = 0
     count = real(m.followed[0])

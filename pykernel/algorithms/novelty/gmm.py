@@ -79,13 +79,14 @@ LEAST_SPREAD = Constant(1e-6)
 JUDGED = 20
 """Number of rows after which the usual surprises are known."""
 USUALLY = 100
-"""After this many rows, a surprise is clipped to SPREADS_MOST spreads above the usual surprise before it changes what is usual."""
+"""After this many rows, a surprise is clipped to SPREADS_MOST spreads above the usual surprise before the usual surprise is updated."""
 SPREADS_MOST = Constant(4.0)
 """This limit keeps faults from becoming usual.  One in 30,000 normally distributed surprises is above it."""
 AGAIN_FOLLOWED = 100
 AGAIN_JUDGED = 100
 AGAIN_TAUGHT = 300
-"""After a new regime, the course, the usual surprises and the threshold learn as fast as after these numbers of rows."""
+"""After a new regime, the row counts of the course, of the usual surprises and of the threshold are reduced to these
+numbers, so that all three learn faster."""
 
 
 # ------------------------------------------------------------------------------------------------------ questions
@@ -167,7 +168,7 @@ def blame(m: GmmModel, parts: Real[DIM]) -> Index:
 
 @kernel
 def regimes(m: GmmModel, shares: Real[COMPONENTS]) -> Index:
-    """Write to shares the part of the latest rows that each known regime has; -1 for a rejected regime, 0 for an unused place.
+    """Write to shares the fraction of the latest rows that belong to each known regime; -1 for a rejected regime, 0 for an unused place.
 
     Returns DONE, or REFUSED_STATE with shares unchanged.
     """
@@ -327,7 +328,7 @@ def watch_row(m: GmmModel, x: Real[DIM]) -> Index:
         if not strange:
             learn_course(m, x)
         rate = real(1) / real(m.followed[0])
-        # surprises of strange rows do not change what is usual: otherwise, many regimes would make the monitor blind
+        # the usual surprises do not learn from strange rows: otherwise, many new regimes would make the monitor insensitive
         if m.watched[0] > m.loud_first and (lasting or not strange):
             learn_usual(m)
     pass_on(m, x, rate)

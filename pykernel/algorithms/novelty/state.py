@@ -28,7 +28,7 @@ class GmmStatus(IntEnum):
     STUCK = 11  # a sensor repeats its value
     NOISE = 12  # a sensor became noisier
     REGIME = 13  # several sensors at once have values that were never seen together
-    UNARMED = 14  # the row was learned.  Alarms are raised, but states that repeat still become normal
+    UNARMED = 14  # the row was learned.  Alarms are raised, but an unknown state that occurs several times still becomes normal
     NOTHING_NEW = -10  # there is no regime that could be acknowledged, rejected or unlearned; nothing changed
     NO_ROOM = -11  # no normal regime would be left, or there are no two regimes to merge; nothing changed
     ABSENT = -12  # alarm: all samples were refused for the time of five rows; the model did not change
@@ -44,11 +44,11 @@ class Bank(Struct):
     # R of each Gaussian, where R'R is its covariance: an upper triangle, row by row from the diagonal on
     roots: between(Real[COMPONENTS + 1, DIM * (DIM + 1) // 2], "-root_most", "root_most")
     counts: between(Uint16[COMPONENTS + 1], 0, "horizon")  # number of rows that a Gaussian has learned, up to horizon
-    unmet: between(Uint16, 0, "unmet_most")  # rows of known regimes since the candidate began
+    unmet: between(Uint16, 0, "unmet_most")  # number of rows of known regimes since the candidate began
     sought: between(Uint16, 0, COMPONENTS * (COMPONENTS - 1) // 2)  # number of pairs that were compared
     rejected: between(Uint8[COMPONENTS], 0, 1)  # 1: the regime is rejected, so its rows are in alarm
     known: between(Uint8, 0, COMPONENTS)  # number of regimes
-    merge_first: between(Uint8, 0, COMPONENTS - 1)  # the best pair so far
+    merge_first: between(Uint8, 0, COMPONENTS - 1)  # the pair with the smallest loss so far
     merge_second: between(Uint8, 0, COMPONENTS - 1)
     newest: between(
         Uint8, 0, COMPONENTS
@@ -80,7 +80,7 @@ class Blame(Struct):
     shares: between(Real[DIM], 0, 1.0625)  # mean share of each sensor in the alarm
     # squared innovation that each sensor explains in the alarm's first row, if the sensor moved and explains more than half; else 0
     leaps: between(Real[DIM], 0, WHITE_MOST)
-    abrupt: between(Uint8, 0, 1)  # 1: the course alone would have begun the alarm
+    abrupt: between(Uint8, 0, 1)  # 1: the course alone would have raised the alarm
     culprit: between(Uint16, 0, DIM - 1)  # the sensor with the largest share
     told: between(Uint16, 0, "horizon")  # number of rows of the alarm with this culprit
     calm: between(Real, 0, 1.0625)  # part of the rows with this culprit in which the culprit hardly moved
@@ -95,7 +95,7 @@ class Sight(Struct):
     nearest: Index  # the regime that explains the row best
     forbidden: Index  # 1: a rejected regime explains the row, and no normal regime explains it better
     barring: Index  # the rejected regime that explains the row best
-    repeater: Index  # the sensor whose repeats surprise most
+    repeater: Index  # the sensor whose repeats are most surprising
     distance: Real  # squared distance from the nearest regime, in standard deviations of this regime
     innovation: Real  # square of the part of a row that the previous row does not predict
     surprise: Real[2]  # surprise by the course and by the bank
@@ -110,7 +110,7 @@ class Sight(Struct):
 
 
 class Presence(Struct):
-    """Whether rows arrive.  The model does not depend on this."""
+    """Whether rows arrive.  The model does not depend on this count."""
 
     missed: between(Index, 0, "absent_after")  # number of consecutive latest samples that were refused
 
@@ -123,7 +123,7 @@ class GmmConfig(Config):
     horizon: Index  # number of latest rows that means and roots describe
     warmup: Index  # number of first rows without alarms
     relearn_after: Index  # number of rows after which a new regime, or a lasting alarm, becomes normal
-    relearn_soon: Index  # as relearn_after, for changes that several sensors show
+    relearn_soon: Index  # as relearn_after, but for changes of several sensors at once
     patience: Index  # number of rows that make a new regime in the warm-up
     unmet_most: Index  # rows of known regimes since the candidate began are counted up to this number
     watched_most: Index  # rows are counted up to this number

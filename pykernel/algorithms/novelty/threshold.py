@@ -13,9 +13,9 @@ rate; the other rows change e at the low rate of a monitor that has run for ``th
 fault could raise the threshold of a young monitor above the level of the fault itself.  When a long alarm has become
 normal, the monitor ends the episode.
 
-A monitor that *arms* treats alarms beyond the promised rate as faults once it is commissioned, so that repeated faults do not raise
-the threshold.  Then the threshold learns from rows in alarm within a budget of tokens, e follows the median of the excess instead
-of its mean, and e and s are bounded.
+A monitor that *arms* treats alarms beyond the promised rate as faults once it is commissioned, so that repeated faults
+do not raise the threshold.  From then on, the threshold learns only from a limited number of rows in alarm, which a
+budget of tokens counts; e follows the median of the excess instead of its mean; and e and s are bounded.
 
 A surprise in the first rows would put q far too high, and q falls slowly.  So in the warm-up, when there are no alarms, the
 threshold starts again if no level has been above q for a long time (``UNEXCEEDED``).
@@ -110,7 +110,7 @@ class ThresholdModel(Model):
 def threshold_of(m: ThresholdModel) -> Real:
     """The level above which there is an alarm."""
     beyond = m.excess[0] * m.tail
-    # no level is above ``level_end``, so the threshold is at most that for levels distributed uniformly from q to ``level_end``
+    # no level is above ``level_end``: limit the threshold to its value for levels that are distributed uniformly from q to ``level_end``
     room = m.inside * (m.level_end - m.quantile[0])
     if beyond > room:
         beyond = room
@@ -212,7 +212,7 @@ def learn_level(m: ThresholdModel, corrects: Bool, fast: Bool, armed: Bool) -> N
     if m.level[0] > m.quantile[0]:
         more = m.level[0] - m.quantile[0]
         if armed:
-            # e follows the median, so that no fault moves e further than other rows do: half of all exponential excesses are above e ln 2
+            # e follows the median, so that a fault moves e no further than any other row: half of all exponential excesses are above e ln 2
             more = real(2) * m.excess[0] if more > LN_2 * m.excess[0] else real(0)
         elif corrects:
             # the excess is clipped to the intended distance of the threshold from q, plus e

@@ -59,7 +59,7 @@ def absorb_by_dictionary(m: FactorModel) -> None:
 
 @kernel
 def propose(m: FactorModel) -> None:
-    """Propose multipliers with f(x) = y, where the sample becomes a vector.  O(N^2)."""
+    """Propose multipliers for which f(x) = y; the sample becomes a vector.  O(N^2)."""
     combination(m, m.n[0])
     propose_interpolation(m)
 

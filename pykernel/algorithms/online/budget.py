@@ -87,8 +87,8 @@ def compare(m: OnlineModel, x: Real[DIM]) -> None:
 def novelty(m: OnlineModel, x: Real[DIM], y: Real[1]) -> Index:
     """Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
 
-    [keeps_factor] This is kappa = 1 + ridge - k' P k, in O(N^2 + N D).  [not keeps_factor] This is 1 - k^2 for the nearest
-    vector, in O(N D).
+    [keeps_factor] This part is kappa = 1 + ridge - k' P k, computed in O(N^2 + N D).  [not keeps_factor] This part is
+    1 - k^2 for the nearest vector, computed in O(N D).
     Returns DONE, or REFUSED_INPUT with y unchanged.
     """
     refused = refusal(m, x)
@@ -380,7 +380,8 @@ def attempt(m: OnlineModel, x: Real[DIM]) -> Index:
 def refresh(m: OnlineModel) -> Index:
     """Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
 
-    O(N^3 + N^2 D).  Predictions change only by these errors.  A model with a state that learning cannot reach is reset.
+    O(N^3 + N^2 D).  Predictions change only by the errors that are removed.  A model with a state that learning cannot
+    reach is reset.
     """
     if not intact(m):
         return Status.REFUSED_STATE
@@ -411,7 +412,7 @@ def refresh(m: OnlineModel) -> Index:
 
 @kernel
 def remove_one(m: OnlineModel) -> Index:
-    """Remove the vector of least cost, without a newest sample among the candidates.  O(N^2 + N D).
+    """Remove the stored vector with the smallest cost; there is no newest sample.  O(N^2 + N D).
 
     The configuration must set rounds and drafts, but not newest_only.  The PC calls this to move a state into a smaller budget.
     """

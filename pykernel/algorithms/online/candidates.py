@@ -67,7 +67,7 @@ def magnitude(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def energy(m: OnlineModel, i: Index, part: Real) -> Real:
-    """part times the sum over o of alpha_i^2, computed without subnormal numbers."""
+    """The sum of the squares of a candidate's multipliers, times part.  It is computed without subnormal numbers."""
     a = multiplier(m, i, 0)
     total = a * (a * part)
     if not m.single:
@@ -91,7 +91,7 @@ def largest_step(m: OnlineModel) -> Real:
     largest = real(0)
     for o in range(len(m.error)):
         a = absolute(multiplier(m, m.n[0], o))
-        # NaN is treated as the largest
+        # this condition is also true for NaN
         if not (a <= largest):
             largest = a
     return largest

@@ -1,8 +1,8 @@
 """LSRIDGE computes W = (K^2 + mu I)^-1 = -Im Z / sqrt(mu) from the complex symmetric matrix Z = (K + i sqrt(mu) I)^-1.
 
-When vectors are added or removed, Z is updated like P.  This is far better conditioned than updating W itself: no pivot
-is below sqrt(mu).  The diagonal of K includes the ridge.  Without correction, rounding errors would accumulate, sometimes
-until updates are refused.  Therefore each stored sample corrects the next two columns of Z.
+When vectors are added or removed, Z is updated in the same way as P.  This is far better conditioned than updating W
+itself: no pivot is below sqrt(mu).  The diagonal of K includes the ridge.  Without correction, rounding errors would
+accumulate, sometimes until updates are refused.  Therefore each stored sample corrects the next two columns of Z.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped

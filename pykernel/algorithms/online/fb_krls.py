@@ -34,7 +34,8 @@ def absorb_as_label(m: OnlineModel) -> None:
 def move_labels(m: OnlineModel) -> None:
     """Move the label of each stored vector by eta k_i e, which is more for nearer vectors: alpha + eta e u.  O(N).
 
-    Van Vaerenbergh et al. 2010 move labels by eta k_i (y - y_i), even where f is right at both places.
+    Van Vaerenbergh et al. 2010 move labels by eta k_i (y - y_i), even if f is already right both at the sample and at
+    the vector.
     """
     for o in range(len(m.error)):
         g = m.eta * m.error[o]
@@ -44,7 +45,7 @@ def move_labels(m: OnlineModel) -> None:
 
 @kernel
 def propose_labels(m: OnlineModel) -> None:
-    """Move the labels, then propose f(x) = y; the remaining error is (1 - eta k'u) e.  O(N)."""
+    """Move the labels, which leaves the error (1 - eta k'u) e; then propose multipliers for which f(x) = y.  O(N)."""
     move_labels(m)
     rest = real(1) - m.eta * (m.ridge_diagonal - m.kappa[0])
     for o in range(len(m.error)):
@@ -56,7 +57,7 @@ def propose_labels(m: OnlineModel) -> None:
 
 @kernel
 def propose(m: OnlineModel) -> None:
-    """Propose f(x) = y, after moving the labels near the sample if the rule relabels.  O(N)."""
+    """Propose multipliers for which f(x) = y.  If the rule relabels, first move the labels near the sample.  O(N)."""
     if m.relabels:
         propose_labels(m)
     else:

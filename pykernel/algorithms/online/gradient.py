@@ -27,7 +27,8 @@ def limited_by_norm(m: OnlineModel, step: Real) -> Real:
 
 @kernel
 def propose_gradient(m: OnlineModel) -> None:
-    """Propose eta e for the sample, and (1 - eta rho) alpha for the stored vectors.  Mitchinson et al. 2003, eq. 2-5."""
+    """Propose the multiplier eta e for the sample, and the multipliers (1 - eta rho) alpha for the stored vectors.
+    Mitchinson et al. 2003, eq. 2-5."""
     for o in range(len(m.error)):
         step = settle(limited(m, m.eta * m.error[o]) if m.unit else limited_by_norm(m, m.eta * m.error[o]))
         if m.drafts:
@@ -58,7 +59,7 @@ def give_to_nearest(m: OnlineModel) -> Bool:
 
 @kernel
 def adapt_gradient(m: OnlineModel, close: Bool) -> Bool:
-    """Give the sample's multiplier to the nearest vector, or project the sample onto all of them."""
+    """Give the sample's multiplier to the nearest vector, or project the sample onto all vectors."""
     propose_gradient(m)
     fits = step_bearable(m)
     if close:

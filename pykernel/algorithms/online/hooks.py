@@ -57,7 +57,7 @@ def combines(m: OnlineModel) -> Bool:
 
 @placeholder
 def solves(m: OnlineModel) -> Bool:
-    """Whether the rule solves for the multipliers: then samples of a clear class are skipped."""
+    """Whether the rule solves for the multipliers: such a rule skips samples whose class is already clear."""
     return False
 
 

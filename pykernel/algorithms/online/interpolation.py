@@ -6,7 +6,7 @@ from pykernel.dialect import kernel, real
 
 @kernel
 def propose_interpolation(m: OnlineModel) -> None:
-    """Propose f(x) = y with as little other change as possible: [alpha - u e / kappa; e / kappa].  O(N).
+    """Propose the multipliers for which f(x) = y and f changes as little as possible: [alpha - u e / kappa; e / kappa].  O(N).
 
     If alpha = P y holds before, it also holds afterwards.  Van Vaerenbergh et al. 2010, and Engel et al. 2004, eq. 3.16.
     """

@@ -2,8 +2,9 @@
 
 P = (K + ridge I)^-1 is kept as a square root, P = T'T, where T is a lower triangle.  Row i belongs to vector i, in
 order of arrival.  A new vector adds a row.  To remove a vector, Givens rotations gather its column in one coordinate,
-which is then dropped.  So P_ii is a sum of squares and cannot become negative, and rounding errors are relative to T.
-These errors do not accumulate forever: a row is rotated only when an earlier vector is removed, so at most N - 1 times.
+which is then dropped.  So P_ii is a sum of squares and cannot become negative, and rounding errors are proportional to
+the elements of T.  These errors do not accumulate without limit: a row is rotated only when an earlier vector is
+removed, so at most N - 1 times.
 
 A T that was restored from a snapshot may not belong to any Gram matrix.  New rows are therefore clipped to limits that
 hold for every valid T.  Rotations preserve lengths, so no element grows beyond what these limits allow.
@@ -44,7 +45,7 @@ LEAST_LENGTH = Constant(2.0**-50)
 
 @kernel
 def inverse_times(m: OnlineModel, b: Real[...], out: Real[...], n: Index) -> None:
-    """out = P b, over the first n vectors.  b is not out.  O(N^2)."""
+    """out = P b, over the first n vectors.  ``b`` and ``out`` must be different arrays.  O(N^2)."""
     lower_times(m.t, b, out, n)
     lower_transposed_times(m.t, out, out, 0, n)
 
@@ -96,7 +97,7 @@ def newest_element(m: OnlineModel) -> Real:
 
 @kernel
 def border(m: OnlineModel, n: Index) -> None:
-    """Add the sample of the last combination() to T, as row n.  O(N)."""
+    """Add the sample of the latest call of combination() to T, as row n.  O(N)."""
     scale = newest_element(m)
     row = row_of(n)
     for j in range(n):

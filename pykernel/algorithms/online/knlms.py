@@ -12,7 +12,7 @@ from pykernel.dialect import Bool, Index, Real, kernel, real
 
 @kernel
 def propose_normalised(m: OnlineModel, own: Real) -> None:
-    """Propose alpha + g k with g = eta e / (epsilon + k'k), and g for the sample.  O(N).
+    """Propose the multipliers alpha + g k with g = eta e / (epsilon + k'k), and the multiplier g for the sample.  O(N).
 
     own: k(x, x) if the sample is stored, because this value is then part of k; else 0.
     Richard, Bermudez and Honeine 2009, KNLMS.

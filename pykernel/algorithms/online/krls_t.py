@@ -3,8 +3,8 @@
 S. Van Vaerenbergh, M. Lazaro-Gredilla, I. Santamaria, Kernel recursive least-squares tracker for time-varying regression,
 2012, algorithm 1.
 
-The function is kept in the coordinates z of posterior.py.  There, the prior covariance is I, and the posterior covariance S
-is between 0 and I.  Without forgetting, the model keeps a factor of S.
+The function is kept in the coordinates z of posterior.py.  In these coordinates, the prior covariance is I, and the
+posterior covariance S is between 0 and I.  Without forgetting, the model keeps a factor of S.
 
 With forgetting, a factor of lambda S + (1 - lambda) I would cost O(N^3), so the model keeps S itself.  The invariant is
 that no eigenvalue of S is below half of the smaller of 1 - lambda and the noise.  A sample changes S in only one
@@ -288,7 +288,7 @@ def variance(m: KrlsTModel, x: Real[DIM], y: Real[1]) -> Index:
         power = m.own[0] * power
     y[0] = (noise_at(m) + m.spread[0]) * power * m.label_max_abs * m.label_max_abs
     if m.gains:
-        # the gain removes a part of each answer: add the square of the largest removed part
+        # the gain shortens each answer: add the square of the largest part of an answer that the gain takes away
         most = real(0)
         for o in range(len(m.error)):
             left = (real(1) - trust(m, o)) * m.error[o]

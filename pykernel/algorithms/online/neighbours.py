@@ -4,7 +4,8 @@
 for the Gaussian kernel, and 1 - |k| for other kernels.  m.neighbour contains these distances.  When a vector's
 neighbour is removed, the distance is negated and stays as a lower bound.  A new neighbour is searched for only if a
 choice depends on it.  The number of searches in one choice is limited; after that, the choice is among the vectors
-whose distance is exact.  So predictions depend on these entries, which are therefore part of the model.
+whose distance is exact.  Predictions therefore depend on the stored distances, so these distances are part of the
+model.
 """
 
 from pykernel.algorithms.kernel_choice import KernelFunction
@@ -23,7 +24,7 @@ def lesser(a: Real, b: Real) -> Real:
 
 @kernel
 def measure_row(m: OnlineModel, r: Index) -> None:
-    """row_j = |v_j - v_r|^2 for the Gaussian kernel, k_jr for others.  O(N D)."""
+    """row_j = |v_j - v_r|^2 for the Gaussian kernel, k_jr for other kernels.  O(N D)."""
     for j in range(m.n[0]):
         if m.function == KernelFunction.GAUSSIAN:
             m.row[j] = squared_distance(m.v[j], m.v[r])

@@ -1,8 +1,8 @@
 """Mean and covariance of the function at the vectors, which recursive least squares keeps in addition to multipliers.
 
-In coordinates z = T f, where f are the function's values at the vectors and T'T = (K + ridge I)^-1 (inverse_gram.py), the
-model keeps a triangle L with S = L L', where S is the covariance of z.  Whatever the bits of L, S is a covariance, and every
-variance is a sum of squares.  Rounding errors are relative to L.
+In coordinates z = T f, where f are the function's values at the vectors and T'T = (K + ridge I)^-1 (inverse_gram.py),
+the model keeps a triangle L with S = L L', where S is the covariance of z.  Whatever the bits of L, S is a covariance,
+and every variance is a sum of squares.  Rounding errors are proportional to the elements of L.
 
 With l = T k, the function at a sample is l'z + sqrt(kappa) z_n, where z_n is a new coordinate.
 
@@ -65,7 +65,7 @@ def foresee_by_factor(m: FactorModel) -> Real:
 
 @kernel
 def learn_factor(m: FactorModel, noise: Real, own: Real) -> None:
-    """Update L by a sample with noise, given loading.  The sample has a part of variance ``own`` in z_n.  O(N^2).
+    """Update L by a sample with a noisy label, given loading.  The sample's part along z_n has the variance ``own``.  O(N^2).
 
     The row of z_n is then -share sqrt(own), with sqrt(noise / (noise + own)) on the diagonal.
     """
@@ -83,7 +83,7 @@ def learn_factor(m: FactorModel, noise: Real, own: Real) -> None:
 
 @kernel
 def draft_mean(m: FactorModel, o: Index, keep: Real, step: Real) -> None:
-    """Write keep times the mean plus a step along h to m.ph.  O(N)."""
+    """Write to m.ph the mean times keep, plus h times step.  O(N)."""
     for j in range(m.n[0]):
         m.ph[j] = keep * m.expected[j, o] + step * m.h[j]
 

@@ -203,7 +203,9 @@ class ProjectionRule:
 PROJECTIONS = {
     projection.name: projection
     for projection in (
-        ProjectionRule("none", "they do not, and the contribution of the removed vector is lost", Projection.NONE),
+        ProjectionRule(
+            "none", "no other multiplier changes, and the contribution of the removed vector is lost", Projection.NONE
+        ),
         ProjectionRule(
             "klms",
             "the nearest function in the kernel's norm (eq. 12)",
@@ -226,7 +228,7 @@ PROJECTIONS = {
         ),
         ProjectionRule(
             "bounded",
-            "as fklms, but the others get at most the removed multiplier in all",
+            "as fklms, but together the other vectors get at most the removed multiplier",
             Projection.BOUNDED,
             after=project_bounded,
             row=True,

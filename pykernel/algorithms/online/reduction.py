@@ -107,7 +107,7 @@ def resolve_neighbours(m: OnlineModel) -> None:
             value = score(m, i)
             if i == 0 or value <= least:
                 bound = unsure(m, i)
-                # an exact score must not hide an equal lower bound
+                # if a lower bound equals the smallest exact score, a search is still needed
                 if i == 0 or value < least or bound:
                     least = value
                     lost = count

@@ -74,7 +74,7 @@ class Tie(IntEnum):
 
 
 FRESH = Constant(4.0)
-"""A vector's claim to stay when it is stored, or when a sample repeats it.  A claim has an effect only below 1."""
+"""A vector's claim to stay, at the time when the vector is stored or repeated by a sample.  A claim has an effect only below 1."""
 FAINT = Constant(2.0**-60)
 """Claims do not fade below this value."""
 ALPHA_FLOOR = Constant(2.0**-100)
@@ -114,7 +114,7 @@ class Expansion(Struct):
     )
     z_im: between(
         Real[(N_MAX + 1) * (N_MAX + 2) // 2], -LARGEST_ELEMENT * LARGEST_ELEMENT, LARGEST_ELEMENT * LARGEST_ELEMENT
-    )  # its imaginary part
+    )  # imaginary part of Z
     overlap: between(Real[N_MAX], 0, N_MAX * 2)  # sum of k_ij^2 over all j other than i
     claim: between(
         Real[N_MAX], 0, FRESH
@@ -123,7 +123,7 @@ class Expansion(Struct):
     neighbour: between(Real[N_MAX], -FAR, FAR)
     age: between(Index[N_MAX], 0, AGE_MOST)  # number of samples learned since the vector was stored or repeated
     n: between(Index, 0, N_MAX)  # number of expansion vectors in use; all later places are zero
-    probe: between(Index, 0, N_MAX)  # the vector whose overlap is recomputed, or whose column of Z is corrected, next
+    probe: between(Index, 0, N_MAX)  # the next vector whose overlap is recomputed, or whose column of Z is corrected
 
 
 SEARCHES = 2
@@ -192,23 +192,23 @@ class OnlineConfig(Config):
     keeps_neighbours: bool  # whether distances to nearest neighbours are kept
     keeps_overlap: bool  # whether sums of squared kernel values are kept
     keeps_ages: bool  # whether ages are kept
-    fades: bool  # whether the vectors' claims to stay fade
+    fades: bool  # whether each vector's claim to stay fades with time
     keeps_diagonal: bool  # whether k(v, v) is kept: the kernel is normalised by it
     radial: bool  # whether k(a, b) depends on a - b only, and is never below 0
     eta: Real  # learning rate
-    epsilon: Real  # KNLMS: what is added to k'k
+    epsilon: Real  # KNLMS: number that is added to k'k
     keep: Real  # 1 - eta rho: each update multiplies the multipliers by this factor
     forgetting: Real  # forgetting factor: each update multiplies what was learned by this factor
     root_forgetting: Real  # square root of the forgetting factor
     forgotten: Real  # 1 - forgetting: how much of the prior each sample brings back
-    unsure: bool  # whether the noise below is replaced by an estimate, label_noise
+    unsure: bool  # whether ``noise`` is replaced by the estimate label_noise
     noise: Real  # variance of a label's noise / variance of the function
     noise_least: Real  # lower bound of the ratio of a label's noise variance to the function's variance at the sample
     label_scale: Real  # 1 / label_max_abs
     power_limit: Real  # limit far above the function's variance, in units of label_max_abs^2
     ridge_diagonal: Real  # 1 + ridge, the diagonal of the regularised Gram matrix
     kappa_least: Real  # smallest Schur complement; only rounding could give a smaller one
-    ald_threshold: Real  # a sample is not stored if its kappa, the new part of it, is at most this
+    ald_threshold: Real  # a sample is not stored if kappa, the part of it that is new, is at most this
     ald_distance: Real  # a sample is not stored if its squared distance to an expansion vector is at most this
     penalty: Real  # weight C of the squared multipliers, eq. 20
     root_mu: Real  # square root of mu, the weight of the squared multipliers relative to the squared change of f

@@ -22,7 +22,8 @@ def smallness(m: OnlineModel, i: Index) -> Real:
 
 @kernel
 def stale(m: OnlineModel, older: Index) -> Index:
-    """Position of the first vector that is too old, once all ages have grown by ``older``, or too small; n if there is none.  O(N)."""
+    """Position of the first vector that has too small multipliers, or is too old after ``older`` was added to its age;
+    n if there is none.  O(N)."""
     n = m.n[0]
     for i in range(n):
         if m.truncates_old:
@@ -39,7 +40,8 @@ def stale(m: OnlineModel, older: Index) -> Index:
 
 @kernel
 def trim(m: OnlineModel) -> None:
-    """Remove stale vectors, then vectors whose score is at most lambda_max, but no more than ``removals`` vectors altogether."""
+    """Remove vectors that are too old or have too small multipliers, then vectors whose score is at most lambda_max,
+    but no more than ``removals`` vectors altogether."""
     for turn in range(m.removals):
         if m.n[0] == 0:
             break

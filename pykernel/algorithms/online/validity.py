@@ -58,7 +58,7 @@ def valid_matrices(m: OnlineModel) -> Bool:
     n = m.n[0]
     at = 0
     for i in range(len(m.v) + 1):
-        # the loop does not start at n, so that the number of turns is bounded whatever the storage returns for n
+        # the loop does not start at n, so that the number of iterations is bounded, whatever the storage returns for n
         for j in range(i + 1):
             if i >= n:
                 if m.keeps_factor:

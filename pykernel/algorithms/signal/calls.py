@@ -43,7 +43,7 @@ def inner_learn(m: SignalModel, x: Real[DIM], y: Truth) -> Index:
 
 @placeholder
 def inner_learn_alone(m: SignalModel, x: Real[DIM]) -> Index:
-    """The update of the inner model, where there are no labels."""
+    """The update of an inner model without labels."""
 
 
 @placeholder
@@ -130,10 +130,10 @@ def push_alone(m: SignalModel, x: Real[CHANNELS]) -> Index:
 def push_forecast(m: SignalModel, x: Real[CHANNELS]) -> Index:
     """Take the raw sample x; where a step ends, the model learns what it should have forecast for this step.
 
-    Returns GATHERING if there are no new features; READY if there are, but there were none yet when the forecast for
-    this step was due; otherwise the model's status, or PASSED_OVER if the model refuses the sample.  A negative
-    status says why the raw sample was refused.  Then nothing is changed, unless the model returned REFUSED_STATE for
-    a sample that was taken.
+    Returns GATHERING if there are no new features; READY if there are new features, but there were no features yet when
+    the forecast for this step was due; otherwise the model's status, or PASSED_OVER if the model refuses the sample.  A
+    negative status says why the raw sample was refused.  Then nothing is changed, unless the model returned
+    REFUSED_STATE for a sample that was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:
@@ -171,8 +171,8 @@ def push_labelled(m: SignalModel, x: Real[CHANNELS], y: Truth) -> Index:
     """Take the raw sample x; where a step ends, learn that y is the label of the new features.
 
     Returns GATHERING if no step ends, otherwise the model's status, or PASSED_OVER if the model refuses the label or
-    the sample; then label may be called again.  A negative status says why the raw sample was refused.  Then nothing
-    is changed, unless the model returned REFUSED_STATE for a sample that was taken.
+    the sample; after PASSED_OVER, label() may be called again.  A negative status says why the raw sample was refused.
+    Then nothing is changed, unless the model returned REFUSED_STATE for a sample that was taken.
     """
     received = receive(m, x)
     if received != SignalStatus.READY:

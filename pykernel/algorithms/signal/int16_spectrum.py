@@ -1,4 +1,4 @@
-"""The spectrum of a window in integers: bands.
+"""The spectrum of a window in integers, for measures of frequency bands.
 
 The Fourier transform is that of ``pykernel.algorithms.signal.spectrum``, with numbers of 32 bits, which are halved at each level.
 """

@@ -22,7 +22,7 @@ WAVE_MOST = 1073741823
 
 
 class Int16Signal(Struct):
-    """Raw samples on their way to features, in counts."""
+    """Raw samples, sums and measures from which features are computed, in counts."""
 
     # sum of the samples of each block of the window
     total: between(Int[BLOCKS, CHANNELS], "-block_most", "block_most")
@@ -44,7 +44,7 @@ class Int16Signal(Struct):
     features: between(Int16[DIM], -32767, 32767)  # the newest features: what the model sees
     kept: between(
         Int16[FEATURES_KEPT, MEASURES], -32767, 32767
-    )  # measures of the latest steps; row latest is the newest
+    )  # measures of the latest steps; row ``latest`` is the newest
     lowest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
     highest: between(Int16[BLOCKS, CHANNELS], -32767, 32767)
     # |difference| between the block's first sample and the sample before it
@@ -70,10 +70,10 @@ class Int16SignalConfig(Config):
     has_squares: bool  # whether a measure needs sums of squares
     has_coarse: bool  # whether some features are in a coarser unit, because their centers will be subtracted
     sample_most: Int16[CHANNELS]  # largest |raw sample| that is accepted
-    fill: Int16[CHANNELS]  # before anything is measured, a raw sample is multiplied by this power of two
+    fill: Int16[CHANNELS]  # a raw sample is multiplied by this power of two before it is used for measures
     block_most: Index  # largest |sum| of a block
     window: Index
-    label_factor: Index  # a count of the label in units of 1 / LABEL_SCALE, times 2^label_places
+    label_factor: Index  # the size of one count of the label, in units of 1 / LABEL_SCALE, times 2^label_places
     label_places: Index
     band_factor: Index  # factor that converts the root of a sum of powers to counts, times 2^33
     fourier_levels: Index  # levels of the Fourier transform

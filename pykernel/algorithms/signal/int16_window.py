@@ -98,9 +98,9 @@ def mean_of(m: Int16SignalModel, j: Index) -> Int:
 
 @kernel
 def deviation_of(m: Int16SignalModel, j: Index, about_mean: Index) -> Int:
-    """Root mean square of the window or, with about_mean 1, its standard deviation.  O(blocks).
+    """Root mean square of the window or, with about_mean = 1, its standard deviation.  O(blocks).
 
-    For n samples: sqrt(n sum x^2 - (sum x)^2) / n, which is exact up to and excluding the root.
+    For n samples: sqrt(n sum x^2 - (sum x)^2) / n; the number under the root is exact.
     """
     upper = word(0)
     lower = word(0)
@@ -174,12 +174,13 @@ def put_measure(m: Int16SignalModel, i: Index, value: Int) -> None:
 
 @kernel
 def nothing(m: Int16SignalModel) -> None:
-    """Nothing to do: sums of the samples themselves need no conversion, and there are no further kinds of measures."""
+    """Nothing to do: sums of the samples themselves need no conversion, and the stage in integers has no further kinds
+    of measures."""
 
 
 @kernel
 def no_tones(m: Int16SignalModel, j: Index) -> None:
-    """Nothing to do: there are no further kinds of measures."""
+    """Nothing to do: the stage in integers has no further kinds of measures."""
 
 
 @kernel

@@ -71,8 +71,8 @@ def skip(m: SignalModel, missing: Index) -> None:
 
 @kernel
 def clock_of(m: SignalModel, p: Index, back: Index) -> Index:
-    """Number of raw samples since a period began; with back 1, the same number at the time of the features whose
-    label arrives now."""
+    """Number of raw samples since a period began; with back = 1, this number at the time of the features whose label
+    arrives now."""
     now = m.clock[p]
     if back == 1:
         now -= m.period_back[p]

@@ -98,7 +98,7 @@ FEATURES, INT16_FEATURES = _alone(REALS), _alone(INT16)
 def with_signal(inner: Program, forecasts: bool) -> Program:
     """Build the program with a signal stage around another program; the result is cached.
 
-    forecasts: whether the label is a measure of a later step; if not, it comes from elsewhere.
+    forecasts: whether the label is a measure of a later step; if not, the label comes from elsewhere.
     """
     stage = INT16 if inner.is_int16 else REALS
     learn = inner.entry(inner.learner) if inner.learns else None
@@ -161,7 +161,7 @@ def with_signal(inner: Program, forecasts: bool) -> Program:
 def asked_of_newest(question: str, forecasts: bool) -> str:
     """The name of a question about the newest features, which differs from the names of questions about a given x.
 
-    The answers of a forecasting model are about a later time: ``forecast``, ``forecast_variance``.  Those of any
+    The answers of a forecasting model are about a later time: ``forecast``, ``forecast_variance``.  The answers of any
     other model are about the newest features themselves: ``classify_newest``, ``novelty_newest``, ``predict_newest``.
     """
     if not forecasts:

@@ -2,7 +2,7 @@
 
 The samples minus their mean are multiplied by a Hann window.  Their Fourier transform, whose length is a power of two, treats the
 real samples as half as many complex samples (W. H. Press et al., Numerical Recipes, section 12.3).  Powers are
-one-sided.  They are scaled so that, apart from the window's leakage, their sum is the variance of the samples.
+one-sided.  Powers are scaled so that, apart from the window's leakage, their sum is the variance of the samples.
 """
 
 from pykernel.algorithms.elementary import exp2_negative, log2_one_plus
@@ -39,8 +39,8 @@ def raw_after(m: SignalModel, at: Index) -> Index:
 
 @kernel
 def prepare(m: SignalModel, j: Index) -> None:
-    """Write to re and im, in bit-reversed order, what the first level of the transform makes of channel j minus its
-    mean, times half the window's weights.  O(W).
+    """Compute the first level of the transform of channel j minus its mean, times half the window's weights; write the
+    result to re and im, in bit-reversed order.  O(W).
 
     The first level combines two samples that are half a window apart, so one cosine gives the weights of both.
     """
@@ -69,7 +69,8 @@ def prepare(m: SignalModel, j: Index) -> None:
 
 @kernel
 def transform(m: SignalModel) -> None:
-    """Compute the other levels of the Fourier transform of the complex numbers in re and im, two levels at a time.  O(W log W)."""
+    """Compute the remaining levels of the Fourier transform of the complex numbers in re and im, two levels at a time.
+    O(W log W)."""
     if m.has_single_level:
         for i in range(0, len(m.im), 4):
             re = m.re[i + 2]
@@ -163,7 +164,7 @@ def band_of(m: SignalModel, i: Index) -> Real:
 def centroid_of(m: SignalModel) -> Real:
     """The mean frequency, weighted by power; 0 in silence.  O(W)."""
     total = real(0)
-    # frequencies come in falling order, so the power of frequency f is part of f partial sums
+    # frequencies are added in falling order, so the power of frequency f is part of f partial sums
     weighted = real(0)
     for i in range(len(m.im)):
         total += m.re[len(m.im) - i]
@@ -185,8 +186,8 @@ def dominant_of(m: SignalModel) -> Real:
 
 @kernel
 def flatness_of(m: SignalModel) -> Real:
-    """The geometric mean of the powers, each at least 2^-20 of their mean, relative to that mean: near 1 for noise, near 0 for a
-    tone, 0 in silence.  O(W)."""
+    """The geometric mean of the powers, divided by their mean: near 1 for noise, near 0 for a tone, 0 in silence.
+    Powers below 2^-20 of the mean are raised to this limit.  O(W)."""
     mean = real(0)
     for f in range(1, len(m.re)):
         mean += m.re[f]
@@ -196,7 +197,7 @@ def flatness_of(m: SignalModel) -> Real:
     share = real(1) / mean
     total = real(0)
     for f in range(1, len(m.re), 2):
-        # the logarithm of two powers at a time, whose product is below 2^71
+        # two powers share one logarithm; their product is below 2^71
         one = m.re[f] * share * MANY_TIMES
         other = m.re[f + 1] * share * MANY_TIMES
         times = (one if one > real(1) else real(1)) * (other if other > real(1) else real(1))

@@ -37,17 +37,17 @@ class SignalStatus(IntEnum):
     GATHERING = 41  # more raw samples are needed before there are new features
     PASSED_OVER = 42  # the raw sample was taken; the model declined to learn from it
     REFUSED_STATE = -9  # a count is out of its range: init was never called, or the memory was overwritten
-    REFUSED_SAMPLE = -40  # a raw sample is not finite or too large; nothing was taken
+    REFUSED_SAMPLE = -40  # a raw sample is not finite, or is too large; nothing was taken
     REFUSED_GAP = -41  # the number of missing samples is negative
     NO_FEATURES = -42  # there are no features yet, so there is no answer
     NO_WINDOW = -43  # no window waits for a label
 
 
 class Signal(Struct):
-    """Raw samples on their way to features."""
+    """Raw samples, sums and measures from which features are computed."""
 
     features: Real[DIM]  # the newest features: what the model sees
-    kept: Real[FEATURES_KEPT, MEASURES]  # measures of the latest steps; row latest is the newest
+    kept: Real[FEATURES_KEPT, MEASURES]  # measures of the latest steps; row ``latest`` is the newest
     # for each block of the window: mean, and sums of powers of the deviations from it
     block_mean: Real[BLOCKS, CHANNELS]
     power2: Real[BLOCKS, CHANNELS]
@@ -99,7 +99,7 @@ class SignalWork(Struct):
 class StepConfig(Config):
     """Parameters that the floating-point and int16 stages share, derived from a spec by ``pykernel.spec.signal``."""
 
-    windows: bool  # whether measures are those of windows, not of single samples
+    windows: bool  # whether measures are computed from windows, not from single samples
     has_extremes: bool  # whether some measure needs the smallest and the largest sample
     has_mean: bool  # whether measures of this kind are used
     has_rms: bool
@@ -116,7 +116,7 @@ class StepConfig(Config):
     has_periods: bool  # whether features are phases of periods
     awaits: bool  # whether labels come later, and from elsewhere
     hop_last: Index  # number of samples in a block, minus 1
-    oldest: Index  # features need measures of up to this many steps before the newest
+    oldest: Index  # features need measures of earlier steps, up to this many steps before the newest
     ahead: Index  # number of steps from features to their label
     label_measure: Index  # number of the measure that is the label
     measure_of: Int[MEASURES]  # number of the channel, or of the pair of channels, that is measured
@@ -143,7 +143,7 @@ class StepConfig(Config):
     reversed: Uint16[RAW_QUARTER]  # positions with their bits in reverse order
     made_of: Int[DIM]  # the measure from which a feature is made
     made_steps: Int[DIM]  # age of the measure in steps, or number of steps that are averaged
-    difference_first: Index  # first feature that is a difference; lags come before
+    difference_first: Index  # first feature that is a difference; lags come before differences
     average_first: Index
     phase_first: Index  # first feature that is a phase; each period has two, cosine and sine
     period: Int[PERIODS]  # length of each period, in samples
@@ -175,7 +175,7 @@ class SignalConfig(Config):
     slope_share: Real  # 1 / sum of (time - middle)^2 over a window
     block_step: Real  # number of samples from the middle of one block to that of the next
     measure_limit: Real[MEASURES]  # largest |measure|
-    crest_first: Index  # first of the measures of this kind
+    crest_first: Index  # first measure of this kind
     crest_after: Index  # first measure after those of this kind
     skewness_first: Index
     skewness_after: Index

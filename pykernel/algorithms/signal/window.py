@@ -73,7 +73,7 @@ def add_sample(m: SignalModel, sample: Real[CHANNELS]) -> None:
             m.tilt[b, j] += (real(m.gathered[0]) - real(0.5) * real(m.hop_last)) * away
         if m.has_change:
             m.changes[b, j] += absolute(sample[j] - m.last[j])
-        # crossed < hop_last is always true; static analysis, which sees only one call, needs it as a bound of the count
+        # crossed < hop_last is always true; static analysis, which sees only one call, needs this test to bound the count
         if m.has_crossings and m.crossed[b, j] < m.hop_last:
             m.crossed[b, j] += crosses(m.last[j], sample[j])
     if m.has_correlation:
@@ -248,7 +248,7 @@ def crest_of(m: SignalModel, j: Index) -> Real:
 
 @kernel
 def shape_of(m: SignalModel, j: Index, fourth: Index) -> Real:
-    """Skewness or, with fourth 1, excess kurtosis; 0 if the channel is constant."""
+    """Skewness or, with fourth = 1, excess kurtosis; 0 if the channel is constant."""
     variance = m.whole2[j] * m.window_share
     if not (variance > real(0)):
         return real(0)
@@ -361,7 +361,7 @@ def valid_blocks(m: SignalModel) -> Bool:
     later samples arrive.
     """
     most = m.sample_max_abs
-    gathered = m.gathered[0]  # this is read only once, because the storage may change between two reads
+    gathered = m.gathered[0]  # the count is read only once, because the storage may change between two reads
     # twice the largest difference of two samples, and twice the second, third and fourth power of this difference
     one = real(4) * most
     two = real(2) * most * one
@@ -410,14 +410,14 @@ def valid_blocks(m: SignalModel) -> Bool:
 
 @kernel
 def take_sample(m: SignalModel, sample: Real[CHANNELS]) -> Index:
-    """Take a sample.  Returns 1 if it ends a step; then m.measured has a new row of measures.  O(channels); at the
-    end of a step O(measures blocks) more, and O(W log W) for spectra."""
+    """Take a sample.  Returns 1 if the sample ends a step; then m.measured has a new row of measures.  O(channels); at
+    the end of a step O(measures blocks) more, and O(W log W) for spectra."""
     if not m.windows:
         for i in range(len(m.measured)):
             m.measured[i] = sample[m.measure_of[i]]
         return 1
     if m.begun[0] == 0:
-        # there is no previous sample, so the first sample stands for it
+        # there is no previous sample, so the first sample takes its place
         for j in range(len(sample)):
             m.last[j] = sample[j]
         m.begun[0] = 1

@@ -1,11 +1,13 @@
 """Which expansion vector is removed when the budget is full, how the other vectors replace it, and the inverse Gram matrix P = T'T.
 
 With the exact budget, vector i is removed from L = Phi A by an orthogonal projection: the other rows of A change by the
-part of vector i that their vectors express.  L then changes by |a_i|^2 / P_ii, where P = K^-1.  As in inverse_gram.py,
-P is stored as a triangle T, with vectors in their order of arrival.  A new vector adds a row; to remove a vector,
-rotations gather its column in one coordinate.  So P_ii is a sum of squares, and rounding errors do not add up.
+part of vector i that their vectors express.  The squared change of L is then |a_i|^2 / P_ii, where P = K^-1.  As in
+inverse_gram.py, P is stored as a triangle T, with vectors in their order of arrival.  A new vector adds a row; to
+remove a vector, rotations gather its column in one coordinate.  So P_ii is a sum of squares, and rounding errors do not
+add up.
 
-With the drop budget, row i of A is left out.  L then changes by k_ii |a_i|^2, which is more, because 1 / P_ii <= k_ii.
+With the drop budget, row i of A is left out.  The squared change of L is then k_ii |a_i|^2, which is larger, because
+1 / P_ii <= k_ii.
 
 The newest sample is a candidate for removal before it is stored.  If it replaces a vector, it is first appended to T.
 """
@@ -61,7 +63,8 @@ def gram_row(m: SubspaceModel, i: Index) -> None:
 
 @kernel
 def express(m: SubspaceModel, own: Real, n: Index) -> None:
-    """Compute m.l = T k over the first n vectors, where k is in m.column, and m.delta, the part of own that they do not express.  O(N^2 / 2)."""
+    """Compute m.l = T k over the first n vectors, and m.delta, the part of own = k(x, x) that these vectors do not express.
+    k is in m.column.  O(N^2 / 2)."""
     lower_times(m.root, m.column, m.l, n)
     delta = own
     for j in range(n):
@@ -79,7 +82,7 @@ def combination(m: SubspaceModel, n: Index) -> None:
 
 @kernel
 def border(m: SubspaceModel, n: Index, delta: Real) -> None:
-    """Add the sample of the last combination() to T, as row n.  O(N)."""
+    """Add the sample of the latest call of combination() to T, as row n.  O(N)."""
     scale = real(1) / sqrt(delta)
     row = row_of(n)
     for j in range(n):
@@ -120,7 +123,7 @@ def renew(m: SubspaceModel) -> None:
 
 @kernel
 def own_inverse(m: SubspaceModel, i: Index) -> Real:
-    """Diagonal element i of the inverse Gram matrix with the sample; the diagonal without the sample is in m.column."""
+    """Diagonal element i of P, where P includes the sample; m.column contains the diagonal of P without the sample."""
     value = m.column[i] + m.b[i] * m.b[i] * (real(1) / m.delta[0])
     return clipped(value, m.inverse_least, m.inverse_limit)
 
@@ -170,9 +173,9 @@ def leave_out(m: SubspaceModel) -> None:
 
 @kernel
 def release_exactly(m: SubspaceModel, r: Index) -> None:
-    """Remove vector r from A and T, to which the sample was added.  The other vectors take over the part of r that they express.  O(N^2 + N r).
+    """Add the sample to T, then remove vector r from A and T.  The other vectors take over the part of r that they express.  O(N^2 + N r).
 
-    Let c be column r of P with the sample.  Removing r subtracts c c' / c_r from P.
+    Let c be column r of P, where P includes the sample.  Removing r subtracts c c' / c_r from P.
     """
     n = m.n[0]
     border(m, n, m.delta[0])
@@ -194,7 +197,7 @@ def release_exactly(m: SubspaceModel, r: Index) -> None:
 
 @kernel
 def close_gap(m: SubspaceModel, r: Index) -> None:
-    """Move up the vectors after r, which are in order of arrival.  At most O(N (D + r) + N^2 / 2)."""
+    """Move up the vectors after r, so that the vectors stay in order of arrival.  At most O(N (D + r) + N^2 / 2)."""
     n = m.n[0]
     if keeps_gram(m):
         symmetric_close(m.gram, r, n)

@@ -1,6 +1,7 @@
 """A linear model on the features of a moving subspace: ridge regression by recursive least squares, or logistic regression by gradients.
 
-The model learns from the features of a sample before the subspace learns the sample.  So the model follows the moving subspace.
+The model is trained on the features that a sample has before the subspace learns the sample.  As the subspace moves,
+the model's coefficients follow.
 """
 
 from pykernel.algorithms.basis.least_squares import fade, take_row
@@ -19,7 +20,7 @@ class Head(Struct):
     r: between(Real[HEAD], "-sum_limit", "sum_limit")
     # coefficients of the features, then of the constant
     coefficients: between(Real[RANK + 1, OUTPUTS], "-coefficient_limit", "coefficient_limit")
-    turn: between(Index, 0, RANK)  # the coefficient whose ridge is refilled next
+    turn: between(Index, 0, RANK)  # the coefficient whose ridge is restored next
 
 
 class HeadModel(SubspaceModel):
@@ -65,7 +66,7 @@ def learn_ridge(m: HeadModel) -> None:
 
 @kernel
 def learn_logistic(m: HeadModel, share: Real) -> None:
-    """Learn by a step down the gradient of -log p + share |coefficients|^2 / 2.  O(r) for each class.
+    """Learn by a gradient descent step on -log p + share |coefficients|^2 / 2.  O(r) for each class.
 
     The step is a fraction of the largest safe step.  The second derivative along (z, 1) is at most (|z|^2 + 1) / 4, or
     (|z|^2 + 1) / 2 with more than two classes.

@@ -66,7 +66,7 @@ IDLE = Constant(0.25)
 LEFT = Constant(2.0**-6)
 """An idle column starts again with a sample whose relative residual is above this."""
 LOST = Constant(2.0**-10)
-"""A diagonal element of G that is below -LOST times the trace is not only a rounding error."""
+"""A diagonal element of G that is below -LOST times the trace is more than a rounding error."""
 MOST_FORGOTTEN = Constant(0.5)
 """The ridge removes at most this part of L in a step."""
 LEAST_ODDS = Constant(2.0**-20)
@@ -173,7 +173,7 @@ def step_length(m: SubspaceModel, rho: Real) -> Real:
 
 @kernel
 def forgotten(m: SubspaceModel, mu: Real, share: Real) -> Real:
-    """mu rho, the part of L that the ridge takes in a step.
+    """mu rho, the part of L that the ridge removes in a step.
 
     If mu depends on the sample, the part is at most 1 / min(samples seen, window).  Without this limit, a sample far from L
     could erase L.
@@ -186,7 +186,7 @@ def forgotten(m: SubspaceModel, mu: Real, share: Real) -> Real:
 
 @kernel
 def odds_of(part: Real) -> Real:
-    """part / (1 - part), within the limits of a threshold."""
+    """part / (1 - part), clipped to the range of a threshold."""
     rest = real(1) - part
     if rest < LEAST_ODDS:
         rest = LEAST_ODDS
@@ -254,7 +254,8 @@ def examine(m: SubspaceModel) -> Bool:
 
 @kernel
 def compare_first(m: SubspaceModel) -> None:
-    """Compute m.b = P k and m.delta as long as every vector has started a column and L has not moved: then A A' = P and A'k = v.  O(N r)."""
+    """Compute m.b = P k and m.delta.  Only valid while every vector has started a column and L has not moved: then
+    A A' = P and A'k = v.  O(N r)."""
     known = real(0)
     for j in range(m.rank[0]):
         known += m.inner[j] * m.inner[j]
@@ -323,7 +324,7 @@ def adjust(m: SubspaceModel) -> Index:
         if started:
             return SubspaceStatus.ADDED
         status = Status.DONE
-        # not with budget drop, which would store the sample, although nothing in the sample is new
+        # with budget drop, the sample would be stored, although nothing in it is new
         if m.budget == Budget.EXACT and m.rank[0] > 0 and m.own[0] > SMALLEST_SQUARE:
             status = learn_sample(m, False)
         return status
@@ -361,7 +362,7 @@ def adjust(m: SubspaceModel) -> Index:
 
 @kernel
 def track(m: SubspaceModel, x: Real[DIM]) -> Index:
-    """Learn the input m.x, which is scaled for the kernel.  [learns_labels] Also write its features to m.z."""
+    """Learn the input m.x, which is scaled for the kernel.  [learns_labels] First write its features to m.z."""
     code(m)
     if m.learns_labels:
         make_features(m)
@@ -399,7 +400,7 @@ def indefinite(m: SubspaceModel) -> Bool:
 
 @kernel
 def learn_both(m: HeadModel, x: Real[DIM]) -> Index:
-    """Learn the input, then that f(x) should be m.y."""
+    """Let the subspace learn the input, then let the head learn that f(x) should be m.y."""
     rank = m.rank[0]
     status = track(m, x)
     if m.budget == Budget.DROP:

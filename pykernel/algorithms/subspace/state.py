@@ -71,7 +71,7 @@ class Budget(IntEnum):
 
 
 class SubspaceStatus(IntEnum):
-    """Status codes that only models that track a subspace return.  DONE: the sample was learned, but not stored."""
+    """Status codes that are specific to models that track a subspace.  DONE: the sample was learned, but not stored."""
 
     ADDED = 1  # the sample was stored as an expansion vector; the budget was not full
     REPLACED = 2  # the budget was full: the sample replaced the least important expansion vector
@@ -153,11 +153,11 @@ class SubspaceConfig(Config):
     budget: Budget
     fades: bool  # whether claims fade
     leaks: bool  # whether moments fade
-    tolerates: bool  # whether samples below a fixed threshold are censored
+    tolerates: bool  # whether samples with a relative residual below a fixed threshold are censored
     censors: bool  # whether the threshold below which samples are censored adapts
     learns_labels: bool  # whether there is a head
     logistic: bool  # whether the head is a logistic regression
-    forgets: bool  # whether the head's forgetting < 1
+    forgets: bool  # whether the head's forgetting factor is below 1
     shrinkage: Real  # lambda, the weight of |q|^2
     root_bound: Real  # 1 / sqrt(lambda); no pivot of G + lambda I's factor has a larger reciprocal
     eta: Real  # factor of the step length; for a constant step 4 eta lambda
@@ -191,7 +191,8 @@ class SubspaceConfig(Config):
     head_eta: Real  # logistic head: 4 eta for two classes, 2 eta for more
     head_least: Real  # head: smallest diagonal element of its factor
     root_forgetting: Real  # head: square root of the forgetting factor
-    refill: Real  # head: what is added to keep the ridge constant while earlier samples fade
+    # head: a row with this element is added to R, so that the ridge stays constant while earlier samples fade
+    refill: Real
     coefficient_limit: Real  # head: largest coefficient
     sum_limit: Real  # head: limit above every element of its factor
 
@@ -254,7 +255,7 @@ def code(m: SubspaceModel) -> None:
 def make_features(m: SubspaceModel) -> None:
     """Compute the features z = R q of the coded sample, where R'R = G.  O(r^3 / 6).
 
-    z'z approximates the kernel.  Unused features are zero.  A 1 follows the features.
+    z'z approximates the kernel.  Unused features are zero.  The features are followed by a constant 1.
     """
     rank = m.rank[0]
     factorise(m.g, m.f, rank, real(0), OWN_PART_LEAST, SMALLEST_SQUARE, real(0), m.factor_limit)
@@ -316,7 +317,7 @@ def add_products(g: Real[...], scale: Real, a: Real[RANK], b: Real[RANK]) -> Non
 
 @kernel
 def start_column(m: SubspaceModel, delta: Real) -> None:
-    """Start a new column of L: the part of the sample that the vectors cannot express, with length 1.  O(N)."""
+    """Start a new column of L: the part of the sample that the vectors cannot express, scaled to length 1.  O(N)."""
     n = m.n[0]
     inverse = real(1) / sqrt(delta)
     for i in range(n):

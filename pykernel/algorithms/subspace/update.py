@@ -1,7 +1,7 @@
 """How a sample moves the subspace: stochastic gradients in L or A, and recursive least squares.
 
-Every update starts from the results of ``code``, writes the sample's row of A to ``t``, even if the sample will not be
-stored, and updates G = L'L by products of low rank, with the identity L'(phi - L q) = lambda q.
+Every update starts from the results of ``code``, and writes the sample's row of A to ``t``, even if the sample will not
+be stored.  It also updates G = L'L by products of low rank, with the identity L'(phi - L q) = lambda q.
 """
 
 from pykernel.algorithms.elementary import bounded, clipped
@@ -225,7 +225,7 @@ def move_rls(m: SubspaceModel) -> None:
 
 @kernel
 def move(m: SubspaceModel, mu: Real, loss: Real, stored: Bool) -> None:
-    """Move L towards the coded sample, and write the sample's row of A to m.t.  loss = mu rho is the ridge's part."""
+    """Move L towards the coded sample, and write the sample's row of A to m.t.  loss = mu rho is the part that the ridge removes."""
     keep = real(1) - loss
     if keep < real(0):
         keep = real(0)

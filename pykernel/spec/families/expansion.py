@@ -46,7 +46,7 @@ RULES = {"expansion-nlms": Gain.NLMS, "expansion-rls": Gain.RLS, SOFTMAX: Gain.R
 
 
 class ExpansionLearning(Learning):
-    """How a sample changes the model.  Defaults were measured on streams: docs/records.md, learned-vectors."""
+    """How a sample changes the model.  The defaults were chosen by measurements on streams (docs/records.md, learned-vectors)."""
 
     eta: Annotated[float, Of("expansion-nlms"), Rate(), TRIED_ETA] = Field(
         0.5, gt=0, lt=2, description="learning rate: the part of an error that one sample corrects"
@@ -56,7 +56,7 @@ class ExpansionLearning(Learning):
             None,
             ge=0.5,
             le=0.9999,
-            description="forgetting factor: about the last 1 / (1 - forgetting) samples count. 0.998 if not given, with `expansion-softmax` 0.9995",
+            description="forgetting factor: about the last 1 / (1 - forgetting) samples count. If not given, 0.998; with `expansion-softmax`, 0.9995",
         )
     )
     prior_variance: Annotated[
@@ -67,7 +67,7 @@ class ExpansionLearning(Learning):
     ] = Field(
         10.0,
         gt=0,
-        description="prior variance of the corrections to the trained weights, relative to the variance of the labels' noise; with `expansion-softmax`, in log odds. Smaller values stay nearer to the trained function. int16: from 0.001 to 1,000, with `expansion-softmax` 4 times that",
+        description="prior variance of the corrections to the trained weights, relative to the variance of the labels' noise; with `expansion-softmax`, in log odds. Smaller values stay nearer to the trained function. int16: from 0.001 to 1,000; with `expansion-softmax`, from 0.004 to 4,000",
     )
 
 

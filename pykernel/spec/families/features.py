@@ -122,7 +122,7 @@ def need_ridge(spec: Any, refuse: Refuse, value: float) -> None:
 
 
 def need_coefficients(spec: Any, refuse: Refuse, length: float, sums: float, size: int) -> None:
-    """Refuse labels for which coefficients of ``size`` features overflow.  sums: as ``sum_limit`` gives them."""
+    """Refuse labels for which coefficients of ``size`` features overflow.  sums: the bound that ``sum_limit`` returns."""
     ridge = spec.learning.ridge
     limit = coefficient_limit(spec, ridge, length)
     if not limit * max(1.0, sums) * size <= kernel_settings.largest(spec.precision):

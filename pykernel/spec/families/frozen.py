@@ -47,17 +47,17 @@ class Expansion(VectorsSection):
 
     trained: Training | None = Field(
         None,
-        description="written by `plan` and `fit`. `scaling`: a digest of the `center` and `scale` of the training; a spec with others is refused. `rows`, `data`: the number of rows of the training table, and a digest by which `simulate` recognises them. `low`, `high`: the smallest and the largest value of each input there. `promise`: the error that `plan` promised, and half the width of its interval",
+        description="written by `plan` and `fit`. `scaling`: a digest of the `center` and `scale` of the training; a spec with another `center` or `scale` is refused. `rows`, `data`: the number of rows of the training table, and a digest by which `simulate` recognises these rows. `low`, `high`: the smallest and the largest value of each input in these rows. `promise`: the error that `plan` promised, and half the width of its interval",
     )
     weights: Rows | None = Field(
         None,
         strict=False,
-        description="a row for each vector, with a number for each function. `ovo`, `ovo_vote`: a number for each function that separates the vector's class from another",
+        description="a row for each vector, with a number for each function. `ovo`, `ovo_vote`: a number for each function that separates the vector's class from another class",
     )
     bias: Numbers | None = Field(None, strict=False, description="the constant added to each function")
     decision: Literal["functions", "ovo", "ovo_vote"] = Field(
         "functions",
-        description='`"functions"`: a function for each label, or for each class (two classes share one). `"ovo"`: a function for each pair of three or more classes, as in libsvm; `NAME_predict` writes their values. `"ovo_vote"`: the same functions, but `NAME_predict` writes the votes for each class, plus a number between -0.5 and 0.5 that says how clear they were',
+        description='`"functions"`: a function for each label, or for each class (two classes share one function). `"ovo"`: a function for each pair of three or more classes, as in libsvm; `NAME_predict` writes their values. `"ovo_vote"`: the same functions, but `NAME_predict` writes the votes for each class, plus a number between -0.5 and 0.5 that says how clear these votes were',
     )
     support_class: ClassIndices | None = Field(
         None,
@@ -66,12 +66,12 @@ class Expansion(VectorsSection):
     )
     break_ties: bool = Field(
         False,
-        description="`ovo`, `ovo_vote`: among classes with equal votes, the one with the clearer votes wins, not the first",
+        description="`ovo`, `ovo_vote`: if several classes have equal votes, the one with the clearest votes wins (`true`), or the first one (`false`)",
     )
     calibration: Annotated[tuple[Pair, ...], Field(min_length=1)] | None = Field(
         None,
         strict=False,
-        description="classes: a and b for each function f. `NAME_probability` writes 1 / (1 + exp(a f + b)), with more than two classes divided by the sum over them",
+        description="for classes: a pair (a, b) for each function f. `NAME_probability` writes 1 / (1 + exp(a f + b)); with more than two classes, these values are divided by their sum",
     )
     offsets: Numbers | None = Field(
         None,

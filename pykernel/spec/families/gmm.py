@@ -28,7 +28,7 @@ PATIENCE = 20
 SOONER = 6
 REHEARSED = 64
 SETTLES = 300
-"""After a new regime, the monitor also learns from rows in alarm, for `relearn_after` rows but at most this many."""
+"""After a new regime begins, the monitor also learns from rows in alarm, for `relearn_after` rows, or for this many if that is fewer."""
 ABSENT_ROWS = 5
 """A gap of this many rows raises an alarm."""
 
@@ -39,7 +39,7 @@ class GmmInput(Input):
     # standard deviations are at least 2^-62, about 2e-19; the range of a sensor must be many times as large
     max_abs: Annotated[float | Numbers, Within(float32=(1e-15, 1e15), float64=(1e-15, 1e100))] = Field(
         1e6,
-        description="largest magnitude of an input, as in other models; from 1e-15 to 1e15 in float32, to 1e100 in float64",
+        description="largest magnitude of an input: a sample with a larger one is refused; in float32 from 1e-15 to 1e15, in float64 from 1e-15 to 1e100",
     )
 
     missing: Literal["refuse", "hold"] = Field(
@@ -50,7 +50,7 @@ class GmmInput(Input):
     sensors: tuple[Annotated[int, Field(ge=0, lt=1024)], ...] | None = Field(
         None,
         strict=False,
-        description="the index of each input's sensor, such as `[0, 0, 1]`: if several sensors must agree, the inputs of one sensor count as one. If not given, each input is a sensor, or with `[signal]` each channel",
+        description="the index of each input's sensor, such as `[0, 0, 1]`. Where the monitor requires that several sensors agree, the inputs of one sensor count as one. If not given, each input is a sensor; with `[signal]`, each channel is one",
     )
 
 

@@ -55,15 +55,15 @@ class Int16Input(ScaledInput):
 
     max_abs: float | Numbers | None = Field(  # type: ignore[assignment]
         None,
-        description="largest magnitude of an input: a sample with a larger one is refused. A list, which `center` needs: the largest |x − center| of each input",
+        description="largest magnitude of an input: a sample with a larger one is refused. As a list, which `center` requires: the largest |x − center| of each input",
     )
     resolution: float | Numbers | None = Field(
         None,
-        description="the value of one count in the input's unit, a number for each input or one for all, such as 1 for an ADC's readings; if not given, the power of two that uses the range of counts best",
+        description="the value of one count in the input's unit, such as 1 for an ADC's readings: one number for all inputs, or a list with one for each; if not given, the smallest power of two for which the counts fit in 16 bits",
     )
     offset: float | Numbers | None = Field(
         None,
-        description="the input whose count is 0, a number for each input or one for all; if not given, 0 where `resolution` is given, else `center`",
+        description="the value of an input whose count is 0: one number for all inputs, or a list with one for each; if not given, 0 if `resolution` is given, else `center`",
     )
 
     @field_validator("max_abs", "resolution", mode="before")
@@ -330,12 +330,12 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             if spec.kernel.function in PRODUCTS:
                 refuse(
                     "[input] max_abs",
-                    f"allows inputs {far:.3g} from the center, whose products with the vectors overflow 32 bits; reduce max_abs, the "
+                    f"allows inputs at a distance of {far:.3g} from the center, whose products with the vectors overflow 32 bits; reduce max_abs, the "
                     "vectors or the offsets",
                 )
             refuse(
                 "[input] max_abs",
-                f"allows inputs {far:.3g} from the center, which is too far for 16 bits with a kernel of width "
+                f"allows inputs at a distance of {far:.3g} from the center, which is too far for 16 bits with a kernel of width "
                 f"{spec.length_scale:.3g}; lower max_abs, or make the kernel wider",
             )
 
@@ -405,7 +405,7 @@ class Int16FrozenModels(FrozenErrors, FrozenModels):
             largest = made.reach.max() * np.abs(whole).sum(1) + np.abs(whole_bias)
             if largest.max() <= LARGEST and made.reach.max() <= COUNTS:
                 return FrozenScales(made, unit, label_shift, whole, none, 0, whole_bias.astype(np.int64))
-            # make the unit coarser that is closer to filling 16 bits
+            # make that one of the two units coarser which is closer to filling 16 bits
             if unit - full > fine - full_slopes:
                 unit -= 1
             else:

@@ -170,8 +170,8 @@ class FrozenErrors:
 
 
 def spread(spec: Any, weights: np.ndarray) -> np.ndarray:
-    """The weight of each vector in each function, (N, FUNCTIONS).  If functions separate pairs of classes, a vector has
-    weight 0 in the functions of other classes.
+    """The weight of each vector in each function, (N, FUNCTIONS).  If each function separates a pair of classes, a vector
+    has weight 0 in the functions whose pairs do not include its class.
     """
     if spec.expansion.decision == "functions":
         return weights

@@ -41,7 +41,7 @@ class Int16LinearLearning(Learning):
         0.998,
         gt=0.5,
         le=1,
-        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, rounded to half a power of two. Values above 0.9992 act like 0.9992 with prior_variance 10 (0.9998 with 1; less with more than 63 inputs)",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count; this number is rounded in steps of a factor of √2. With prior_variance 10, values above 0.9992 act like 0.9992; with prior_variance 1, values above 0.9998 act like 0.9998. With more than 63 inputs, these limits are lower",
     )
     prior_variance: Annotated[float, Of("rls")] = Field(
         10.0,

@@ -69,7 +69,7 @@ class Int16Rule(Learning):
     )
     rho: float = Field(0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho")
     step_limit: float | None = Field(
-        None, gt=0, description="largest change of f at a sample x when it is learned: a limit against outliers"
+        None, gt=0, description="largest change of f(x) when the sample x is learned; it limits the effect of outliers"
     )
     quantisation: Annotated[float, Of("qklms")] = Field(
         0.3,
@@ -80,22 +80,22 @@ class Int16Rule(Learning):
 
 
 class Int16Reduction(Section):
-    """What happens when the budget is full, or before."""
+    """How the number of expansion vectors is kept within the budget."""
 
     technique: Literal["nt", "at", "fklms", "fmklms"] = Field(
         "fklms",
-        description="which vector is removed. nt: the vector with the smallest multiplier; at: the oldest vector; fklms: one of the two closest vectors; fmklms: the same, weighted by multipliers",
+        description="which vector is removed. nt: the vector with the smallest multiplier; at: the oldest vector; fklms: one of the two closest vectors; fmklms: as fklms, weighted by multipliers",
     )
     projection: Literal["none", "fklms", "bounded"] | None = Field(
         None,
-        description='how the multipliers of the other vectors compensate for the removed vector: `"none"`, `"fklms"` (eq. 16) or `"bounded"` (the same, but no more in all than the removed multiplier)',
+        description='how the multipliers of the other vectors compensate for the removed vector: `"none"`, `"fklms"` (eq. 16) or `"bounded"` (as `"fklms"`, but the others get at most the removed multiplier in all)',
     )
     n_max: int = Field(32, ge=1, le=N_MAX_LIMIT, description="the budget: the largest number of expansion vectors")
     ald_threshold: Annotated[float, Of("klms")] = Field(
         2e-3,
         ge=0,
         lt=1,
-        description="a sample is not stored, but absorbed by the expansion vectors, if 1 − k² to the nearest vector is at most this",
+        description="a sample x is absorbed by the expansion vectors, not stored, if 1 − k(v, x)² is at most this for the nearest vector v",
     )
     force: bool = Field(False, description="allow a combination of technique and projection that is known to diverge")
 
@@ -108,13 +108,13 @@ class Int16Label(CountedLabel):
     )
     gain: bool = Field(
         False,
-        description="multiply the prediction by a factor from 0 to 1, which follows how good the latest predictions were",
+        description="multiply the model's output by a gain from 0 to 1, which is smaller if recent outputs were wrong",
     )
     horizon: int = Field(
         1024,
         ge=16,
         le=65536,
-        description="with `center`: how many of the latest labels the running mean describes, to the nearest power of two",
+        description="with `center`: how many of the latest labels the running mean describes; rounded to the nearest power of two",
     )
 
 

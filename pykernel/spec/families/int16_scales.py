@@ -138,7 +138,7 @@ def resolutions(spec: Spec) -> np.ndarray:
 
 
 def offsets(spec: Spec) -> np.ndarray:
-    """The value of a count of 0 of each input, a float32 as in ``NAME_counts``, (DIM,).
+    """The value of each input at a count of 0, rounded to float32 as in ``NAME_counts``, (DIM,).
 
     The default is 0 if the resolution is given, because the counts may then be a sensor's raw readings.  Otherwise the default
     is the center.
@@ -169,7 +169,7 @@ def counted(bound: float | None, one: float, otherwise: int, zero: float = 0.0) 
 
 
 def learning_rate(eta: float) -> tuple[int, int]:
-    """Return (factor, power) with rate = factor 2^-16 / 2^power, and the largest power for which the factor is at most
+    """Return (factor, power), where eta = factor 2^-16 / 2^power.  ``power`` is the largest for which ``factor`` is at most
     2^16.
     """
     doublings = math.floor(math.log2(1 / eta))

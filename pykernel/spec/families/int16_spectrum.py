@@ -70,7 +70,7 @@ class Int16FilterLearning(WavesLearning):
         None,
         ge=1,
         le=64,
-        description="number of frequencies that share a covariance matrix; it must divide `features`. Larger blocks learn better, but each takes (block (dim + 2))^2 / 2 numbers. If not given, the largest divisor up to 4",
+        description="number of frequencies that share a covariance matrix; it must divide `features`. Larger blocks learn better, but each takes (block (dim + 2))^2 / 2 numbers. If not given, the largest divisor of `features` that is at most 4",
     )
     noise: NoiseKey = Field(
         "auto",
@@ -80,7 +80,7 @@ class Int16FilterLearning(WavesLearning):
         0.998,
         ge=0.5,
         le=0.9999,
-        description="forgetting factor of weights and frequencies: about the last 1 / (1 - forgetting) samples count, rounded to a power of two",
+        description="forgetting factor of weights and frequencies: about the last 1 / (1 - forgetting) samples count; this number is rounded to a power of two",
     )
 
 

@@ -80,7 +80,7 @@ class NystromLearning(Learning):
         1.0,
         gt=0.5,
         le=1,
-        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32, it must be 1 or at most 0.99999",
     )
     samples: Annotated[int | None, Counts(f"{WITHOUT_RESERVOIR}: leave samples out", *CHOSEN)] = Field(
         None,
@@ -110,7 +110,7 @@ class BasisSection(Section):
 
     method: Literal["given", "stream", "efvs", "sgma"] = Field(
         "stream",
-        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the fraction of it outside the span of the basis. In a full basis it replaces the vector whose loss increases the residual of a reservoir of samples least. `"efvs"`, `"sgma"`: `NAME_select()` chooses them from the reservoir, by the largest reduction of the relative residual (`efvs`) or of the trace of the residual (`sgma`)',
+        description='where the basis vectors come from. `"given"`: `[expansion] vectors`. `"stream"`: a sample becomes a basis vector with a probability equal to the fraction of it outside the span of the basis. If the basis is full, the sample replaces the vector whose removal increases the residual of a reservoir of samples the least. `"efvs"`, `"sgma"`: `NAME_select()` chooses them from the reservoir, by the largest reduction of the relative residual (`efvs`) or of the trace of the residual (`sgma`)',
     )
     candidates: Annotated[int, SELECTED] = Field(
         59, ge=1, le=4096, description="`efvs`, `sgma`: number of rows that are compared in each step"
@@ -128,7 +128,7 @@ class BasisSection(Section):
         0,
         ge=0,
         le=2**22,
-        description="how many samples the reservoir reaches back, at least `samples`; 0: it holds each of the last 4,194,304 samples with the same probability",
+        description="how many samples back the reservoir reaches, at least `samples`; 0: it holds each of the last 4,194,304 samples with the same probability",
     )
     cache: Annotated[bool, STREAM] = Field(
         True,
@@ -149,7 +149,7 @@ class Tables(VectorsSection):
         0.0,
         ge=0,
         le=1e6,
-        description="added to the diagonal of the vectors' kernel matrix; in a Gaussian process, the noise's variance divided by the function's",
+        description="added to the diagonal of the vectors' kernel matrix; in a Gaussian process, the variance of the noise divided by that of the function",
     )
     prior_variance: float | None = Field(
         None,
@@ -157,7 +157,9 @@ class Tables(VectorsSection):
         description="Gaussian process: prior variance of the function where k(x, x) = 1. If given, `NAME_variance` writes the variance of a label",
     )
     label_variance: float = Field(
-        0.0, ge=0, description="variance of labels around the function, which `NAME_variance` adds"
+        0.0,
+        ge=0,
+        description="variance of the labels around the function; `NAME_variance` adds it to the function's variance",
     )
 
 

@@ -90,7 +90,7 @@ KEPT = ("factor", "inverse", "squared", "complex", "neighbours", "overlap", "age
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of a spec that decide the kernels' branches.  keeps: the members of ``KEPT`` that are kept."""
+    """The choices of a spec that decide the kernels' branches.  keeps: the members of ``KEPT`` that are stored."""
 
     rule: str
     technique: Technique
@@ -226,8 +226,8 @@ class KernelModels:
         if learning.relabel and ridge_of(spec) < LEAST_RELABELLED:
             refuse(
                 "[reduction] ridge",
-                f"is {ridge_of(spec):g}; with relabel it must be {LEAST_RELABELLED:g} or more: a smaller ridge fits labels that "
-                "have moved apart with huge multipliers",
+                f"is {ridge_of(spec):g}; with relabel it must be {LEAST_RELABELLED:g} or more: with a smaller ridge, labels "
+                "that have moved apart lead to huge multipliers",
             )
         if learning.rule == "krls-t":
             least, most = NOISE_LEAST[spec.precision], 1e15 if narrow else 1e80
@@ -448,7 +448,7 @@ def _ald_threshold(spec: KernelSpec) -> float:
 
 
 def _ald_distance(spec: KernelSpec, choices: Choices) -> float:
-    """Return the distance, as the model measures it, up to which a sample is not stored."""
+    """Return a distance, as the model measures it: a sample that is at most this far from a vector is not stored."""
     assert spec.kernel is not None
     function, sigma, ald_threshold = spec.kernel.function, spec.length_scale, _ald_threshold(spec)
     if choices.rule == "qklms":
@@ -469,7 +469,7 @@ def _beyond(part: float) -> float:
 
 
 def _quantum(spec: KernelSpec) -> float:
-    """Return the distance, as the model measures it, up to which a sample is merged with the nearest vector."""
+    """Return a distance, as the model measures it: a sample that is at most this far from the nearest vector is merged with it."""
     assert spec.kernel is not None
     units, function = spec.learning.quantisation, spec.kernel.function
     if function == "gaussian":

@@ -54,7 +54,7 @@ class KernelLearning(Learning):
         0.5,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one sample corrects; `fb-krls`: only for samples too near to be stored. At most 1 in int16, and with `relabel`",
+        description="learning rate: the part of an error that one sample corrects; `fb-krls` uses it only for samples that are too near a vector to be stored. At most 1 in int16, and with `relabel`",
     )
     rho: Annotated[float, Of(*GRADIENT)] = Field(
         0.0, ge=0, description="decay: each sample multiplies every multiplier by 1 - eta rho"
@@ -62,13 +62,13 @@ class KernelLearning(Learning):
     step_limit: Annotated[float | None, Of(*GRADIENT)] = Field(
         None,
         gt=0,
-        description="largest change of f at a sample x when it is learned: a limit against outliers and poisoning",
+        description="largest change of f(x) when the sample x is learned; it limits the effect of outliers and of poisoning",
     )
     quantisation: Annotated[float, Of("qklms"), Tried((0.15, 0.5), 3, 0.01, 2.0)] = Field(
         0.3,
         gt=0,
         le=2,
-        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian` and Matérn kernels, in units of 1 / gamma; with other kernels, the sine of the angle between the two",
+        description="a sample within this many sigma of an expansion vector is not stored, but changes this vector's multiplier. With `laplacian` and Matérn kernels, this distance is in units of 1 / gamma; with other kernels, it is the sine of the angle between the sample and the vector in feature space",
     )
     coherence: Annotated[float, Of("knlms"), Tried((0.4, 0.8), 2, 0.01, 0.99)] = Field(
         0.5,
@@ -84,13 +84,13 @@ class KernelLearning(Learning):
     )
     relabel: Annotated[bool, Of("fb-krls")] = Field(
         False,
-        description="whether every sample changes the labels of the vectors near it, so that the model follows a process that changes; otherwise only samples too near to be stored do. Needs a ridge of at least 1e-3, in float32 1e-2 as without it",
+        description="whether every sample changes the labels of the vectors near it, so that the model follows a process that changes; otherwise, only samples that are too near a vector to be stored do so. Needs a ridge of at least 1e-3; in float32, of at least 1e-2, as without `relabel`",
     )
     forgetting: Annotated[float, Of("krls-t"), TRIED_FORGETTING] = Field(
         1.0,
         gt=0.5,
         le=1,
-        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.9999",
+        description="forgetting factor: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32, it must be 1 or at most 0.9999",
     )
     noise: Annotated[Noise | Literal["auto"], Of("krls-t"), Tried((0.01, 0.3), 30, 1e-5, 100)] = Field(
         0.01,
@@ -99,7 +99,7 @@ class KernelLearning(Learning):
 
 
 class Reduction(Section):
-    """What happens when the budget is full, or before."""
+    """How the number of expansion vectors is kept within the budget."""
 
     technique: Annotated[TechniqueName, Of(*SELECTING)] = Field(
         "mklms",
@@ -116,13 +116,13 @@ class Reduction(Section):
         None,
         ge=0,
         le=1,
-        description="techniques and rules with a Gram matrix: this fraction of its diagonal is added to the diagonal; at most 1, in float32 at least 1e-4, with `sw-krls` 1e-3, with `fb-krls` 1e-2",
+        description="for techniques and rules with a Gram matrix: this fraction of the matrix's diagonal is added to the diagonal. At most 1; in float32 at least 1e-4, with `sw-krls` at least 1e-3, with `fb-krls` at least 1e-2",
     )
     ald_threshold: Annotated[float | None, Of(*SELECTING, "ald-krls")] = Field(
         None,
         ge=0,
         lt=1,
-        description="a sample is absorbed, not stored, if at most this fraction of it is outside the span of the vectors; 2 ridge if not given",
+        description="a sample is absorbed, not stored, if at most this fraction of it is outside the span of the vectors; if not given, twice the `ridge`",
     )
     penalty: Annotated[
         float,
@@ -149,7 +149,7 @@ class Reduction(Section):
         1.0,
         gt=0.5,
         le=1,
-        description="each sample multiplies a vector's score by this; a sample near the vector restores the score. For inputs that move: 0.999",
+        description="each sample multiplies a vector's score by this; a sample near the vector restores the score. If the distribution of the inputs moves, give 0.999",
     )
     lambda_max: Annotated[float | None, Of(*SELECTING)] = Field(
         None,
@@ -188,5 +188,5 @@ class Reduction(Section):
     )
     force: Annotated[bool, Of(*SELECTING)] = Field(
         False,
-        description="allow a combination of technique, projection and tie that is known to diverge or, with float64, an ald_threshold below 1e-7",
+        description="allow a combination of technique, projection and tie that is known to diverge, and, in float64, an ald_threshold below 1e-7",
     )

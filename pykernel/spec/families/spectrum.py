@@ -27,8 +27,8 @@ FREQUENCY_VARIANCE = 0.8
 """Prior variance of an angular frequency, in units of 1 / sigma^2.  The prior variance of a weight is 1.  This constant and those
 below were tuned in docs/records.md, spectrum-front."""
 EVEN_LENGTH, EVEN_LENGTHS = 0.7, (0.3, 1.2)
-"""If frequencies are not random, their elements have these magnitudes: the first value if one sign is flipped, otherwise values in the
-range (smallest, largest)."""
+"""Magnitudes of the elements of frequencies that are not random: EVEN_LENGTH for a frequency with one flipped sign, or if there is only one
+other frequency; otherwise evenly spaced values from the first to the second number of EVEN_LENGTHS."""
 SLOWER = 30.0
 """Weights return to zero this many times more slowly than their variances return to the prior.  Without this decay, weights that
 samples rarely determine would drift further and further."""
@@ -47,13 +47,13 @@ class WavesLearning(Learning):
         None,
         ge=1,
         le=256,
-        description="number of frequencies, each with a cosine and a sine. 4 for spectrum-ekf, 8 for spectrum-nlms and 16 for spectrum-softmax if not given",
+        description="number of frequencies, each with a cosine and a sine. If not given, 4 for spectrum-ekf, 8 for spectrum-nlms and 16 for spectrum-softmax",
     )
     seed: int = Field(
         0,
         ge=0,
         le=2**31 - 1,
-        description="seed of the random initial frequencies. With `spectrum-ekf`, 0 gives fixed ones that treat all inputs alike, so the order of the columns hardly matters",
+        description="seed of the random initial frequencies. With `spectrum-ekf`, 0 gives fixed frequencies that treat all inputs alike, so that the order of the columns hardly matters",
     )
 
 
@@ -64,7 +64,7 @@ class SpectrumLearning(WavesLearning):
         None,
         ge=1,
         le=64,
-        description="number of frequencies that share a covariance, a divisor of features: more learn better but take more memory, (block (dim + 2))^2 / 2 numbers for each block. The largest divisor up to 4 if not given",
+        description="number of frequencies that share a covariance matrix; it must divide `features`. Larger blocks learn better, but each takes (block (dim + 2))^2 / 2 numbers. If not given, the largest divisor of `features` that is at most 4",
     )
     noise: Annotated[NoiseKey, Of("spectrum-ekf", "spectrum-nlms"), Tried((), 10, 1e-3, 30)] = Field(
         "auto",
@@ -80,7 +80,7 @@ class SpectrumLearning(WavesLearning):
         0.6,
         gt=0,
         lt=2,
-        description="learning rate: the part of an error that one sample corrects; with spectrum-softmax, this part of p − 1ᵧ is subtracted from the functions",
+        description="learning rate: the part of an error that one sample corrects; with spectrum-softmax, this part of p − 1ᵧ is subtracted from the functions, where p are the probabilities, and 1ᵧ is 1 for the label's class and 0 for the others",
     )
     frequency_eta: Annotated[float, Of(SOFTMAX), Tried((), 3, 0.01, 1.9)] = Field(
         0.5, gt=0, lt=2, description="learning rate of the frequencies; `eta` is that of the weights"

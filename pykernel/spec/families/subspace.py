@@ -108,10 +108,10 @@ class SubspaceLearning(Learning):
         1.0,
         gt=0.5,
         le=1,
-        description="forgetting factor of the ridge head: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32 1 or at most 0.99999",
+        description="forgetting factor of the ridge head: about the last 1 / (1 - forgetting) samples count, with 0.99 the last 100; in float32, it must be 1 or at most 0.99999",
     )
     eta: Annotated[float, OF_HEAD, LOGISTIC, TRIED_ETA] = Field(
-        0.5, gt=0, lt=2, description="logistic head: its step, relative to the largest safe step"
+        0.5, gt=0, lt=2, description="step of the logistic head, relative to the largest safe step"
     )
 
 
@@ -133,7 +133,7 @@ class SubspaceSection(Section):
 
     update: Literal["parametric", "nonparametric", "hybrid", "rls"] = Field(
         "parametric",
-        description='how L = Φ A is learned. `"parametric"`: stochastic gradient with respect to L (Algorithm 2). `"nonparametric"`: with respect to A (Algorithm 3). `"hybrid"`: the fit with respect to A, the ridge with respect to L. `"rls"`: recursive least squares',
+        description='how L = Φ A is learned. `"parametric"`: stochastic gradient with respect to L (Algorithm 2). `"nonparametric"`: stochastic gradient with respect to A (Algorithm 3). `"hybrid"`: the gradient of the fit with respect to A, and that of the ridge with respect to L. `"rls"`: recursive least squares',
     )
     shrinkage: Annotated[float, Within(float32=(1e-6, 1e6), float64=(1e-12, 1e12))] = Field(
         0.1,
@@ -142,19 +142,19 @@ class SubspaceSection(Section):
     )
     step: Annotated[Literal["constant", "normalised", "decreasing", "averaged"] | None, STEP] = Field(
         None,
-        description='the length μ of a gradient step, with ρ = λ / min(n, `window`). `"constant"` (default of `parametric`): 4 η λ / k(x, x). `"normalised"` (default of `nonparametric` and `hybrid`): η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: the same with a sum that fades over the window. μ is at most 1.99 / (|q|² + ρ); `nonparametric` and `hybrid` divide it by the largest row sum of |K|',
+        description='the length μ of a gradient step, with ρ = λ / min(n, `window`). `"constant"` (default of `parametric`): 4 η λ / k(x, x). `"normalised"` (default of `nonparametric` and `hybrid`): η / (|q|² + ρ). `"decreasing"`: η / Σ (|q|² + ρ). `"averaged"`: as `"decreasing"`, with a sum that fades over the `window`. μ is at most 1.99 / (|q|² + ρ); `nonparametric` and `hybrid` divide it by the largest row sum of |K|',
     )
     eta: Annotated[float | None, STEP] = Field(
         None,
         gt=0,
         le=100,
-        description="η in `step`. If not given: 1 for `constant`, 0.5 for `normalised`, 8 for `decreasing` and `averaged`. Below 2 for the first two",
+        description="η in `step`. If not given: 1 for `constant`, 0.5 for `normalised`, 8 for `decreasing` and `averaged`. For `constant` and `normalised`, η must be below 2",
     )
     window: Annotated[int, WINDOW] = Field(
         1000,
         ge=0,
         le=2**22,
-        description="how many samples share the ridge, and how many `averaged` reaches back; 0: all samples",
+        description="the ridge λ is shared by at most this many samples (ρ in `step`), and the sum of `averaged` fades over this many; 0: all samples",
     )
     forgetting: Annotated[float, RLS, Fading()] = Field(
         1.0,
@@ -164,7 +164,7 @@ class SubspaceSection(Section):
     )
     budget: Literal["exact", "drop"] = Field(
         "exact",
-        description='which vector is removed when the budget is full; it may be the sample. `"exact"`: the one whose removal changes L least, after it is projected onto the others. `"drop"`: the one with the smallest k(x, x) |a|², without a projection (Algorithm 5); less memory, no N² numbers',
+        description='which vector is removed when the budget is full; it may be the new sample. `"exact"`: the one whose removal changes L least, after it is projected onto the others. `"drop"`: the one with the smallest k(x, x) |a|², without a projection (Algorithm 5); this takes less memory, because no matrix of N² numbers is kept',
     )
     fading: Annotated[float, Fading()] = Field(
         1.0,
@@ -182,7 +182,7 @@ class SubspaceSection(Section):
         0.0,
         ge=0,
         le=0.99,
-        description="instead of `insensitivity`: the fraction of the samples that are not learned once the budget is full; the threshold adapts to it",
+        description="instead of `insensitivity`: the fraction of the samples that are not learned once the budget is full; the threshold adapts so that this fraction is reached",
     )
     head: Annotated[
         Literal["ridge", "logistic"], Counts("needs a label: name one in [label], or leave head out", *LABELLED)

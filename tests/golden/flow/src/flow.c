@@ -128,20 +128,21 @@ FLOW_ASSERT(place_of_verdict, offsetof(flow_t, verdict) == 1252u);
 FLOW_ASSERT(place_of_h, offsetof(flow_t, h) == 1256u);
 FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 /* Parameters.  They follow from flow.toml. */
-#define FLOW_CENTER_HORIZON 2000 /* number of latest labels that their mean describes */
-#define FLOW_CLIP 3.0f /* largest standardised input, in standard deviations */
-#define FLOW_COMPARED_MOST 301 /* 1 more than the horizon of the mean squared errors */
-#define FLOW_EXPERT_FORGETTING 0.999f /* lambda: each label multiplies the weight of all earlier ones by this */
+#define FLOW_CENTER_HORIZON 2000 /* number of latest labels that the labels' mean describes */
+#define FLOW_CLIP 3.0f /* inputs are clipped to this many standard deviations from their means */
+#define FLOW_COMPARED_MOST 301 /* the horizon of the mean squared errors, plus 1 */
+/* lambda: each label multiplies the weight of every earlier label by this factor */
+#define FLOW_EXPERT_FORGETTING 0.999f
 #define FLOW_EXPERT_GROWTH 1.001001f /* 1 / lambda */
 #define FLOW_EXPERT_LIMIT 1.024e+12f /* largest weight */
-#define FLOW_FORGETTING 0.998f /* lambda, for an output's share of a sample */
+#define FLOW_FORGETTING 0.998f /* lambda for each update; a sample has one update for each output */
 #define FLOW_GAIN_HORIZON 300 /* number of latest samples that the gain and the noise describe */
-#define FLOW_GROUP 4 /* units in a block */
+#define FLOW_GROUP 4 /* number of sinusoids in a block */
 #define FLOW_INPUT_HORIZON 2000 /* number of latest samples that the inputs' mean and variance describe */
 #define FLOW_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
-#define FLOW_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */
+#define FLOW_INPUT_WARMUP 16 /* number of samples that the standardiser sees before the model learns */
 #define FLOW_INVERSE_WIDTH 0.6877579f /* 1 / sigma */
-#define FLOW_LABEL_CLIP 5.0f /* labels are clipped to this many usual errors from the answer */
+#define FLOW_LABEL_CLIP 5.0f /* a label's distance from the answer is clipped to this many usual errors */
 #define FLOW_LABEL_LIMIT 1e+09f /* largest |y| that is accepted */
 #define FLOW_LABEL_UNIT 1099.5116f /* 2^40 / label_limit */
 #define FLOW_LINEAR_ETA 0.02f /* learning rate of the linear part */
@@ -149,13 +150,14 @@ FLOW_ASSERT(place_of_g, offsetof(flow_t, g) == 1336u);
 #define FLOW_NOISE 0.0f /* R, if it is not estimated */
 #define FLOW_NOISE_FIRST 0.1f /* the noise before it is estimated */
 #define FLOW_NOISE_HIGH 3.0f /* largest noise */
-#define FLOW_NOISE_KNOWN 0.05f /* smallest fraction of the labels' variance that is treated as explained */
+#define FLOW_NOISE_KNOWN 0.05f /* lower limit of the fraction of the labels' variance that counts as explained */
 #define FLOW_NOISE_LOW 0.01f /* smallest noise */
-#define FLOW_POWER_HORIZON 2000 /* number of latest labels that their mean square describes */
+#define FLOW_POWER_HORIZON 2000 /* horizon of the labels' mean square, in labels */
 #define FLOW_REMAINDER_LIMIT 2e+09f /* largest |r| that the rule has to learn */
 #define FLOW_RENEWAL 0.002f /* 1 - lambda */
 #define FLOW_SHARE 1.0f /* 1 / outputs */
-#define FLOW_SHRINK 0.99993336f /* factor of the weights at each sample: like P, they decay towards their prior */
+/* each sample multiplies the weights by this, so that they return to their prior, as P does */
+#define FLOW_SHRINK 0.99993336f
 #define FLOW_TURNS 0.10946007f /* 1 / (2 pi sigma) */
 
 /* Constants of the algorithms. */
@@ -389,7 +391,8 @@ static uint32_t flow_arithmetic(void)
     return flow_crc32(0u, (const unsigned char *)v.sums, (uint32_t)sizeof(v.sums));
 }
 
-/* The quotient; 0 if it is subnormal or nearly so, because the libraries of CPUs without an FPU differ there. */
+/* The quotient; 0 if the quotient is subnormal or nearly so, because division routines for CPUs without an FPU
+ * disagree on such quotients. */
 static FLOW_INLINE float flow_ratio(float dividend, float divisor)
 {
     const float value = dividend / divisor;
@@ -399,7 +402,7 @@ static FLOW_INLINE float flow_ratio(float dividend, float divisor)
     return value;
 }
 
-/* Whether every input is a number within the limit. */
+/* Whether every input is a number within its range. */
 static bool flow_acceptable(const float x[FLOW_DIM])
 {
     FLOW_LOOP(1)
@@ -423,7 +426,8 @@ static FLOW_INLINE int32_t flow_refusal(const float x[FLOW_DIM])
     return FLOW_DONE;
 }
 
-/* x, limited to the range from -most to most.  NaN gives -most.  One comparison if x is within the range. */
+/* x, limited to the range from -most to most.  NaN gives -most.  If x is within the range, only one comparison is
+ * needed. */
 static FLOW_INLINE float flow_bounded(float x, float most)
 {
     if (flow_absolute(x) <= most) {
@@ -435,7 +439,8 @@ static FLOW_INLINE float flow_bounded(float x, float most)
     return -most;
 }
 
-/* Whether an input is so far from its mean that it may be a fault.  Consecutive outlying samples are not faults. */
+/* Whether an input is so far from its mean that it may be a fault.  With each consecutive outlying sample, the
+ * distance that counts as outlying doubles. */
 static FLOW_INLINE bool flow_outlies(const flow_t *s, const float x[FLOW_DIM], int32_t j)
 {
     if ((s->observed <= FLOW_INPUT_WARMUP) || !(s->variance[j] > 0.0f)) {
@@ -444,7 +449,7 @@ static FLOW_INLINE bool flow_outlies(const flow_t *s, const float x[FLOW_DIM], i
     return flow_absolute((x[j] - s->mean[j]) * s->scale[j]) >= (FLOW_OUTLYING * (1.0f + s->shock));
 }
 
-/* The latest usual value of an input, standardised. */
+/* The latest value of an input that was not outlying, standardised. */
 static float flow_held(const flow_t *s, int32_t j)
 {
     return s->held_input[j];
@@ -463,7 +468,7 @@ static void flow_see(flow_t *s, const float x[FLOW_DIM])
     }
 }
 
-/* Zeros.  O(n). */
+/* Set a to zero.  O(n). */
 static void flow_zero(float *a, int32_t n)
 {
     FLOW_LOOP(3)
@@ -494,7 +499,7 @@ static float flow_phase(const flow_t *s, int32_t i, const float x[FLOW_DIM])
 /* The fractional part of |turns|, without rounding, for |turns| < WHOLE. */
 static inline float flow_beyond_whole(float turns)
 {
-    /* two steps, because a float64 number of turns may exceed int32 */
+    /* whole turns are subtracted in two steps, because a float64 number of turns may exceed int32 */
     const float rest = turns - ((float)(int32_t)(turns * FLOW_ONE_OF_MANY) * FLOW_MANY);
     return flow_absolute(rest - (float)(int32_t)rest);
 }
@@ -527,7 +532,7 @@ static inline float flow_cosine_of_quarter(float turns)
     if (turns <= 0.125f) {
         return flow_cosine_near(turns);
     }
-    /* the sine of an exact difference keeps all digits, also near zero */
+    /* 1/4 - turns is exact, so the sine keeps all its digits, even near zero */
     return flow_sine_near(0.25f - turns);
 }
 
@@ -687,7 +692,7 @@ static float flow_advise(const flow_t *s, const float x[FLOW_DIM], int32_t o)
     return total;
 }
 
-/* The mean of both answers, weighted by the -8th power of their errors. */
+/* The mean of both answers, each weighted by the -8th power of its error measure. */
 static inline float flow_weighed(float model, float expert, float model_error, float expert_error)
 {
     const bool better = model_error <= expert_error;
@@ -705,7 +710,7 @@ static inline float flow_weighed(float model, float expert, float model_error, f
     return flow_ratio(first + (part * second), 1.0f + part);
 }
 
-/* The mean of both answers, weighted by the -8th power of the recent squared errors. */
+/* The mean of both answers, each weighted by the -8th power of its recent mean squared error. */
 static float flow_blended(const flow_t *s, int32_t o, float model, float expert)
 {
     if (!flow_heard(s)) {
@@ -724,7 +729,7 @@ static void flow_mix(const flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTP
     }
 }
 
-/* y = f(x), including the stages of inputs and labels. */
+/* y = f(x), after scaling the inputs and applying the stages to the rule's answer. */
 static void flow_respond(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS])
 {
     flow_see(s, x);
@@ -761,7 +766,7 @@ static inline float flow_marked(const float x[FLOW_DIM])
     return total;
 }
 
-/* What the label of a sample with this mark judges. */
+/* Which answer the label of a sample with this mark judges. */
 static int32_t flow_judged_by(const flow_t *s, float mark)
 {
     if (!flow_late(s)) {
@@ -773,13 +778,13 @@ static int32_t flow_judged_by(const flow_t *s, float mark)
     return (s->last_wait > 0) ? 1 : 3;
 }
 
-/* Whether the rule must wait for the statistics of the inputs. */
+/* Whether the rule must still wait for the statistics of the inputs. */
 static bool flow_warms_up(const flow_t *s)
 {
     return s->observed < FLOW_INPUT_WARMUP;
 }
 
-/* 1 / standard deviation.  It is finite even for a constant input. */
+/* 1 / standard deviation.  The result is finite even for a constant input. */
 static inline float flow_scale_of(float variance)
 {
     return 1.0f / flow_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);
@@ -796,11 +801,9 @@ static FLOW_INLINE float flow_shaken(float shock, bool outlying)
 
 /* Add the sample to the statistics of the inputs.  O(D).
  *
- * Up to the horizon, these are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After the warm-up,
- * inputs
- * are clipped to five standard deviations from the mean.  Consecutive outlying samples are not faults but a new scale:
- * the
- * limit doubles with each. */
+ * Up to the horizon, the statistics are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After
+ * the warm-up, inputs are clipped to five standard deviations from the mean.  Consecutive outlying samples are taken
+ * as a new scale, not as faults: the limit doubles with each of them. */
 static void flow_observe(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->observed < FLOW_INPUT_HORIZON) {
@@ -814,14 +817,14 @@ static void flow_observe(flow_t *s, const float x[FLOW_DIM])
     for (int32_t j = 0; j < FLOW_DIM; j++) {
         FLOW_TURN(12)
         float difference = x[j] - s->mean[j];
-        /* an input that was constant may begin to move */
+        /* an input that was constant so far is not clipped, because it may just have begun to move */
         if ((s->observed > FLOW_INPUT_WARMUP) && (s->variance[j] > 0.0f)) {
             const float most = flow_ratio(allowed, s->scale[j]);
             outlying = outlying || (flow_absolute(difference) > most);
             difference = flow_bounded(difference, most);
         }
         s->mean[j] += rate * difference;
-        /* a product of numbers that are not negative: rounding cannot make the variance negative */
+        /* no term is negative, so rounding cannot make the variance negative */
         s->variance[j] = rest * (s->variance[j] + (rate * (difference * difference)));
         s->scale[j] = flow_scale_of(s->variance[j]);
     }
@@ -842,7 +845,7 @@ static void flow_average(flow_t *s, const float y[FLOW_OUTPUTS])
     }
 }
 
-/* Update the statistics of inputs and labels while the rule must wait.  Returns whether it must. */
+/* If the rule must still wait, update the statistics of inputs and labels.  Returns whether the rule must wait. */
 static bool flow_warm_up(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS])
 {
     const bool waits = flow_warms_up(s);
@@ -853,9 +856,8 @@ static bool flow_warm_up(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_
     return waits;
 }
 
-/* Count one more call while an answer waits.  After too many calls, the answer is dropped; the next answer may wait
- * longer,
- * and the last delay is reduced. */
+/* Count one more call while an answer waits.  After longest_wait calls, drop the answer, let the next answer wait
+ * longer, and reduce the last delay. */
 static void flow_wait_on(flow_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -886,7 +888,7 @@ static void flow_settle_pending(flow_t *s)
     }
 }
 
-/* Keep the expert's answers to a question, or to the sample that it learns next.  O(D) for each output. */
+/* Keep the expert's answers to a question, or to the sample that the expert learns next.  O(D) for each output. */
 static void flow_consult(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(14)
@@ -896,8 +898,8 @@ static void flow_consult(flow_t *s, const float x[FLOW_DIM])
     }
 }
 
-/* Write to s->other what the rule would see with the other choice for outlying inputs.  Returns whether there are any.
- * O(D). */
+/* Write to s->other what the rule would see if outlying inputs were clipped instead of replaced by held values, or
+ * the other way round.  Returns whether an input is outlying.  O(D). */
 static bool flow_choose_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
     bool found = false;
@@ -932,7 +934,9 @@ static float flow_staged_error(const flow_t *s, const float x[FLOW_DIM], float y
     return total;
 }
 
-/* How much better the other choice for outlying inputs would have been, from -1 to 1.  O(N D) for N frequencies. */
+/* How much smaller the squared error would be if outlying inputs were clipped instead of replaced by held values,
+ * or the other way round: the difference of both squared errors, divided by their sum, from -1 to 1.  O(N D) for N
+ * frequencies. */
 static float flow_try_otherwise(flow_t *s, const float x[FLOW_DIM])
 {
     if (flow_choose_otherwise(s, x)) {
@@ -945,7 +949,8 @@ static float flow_try_otherwise(flow_t *s, const float x[FLOW_DIM])
     return 0.0f;
 }
 
-/* Compute how far from the rule's answer a residual is clipped, for the input as the rule sees it.  O(D). */
+/* Compute the largest distance of a residual from the rule's answer; a residual further away is clipped.  x: the
+ * input as the rule sees it.  O(D). */
 static void flow_farthest(const flow_t *s, const float x[FLOW_DIM], float most[FLOW_OUTPUTS])
 {
     float allowed = FLOW_LABEL_CLIP * (1.0f + s->label_shock);
@@ -1029,8 +1034,8 @@ static void flow_begin(flow_t *s)
     }
 }
 
-/* Add the sinusoids to s->error, with exactly the bits of ``add_waves``, and keep them in s->h.  O(N D), and O(N) for
- * each output. */
+/* Add the sinusoids to s->error, and keep them in s->h.  The sums have exactly the bits of ``add_waves``.  O(N D),
+ * and O(N) for each output. */
 static void flow_keep_waves(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(24)
@@ -1074,12 +1079,13 @@ static void flow_hear(flow_t *s)
     }
 }
 
-/* Add an output's label to its mean square; if the unit is wrong by a factor of two, change it.  O(N).
+/* Add an output's label to the mean square of its labels.  If the root of the mean square differs from the unit
+ * by more than a factor of two, the root becomes the new unit.  O(N).
  *
- * If labels are not clipped, a unit in which the weights would be large is not used: small labels must be learned
- * first.
+ * If the stages do not clip labels, and the weights would be large in the new unit, the old unit is kept until the
+ * model has learned small labels.
  *
- * The weights are in units and change with the unit, so f stays the same. */
+ * The weights are relative to the unit and change with it, so f stays the same. */
 static void flow_measure(flow_t *s, int32_t o, float rate)
 {
     const float size = s->y[o] * FLOW_LABEL_UNIT;
@@ -1089,8 +1095,8 @@ static void flow_measure(flow_t *s, int32_t o, float rate)
         const float wanted = flow_sqrt(s->power[o]);
         if ((wanted > (2.0f * s->unit[o])) || ((2.0f * wanted) < s->unit[o])) {
             const float part = flow_ratio(s->unit[o], wanted);
-            /* if large labels are rare, the mean square hardly contains them: the unit that suits their weights must be
-             * kept */
+            /* rare large labels hardly change the mean square, but they need weights that are in range only with the
+             * large unit, so this unit is kept */
             FLOW_LOOP(28)
             for (int32_t i = 0; i < FLOW_FEATURES; i++) {
                 FLOW_TURN(28)
@@ -1102,7 +1108,8 @@ static void flow_measure(flow_t *s, int32_t o, float rate)
     }
 }
 
-/* The labels' noise relative to the variance of what can be learned: u / (1 - u), u = E |r - k|^2 / E |y - m|^2. */
+/* The ratio of the labels' noise to the variance that can be learned: u / (1 - u) with u = E |r - k|^2 / E |y - m|^2.
+ * */
 static float flow_noise(const flow_t *s)
 {
     if ((s->judged < 20) || !(s->label_power > 0.0f)) {
@@ -1122,13 +1129,14 @@ static float flow_noise(const flow_t *s)
     return flow_clipped(flow_ratio(u, known), FLOW_NOISE_LOW, FLOW_NOISE_HIGH);
 }
 
-/* The derivative of f / u with respect to the angle of sinusoid i, which is at the given place of a block. */
+/* The derivative of f / u with respect to the angle of sinusoid i, whose cosine and sine are in s->h at the given
+ * place of the block. */
 static float flow_slope(const flow_t *s, int32_t o, int32_t i, int32_t block, int32_t at)
 {
     return (s->b[o][i] * s->h[block][at]) - (s->a[o][i] * s->h[block][at + 1]);
 }
 
-/* n, limited to MOST so that the compiler knows that it is not larger. */
+/* n, limited to MOST: this tells the compiler that n is not larger. */
 static int32_t flow_few(int32_t n)
 {
     return (n < 65535) ? n : 65535;
@@ -1239,11 +1247,9 @@ static void flow_symmetric_downdate(float *p, const float *g, float share, int32
 
 /* Update P to lambda (P - g g' inverse) + (1 - lambda) P0.  O(B^2 / 2).
  *
- * If a diagonal element is below half of what the prior adds with each label, or above the prior, the block is reset.
- * If no
- * diagonal element of P - g g' inverse is negative, no other element has changed by more than the largest diagonal
- * element of
- * P. */
+ * If a diagonal element is below half of the (1 - lambda) P0 that each label adds, or above 1.5 times the same element
+ * of P0, the block is reset.  If no diagonal element of P - g g' inverse is negative, no other element has changed by
+ * more than the largest diagonal element of P. */
 static void flow_downdate(flow_t *s, int32_t block, float inverse)
 {
     flow_symmetric_downdate(s->covariance[block], s->g[block], FLOW_FORGETTING * inverse, FLOW_GROUP_SIZE);
@@ -1263,7 +1269,8 @@ static void flow_downdate(flow_t *s, int32_t block, float inverse)
     }
 }
 
-/* Learn an error, in units, by the extended Kalman filter.  O(N B D), with B = G (D + 2) for blocks of G units. */
+/* Learn an error, in units of u, by the extended Kalman filter.  O(N B D), with B = G (D + 2) for blocks of G
+ * sinusoids. */
 static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW_DIM])
 {
     float s = FLOW_NOISE;
@@ -1272,7 +1279,8 @@ static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
         FLOW_TURN(37)
         float more = flow_spread(m, o, block, x);
-        /* only overwritten memory holds such a P: downdate() detects it by the diagonal and resets the block */
+        /* only overwritten memory makes h'P h negative: a diagonal element is then made negative, so that downdate()
+         * resets the block */
         if (!(more >= 0.0f)) {
             m->covariance[block][0] = -flow_prior[0];
             flow_zero(m->g[block], FLOW_GROUP_SIZE);
@@ -1313,7 +1321,7 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     FLOW_LOOP(41)
     for (int32_t o = 0; o < FLOW_OUTPUTS; o++) {
         FLOW_TURN(41)
-        /* this gives exactly the bits of weigh() */
+        /* this product has exactly the bits of weigh() */
         s->error[o] = FLOW_LABEL_LIMIT * (FLOW_PART_OF_LIMIT * s->unit[o] * s->error[o]);
     }
     flow_hear(s);
@@ -1334,7 +1342,8 @@ static int32_t flow_learn(flow_t *s, const float x[FLOW_DIM])
     return FLOW_DONE;
 }
 
-/* The square of an error in units of 2^-40 of the label's limit, clipped for outlying labels. */
+/* The squared error, where errors are in units of 2^-40 of the label's limit; for outlying labels, the square is
+ * clipped. */
 static float flow_usual(const flow_t *s, float error, float power, float shock)
 {
     const float size = flow_bounded(error * FLOW_LABEL_UNIT, FLOW_LOUD_PARTS);
@@ -1348,7 +1357,8 @@ static float flow_usual(const flow_t *s, float error, float power, float shock)
     return square;
 }
 
-/* Judge the model, whose rule answered k, and the expert by a label; a late label judges their kept answers.
+/* Update the mean squared errors of model and expert by a label.  k: what the model's rule answered.  A late
+ * label judges the answers that were kept for it.
  *
  * x: the input as the rule sees it.  O(D) for each output. */
 static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
@@ -1382,8 +1392,8 @@ static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FL
     }
 }
 
-/* Judge interval, model and expert by the label.  If the label was expected, the answers that were kept for it are
- * judged. */
+/* Judge interval, model and expert by the label.  If the label was announced, it judges the answers that were kept for
+ * it. */
 static void flow_judge_parts(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->verdict <= 1) {
@@ -1391,7 +1401,7 @@ static void flow_judge_parts(flow_t *s, const float x[FLOW_DIM])
     }
 }
 
-/* Compare what the rule answered with what it should have answered, for the gain. */
+/* Update the means from which the gain is computed. */
 static void flow_judge_rule(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLOW_OUTPUTS],
         const float k[FLOW_OUTPUTS])
 {
@@ -1417,7 +1427,7 @@ static void flow_judge_rule(flow_t *s, const float y[FLOW_OUTPUTS], const float 
     }
 }
 
-/* Compare what the rule answered with what it had to learn. */
+/* Update the means that compare the rule's answers k with the residuals r. */
 static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLOW_OUTPUTS],
         const float k[FLOW_OUTPUTS], float rate)
 {
@@ -1444,7 +1454,8 @@ static void flow_judge(flow_t *s, const float y[FLOW_OUTPUTS], const float r[FLO
             FLOW_LARGEST_POWER);
 }
 
-/* Update the stages after the rule has learned r, clipped to s->most from its answer k.  O(D) for each output. */
+/* Update the stages after the rule has learned r, which was clipped to a distance of s->most from the rule's answer
+ * k.  O(D) for each output. */
 static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
         const float r[FLOW_OUTPUTS], const float k[FLOW_OUTPUTS])
 {
@@ -1459,7 +1470,7 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
         FLOW_TURN(48)
         if ((r[o] >= (k[o] + s->most[o])) || (r[o] <= (k[o] - s->most[o]))) {
             outlying = true;
-            /* the answer may be outside the range of labels */
+            /* the answer itself may be outside the range of labels */
             s->learned[o] = flow_bounded(flow_lead(s, x, o) + r[o], FLOW_LABEL_LIMIT);
         }
     }
@@ -1483,7 +1494,7 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     flow_average(s, s->learned);
 }
 
-/* Learn a sample, given the input as the rule sees it, and run the stages of its label. */
+/* Learn a sample and run the stages of its label.  x: the input as the rule sees it. */
 static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(51)
@@ -1501,9 +1512,9 @@ static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
     return status;
 }
 
-/* Learn which choice is better for each outlying input, and keep the inputs that are not outlying, standardised.  O(D).
+/* Update the evidence of each outlying input, and keep the values of the other inputs, standardised.  O(D).
  *
- * gain: how much better the other choice would have been. */
+ * gain: the result of try_otherwise(). */
 static void flow_gather_evidence(flow_t *s, const float x[FLOW_DIM], float gain)
 {
     FLOW_LOOP(52)
@@ -1544,8 +1555,8 @@ static void flow_fix_units(flow_t *s)
     s->compared = 1;
 }
 
-/* Update D and U of each block by Bierman's method, and write the previous P phi to s->gained.  Returns lambda + phi'P
- * phi.
+/* Update D and U of each block by Bierman's method, and write P phi, with the P before the update, to s->gained.
+ * Returns lambda + phi'P phi.
  *
  * Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D). */
 static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
@@ -1579,7 +1590,7 @@ static float flow_sharpen(flow_t *s, const float x[FLOW_DIM], float *upper)
     FLOW_LOOP(59)
     for (int32_t j = 0; j < FLOW_EXPERT; j++) {
         FLOW_TURN(59)
-        /* D f replaces f, and the elements before it get their part of P phi */
+        /* element j changes from f_j to D_j f_j, and its part of P phi is added to the elements before it */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
         const float before = known;
@@ -1606,7 +1617,7 @@ static inline float flow_to_learn(float y, float answer)
     return flow_bounded(y - answer, FLOW_EXPERT_LIMIT);
 }
 
-/* The largest distance of a clipped label from the expert's answer. */
+/* The largest distance of a label from the expert's answer; a label further away is clipped. */
 static float flow_farthest_error(const flow_t *s, int32_t o)
 {
     if ((s->compared > 40) && (s->expert_power[o] > 0.0f)) {
@@ -1648,7 +1659,7 @@ static void flow_instruct(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     }
 }
 
-/* Learn the sample x with label y; both were checked. */
+/* Learn the sample x with label y; both have been checked. */
 static int32_t flow_take(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->frozen != 0) {
@@ -1763,17 +1774,17 @@ int32_t flow_expect(flow_t *s, const float x[FLOW_DIM])
     return FLOW_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
+/* A number from -1/2 to 1/2, computed from a part with |part| <= 1/2 in such a way that broken arithmetic gives
+ * another number.
  *
- * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero makes them zero.  In one
- * sum, a bit
- * cancels: at least one floating-point library rounds sums of this kind wrongly. */
+ * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
+ * sum cancels a leading bit: at least one floating-point library rounds such sums wrongly. */
 static inline float flow_strained(float part)
 {
     const float subnormal = part * FLOW_SMALLEST;
     const float size = flow_absolute(part) + 1.0f;
     const float nothing = flow_ratio(subnormal, size);
-    /* this is 1, because part has few bits; but the compiler cannot know this */
+    /* unit is exactly 1, because part has few bits, but the compiler cannot know this */
     const float unit = size - flow_absolute(part);
     const float rest = (unit * FLOW_CANCELLING) - (unit * 2.0f) + 2.0f;
     return (0.5f * part) + (((subnormal + nothing) * FLOW_MAGNIFIED) + (rest * FLOW_CANCELLED));

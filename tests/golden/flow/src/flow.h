@@ -21,7 +21,7 @@ extern "C" {
 
 #define FLOW_DIM 3 /* number of inputs, D */
 #define FLOW_FEATURES 4 /* number of features, F; features are computed from the inputs */
-#define FLOW_GROUP_SIZE 20 /* number of trained numbers in each block of units that share a covariance, B */
+#define FLOW_GROUP_SIZE 20 /* number of trained parameters in each block of units that share a covariance, B */
 #define FLOW_GROUPS 1 /* number of blocks of units that share a covariance */
 #define FLOW_PACKED 210 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 #define FLOW_OUTPUTS 1 /* number of values that a prediction writes */
@@ -43,8 +43,8 @@ extern "C" {
 #define FLOW_FLASH
 #endif
 
-/* The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no
- * answer written.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model is unchanged, and
+    no answer is written.
  * Exceptions, which their comments tell: flow_selftest leaves the model reset;
  * flow_restore does so in one case. */
 enum {
@@ -54,12 +54,13 @@ enum {
     /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
     FLOW_OBSERVED = 6,
     FLOW_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
-    FLOW_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
+    FLOW_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
     FLOW_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
+    FLOW_SNAPSHOT_FOREIGN = -102, /* the snapshot is from another model, whose memory has another layout or meaning */
     FLOW_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
-    FLOW_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    FLOW_STORAGE_FAILED = -105, /* a callback failed, or other bytes were read than were written, or than before */
+    FLOW_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
+    /* a callback failed, or the bytes that were read differ from those written or read before */
+    FLOW_STORAGE_FAILED = -105,
     FLOW_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
 
@@ -70,32 +71,35 @@ typedef struct {
     float a[FLOW_OUTPUTS][FLOW_FEATURES]; /* a, in units of the output */
     float b[FLOW_OUTPUTS][FLOW_FEATURES]; /* b */
     /* How well the waves are known, and the unit of their sum. */
-    /* P of each block of units, row by row up to the diagonal; a unit has a row for a, one for b, and one for each
-     * input */
+    /* P of each block of sinusoids, row by row up to the diagonal; a sinusoid has a row for a, one for b, and one for
+     * each input */
     float covariance[FLOW_GROUPS][FLOW_PACKED];
-    float unit[FLOW_OUTPUTS]; /* u, in 2^-40 of the label's limit */
-    float power[FLOW_OUTPUTS]; /* running mean of squared labels, in the same unit */
-    int32_t counted; /* number of labels in that mean, at most its horizon */
+    float unit[FLOW_OUTPUTS]; /* u, in units of 2^-40 of the label's limit */
+    float power[FLOW_OUTPUTS]; /* running mean of squared labels, which are in units of 2^-40 of the label's limit */
+    int32_t counted; /* number of labels in the running mean, at most its horizon */
     /* The memory of the stages. */
     float mean[FLOW_DIM]; /* running mean and variance of each input; their ranges leave room for rounding */
     float variance[FLOW_DIM];
     float scale[FLOW_DIM]; /* 1 / standard deviation of each input */
-    float shock; /* 0, or 1, 3, 7 ... after consecutive outlying samples: how much further away inputs are clipped */
-    float held_input[FLOW_DIM]; /* the latest value of each input that was not outlying, standardised */
-    /* from -1 to 1: how much smaller recent errors are if an outlying input is replaced by its held value, not by its
-     * limit */
+    /* 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples: the limit of the inputs is multiplied by 1 +
+     * shock */
+    float shock;
+    float held_input[FLOW_DIM]; /* for each input, the latest value that was not outlying, standardised */
+    /* from -1 to 1: how much recent errors were reduced by replacing an outlying input by its held value instead of
+     * clipping it */
     float evidence[FLOW_DIM];
     float center[FLOW_OUTPUTS]; /* running mean of the labels */
     float slopes[FLOW_OUTPUTS][(FLOW_DIM + 1)]; /* weights of the linear part; the last one belongs to the constant 1 */
-    float agreement[FLOW_OUTPUTS]; /* running mean of r k: what the rule should have answered times what it answered */
-    float strength[FLOW_OUTPUTS]; /* running mean of k k */
+    /* running mean of r k: r is what the rule should have answered, k is what the rule answered */
+    float agreement[FLOW_OUTPUTS];
+    float strength[FLOW_OUTPUTS]; /* running mean of k^2 */
     float left_power[FLOW_OUTPUTS]; /* running mean of (r - k)^2 */
     float label_power; /* running mean of |y - m|^2 */
-    float label_shock; /* as shock, for labels */
+    float label_shock; /* the same as shock, but for labels */
     int32_t observed; /* number of samples in these statistics, at most the horizon */
-    int32_t averaged; /* number of labels in that mean, at most its horizon */
+    int32_t averaged; /* number of labels in this mean, at most its horizon */
     int32_t judged; /* number of labels in these means, at most their horizon */
-    /* number of answers that were judged, for the gain; it is smaller than judged if labels come late */
+    /* number of answers that were judged for the gain; smaller than the field ``judged`` if labels come late */
     int32_t answers_judged;
     int32_t frozen; /* 1: learning is switched off */
     /* What the linear expert has learned, and how accurate expert and model have been. */
@@ -108,35 +112,36 @@ typedef struct {
     float factor[((FLOW_EXPERT * (FLOW_EXPERT - 1)) / 2)]; /* U above its diagonal, column by column */
     float model_power[FLOW_OUTPUTS]; /* running mean of the model's squared errors */
     float expert_power[FLOW_OUTPUTS]; /* running mean of the expert's squared errors */
-    float expert_shock; /* 0, or 1, 3, 7 ... after consecutive labels far from the expert's answer */
-    /* 0: the units are not fixed; else 1 + the number of labels in the running means, at most 1 + their horizon */
+    float expert_shock; /* 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive labels far from the expert's answer */
+    /* 0: the units are not fixed; otherwise 1 + the number of labels in the running means, at most 1 + their horizon */
     int32_t compared;
     /* An answer whose label has not come yet. */
-    float mark; /* of its sample */
+    float mark; /* the mark of the answer's sample */
     float given_value[FLOW_OUTPUTS]; /* what the rule answered */
     float given_lead[FLOW_OUTPUTS]; /* what the stages added to the rule's answer */
     float given_expert[FLOW_OUTPUTS]; /* what the linear expert answered */
-    int32_t longest_wait; /* 0: labels come at once; else the number of calls that an answer waits for its label */
-    int32_t waited; /* calls since the answer was given; 0: none waits */
-    int32_t last_wait; /* how many calls the last answer waited */
-    /* The sample that is learned.  Every call recomputes it; it may start as zeros. */
+    int32_t longest_wait; /* number of calls for which an answer waits for its label; 0: labels come at once */
+    int32_t waited; /* calls since the answer was given; 0: no answer waits */
+    int32_t last_wait; /* number of calls for which the last answer waited */
+    /* The sample that is learned.  Every call writes it again, so it may be zero at first. */
     float x[FLOW_DIM]; /* the input as the rule sees it */
-    float other[FLOW_DIM]; /* the input with the other choice for outlying values */
+    /* what the rule would see if outlying values were treated the other way (clipped or replaced) */
+    float other[FLOW_DIM];
     float y[FLOW_OUTPUTS]; /* what f(x) should be */
     float label[FLOW_OUTPUTS]; /* the label before the stages subtracted their parts */
     float value[FLOW_OUTPUTS]; /* f(x) before the sample was learned */
-    float most[FLOW_OUTPUTS]; /* largest distance of a clipped label from that value */
+    float most[FLOW_OUTPUTS]; /* largest distance of the label from f(x); a label further away is clipped */
     float learned[FLOW_OUTPUTS]; /* the label after clipping */
     float error[FLOW_OUTPUTS]; /* f(x); after hear(), y - f(x) */
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
+    /* Intermediate results, which every call recomputes; they may be zero at first. */
     float expert_answer[FLOW_OUTPUTS]; /* what the expert answered before it learned the sample */
-    /* P phi, where phi is the input in the expert's units, the constant 1, and these labels */
+    /* P phi, where phi contains the inputs in the expert's units, the constant 1, and m.recalled */
     float gained[FLOW_EXPERT];
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
+    /* Intermediate results, which every call recomputes; they may be zero at first. */
     int32_t verdict; /* what the label judges */
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
-    /* derivatives of f / u for each block: for each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
-     * */
+    /* Intermediate results, which every call recomputes; they may be zero at first. */
+    /* derivatives of f / u for each block: for each sinusoid the cosine, the sine and, for a Kalman filter, slope x /
+     * sigma */
     float h[FLOW_GROUPS][FLOW_GROUP_SIZE];
     float g[FLOW_GROUPS][FLOW_GROUP_SIZE]; /* P h of each block */
 } flow_t;
@@ -165,7 +170,7 @@ int32_t flow_predict(flow_t *s, const float x[FLOW_DIM], float y[FLOW_OUTPUTS]);
  * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
 int32_t flow_update(flow_t *s, const float x[FLOW_DIM], float y);
 
-/* Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing. */
+/* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t flow_freeze(flow_t *s, int32_t frozen);
 
 /* Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(N D)

@@ -71,7 +71,7 @@ extern uint32_t flow_crc32(uint32_t crc, const unsigned char *bytes, uint32_t co
 #define FLOW_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define FLOW_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define FLOW_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
-#define FLOW_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */
+#define FLOW_INPUT_WARMUP 16 /* number of samples that the standardiser sees before the model learns */
 #define FLOW_RENEWAL 0.002f /* 1 - lambda */
 #define FLOW_POWER_LEAST 7.523164e-37f
 #define FLOW_PIVOT_LEAST 1e-12f
@@ -298,7 +298,8 @@ static bool flow_snapshot_keeps(flow_stored_t *stored)
     return true;
 }
 
-/* Whether learning could have led to this expert: its units must be possible for the standardiser.  O(D^2). */
+/* Whether learning could have led to this expert: the standardiser must be able to produce the expert's units.
+ * O(D^2). */
 static bool flow_snapshot_valid_expert(flow_stored_t *stored)
 {
     if (flow_stored_count(stored, FLOW_PLACE(compared), 0) == 0) {
@@ -323,13 +324,13 @@ static bool flow_snapshot_valid_expert(flow_stored_t *stored)
     return true;
 }
 
-/* 1 / standard deviation.  It is finite even for a constant input. */
+/* 1 / standard deviation.  The result is finite even for a constant input. */
 static inline float flow_snapshot_scale_of(float variance)
 {
     return 1.0f / flow_snapshot_sqrt((variance > FLOW_VARIANCE_LEAST) ? variance : FLOW_VARIANCE_LEAST);
 }
 
-/* Whether the scales fit the variances.  O(D). */
+/* Whether the scales match the variances, and the numbers of values are possible.  O(D). */
 static bool flow_snapshot_valid_inputs(flow_stored_t *stored)
 {
     if (flow_stored_count(stored, FLOW_PLACE(observed), 0) == 0) {
@@ -344,7 +345,8 @@ static bool flow_snapshot_valid_inputs(flow_stored_t *stored)
     return true;
 }
 
-/* Whether samples within their limits could have led to these stages, and the rule waited for the warm-up.
+/* Whether samples within their limits could have led to this state of the stages, and the rule has learned nothing
+ * during the warm-up.
  *
  * blank: whether the rule has learned nothing yet.  O(D) for each output. */
 static bool flow_snapshot_valid_stages(flow_stored_t *stored, bool blank)
@@ -358,7 +360,7 @@ static bool flow_snapshot_valid_stages(flow_stored_t *stored, bool blank)
     return true;
 }
 
-/* Whether learning could have led to this state, beyond the ranges of the fields. */
+/* Whether learning could have led to this state; the ranges of the fields are checked elsewhere. */
 static bool flow_snapshot_valid(flow_stored_t *stored)
 {
     if (!flow_snapshot_keeps(stored)) {

@@ -57,32 +57,32 @@ LEVEL_ASSERT(place_of_wide, offsetof(level_t, wide) == 720u);
 LEVEL_ASSERT(place_of_h, offsetof(level_t, h) == 784u);
 LEVEL_ASSERT(place_of_g, offsetof(level_t, g) == 816u);
 /* Parameters.  They follow from level.toml. */
-#define LEVEL_FINE 8 /* frequencies are in units of 2^-(32 + fine) turns where a converted input is 1 */
-#define LEVEL_FORGETS 9 /* lambda is 1 - 2^-forgets for an output's share of a sample */
-#define LEVEL_GAIN_SHIFT 9 /* errors and values are divided by 2 to this power for the gain's means */
-#define LEVEL_GROUP 4 /* units in a block */
+#define LEVEL_FINE 8 /* frequencies are in units of 2^-(32 + fine) turns for a converted input of 1 */
+#define LEVEL_FORGETS 9 /* lambda of one update is 1 - 2^-forgets */
+#define LEVEL_GAIN_SHIFT 9 /* errors and values are divided by 2 to this power before they enter the gain's means */
+#define LEVEL_GROUP 4 /* number of waves in a block */
 #define LEVEL_LABEL_MOST 5242880 /* largest |y| that is accepted */
 #define LEVEL_LEVEL_FACTOR 16
 #define LEVEL_LEVEL_MOST 335544320
 #define LEVEL_LEVEL_SHIFT 4 /* level_factor is 2 to this power */
-#define LEVEL_MEAN_FACTOR 64 /* the mean is kept in units of 1 / this */
+#define LEVEL_MEAN_FACTOR 64 /* the mean is kept in units of 1 / mean_factor */
 #define LEVEL_MEAN_MOST 335544320
 #define LEVEL_MEAN_PACE 11 /* the mean reaches back 2^mean_pace samples */
 #define LEVEL_MEAN_SHIFT 6 /* mean_factor is 2 to this power */
-#define LEVEL_NOISE 104858 /* R, as long as it is not estimated */
+#define LEVEL_NOISE 104858 /* R, while it is not estimated */
 #define LEVEL_NOISE_LEAST 10486
 #define LEVEL_NOISE_MOST 3145728
-#define LEVEL_OCTAVE 12 /* sigma, converted, is 2 to this power */
+#define LEVEL_OCTAVE 12 /* sigma, in the unit of converted inputs, is 2 to this power */
 #define LEVEL_REST_MOST 20971520 /* largest |residual| that the model has to learn */
 #define LEVEL_SHRINKS 14 /* each sample multiplies the weights by 1 - 2^-shrinks */
 #define LEVEL_SLOPE_ETA 41943 /* learning rate of the linear part, times 2^16 and a power of two */
 #define LEVEL_SLOPE_MOST 1073741823
 #define LEVEL_SLOPE_SHIFT 9 /* 16 minus the exponent of the power of two in slope_eta */
-#define LEVEL_SLOPE_STEP 103813 /* largest change of a slope for an input of one unit */
-#define LEVEL_SLOPE_UNIT 16777216 /* the square of an input of 1, which is added to |x|^2 to normalise */
+#define LEVEL_SLOPE_STEP 103813 /* largest change of a slope by one sample, for an input of one unit */
+#define LEVEL_SLOPE_UNIT 16777216 /* the square of an input of 1; it is added to |x|^2 in the normaliser */
 #define LEVEL_TUNED_MOST 1073741823 /* largest frequency */
-#define LEVEL_TURNED 41722 /* a frequency of 1 / sigma, divided by the number of outputs and by a power of two */
-#define LEVEL_TURNED_PLACES 26 /* exponent of the power of two in turned, plus 16 */
+#define LEVEL_TURNED 41722 /* 1 / sigma as a frequency, divided by the number of outputs and by a power of two */
+#define LEVEL_TURNED_PLACES 26 /* exponent of the power of two in the field ``turned``, plus 16 */
 #define LEVEL_UNIT_LEAST 12 /* log2 of the smallest unit */
 #define LEVEL_WEIGHT_MOST 134217728 /* largest |a| and |b| */
 
@@ -101,7 +101,7 @@ static const LEVEL_FLASH int16_t level_center[LEVEL_SCALES] LEVEL_CONST = {
     0
 };
 
-/* one count in the kernel's unit, times 2^shift */
+/* the size of one count in the kernel's unit, times 2^shift */
 static const LEVEL_FLASH int16_t level_factor[LEVEL_SCALES] LEVEL_CONST = {
     16549
 };
@@ -228,7 +228,7 @@ uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t count)
 
 /* z = (x - center) factor / 2^shift, rounded.  O(D).
  *
- * Returns whether every input is within its limit.  If not, z must not be used. */
+ * Returns whether every input is within its limit.  If an input is beyond its limit, z must not be used. */
 static bool level_converted(const int16_t x[LEVEL_DIM], int16_t z[LEVEL_DIM])
 {
     LEVEL_LOOP(1)
@@ -291,13 +291,13 @@ static void level_turn(level_t *s, const int16_t x[LEVEL_DIM])
     }
 }
 
-/* a k / 2^16, rounded towards zero; k from 0 to 65535. */
+/* a k / 2^16, rounded towards zero, for k from 0 to 65535. */
 static int32_t level_part_of(int32_t a, int32_t k)
 {
     return (a < 0) ? -level_multiply_high(-a, k) : level_multiply_high(a, k);
 }
 
-/* a x / 2^16, rounded towards zero; |x| up to 65535. */
+/* a x / 2^16, rounded towards zero, for |x| up to 65535. */
 static int32_t level_times(int32_t a, int32_t x)
 {
     return (x > 0) ? level_part_of(a, x) : -level_part_of(a, -x);
@@ -309,7 +309,7 @@ static int32_t level_sound(int32_t a)
     return level_clip(a, -LEVEL_WEIGHT_MOST, LEVEL_WEIGHT_MOST);
 }
 
-/* The sum of the waves, after turn().  O(N). */
+/* The sum of the waves.  turn() has computed their sines and cosines.  O(N). */
 static int32_t level_sum_of(const level_t *s, int32_t o)
 {
     /* modulo 2^32: the sum is defined even if memory was overwritten */
@@ -358,7 +358,7 @@ static int32_t level_line(const level_t *s, const int16_t x[LEVEL_DIM], int32_t 
     return level_weighted_sum(s->slope[o], x);
 }
 
-/* What is added to the model's answer.  O(D). */
+/* What the stages add to the model's answer.  O(D). */
 static int32_t level_lead(const level_t *s, const int16_t x[LEVEL_DIM], int32_t o)
 {
     int32_t total = 0;
@@ -367,7 +367,7 @@ static int32_t level_lead(const level_t *s, const int16_t x[LEVEL_DIM], int32_t 
     return total;
 }
 
-/* The prediction that follows from the model's answer, before clipping. */
+/* The prediction, before it is clipped, given the model's answer. */
 static int32_t level_staged(const level_t *s, const int16_t x[LEVEL_DIM], int32_t value, int32_t o)
 {
     int32_t y = value;
@@ -377,7 +377,7 @@ static int32_t level_staged(const level_t *s, const int16_t x[LEVEL_DIM], int32_
     return y + level_lead(s, x, o);
 }
 
-/* y = f(x), after the stages of labels.  The input is in s->x. */
+/* y = f(x), after applying the stages to the rule's answer.  The input is in s->x. */
 static void level_respond(level_t *s, int32_t y[LEVEL_OUTPUTS])
 {
     level_answer(s, s->x, s->error);
@@ -416,7 +416,7 @@ static bool level_late(const level_t *s)
     return s->longest_wait > 0;
 }
 
-/* What the label of a sample with this mark judges. */
+/* Which answer the label of a sample with this mark judges. */
 static int32_t level_judged_by(const level_t *s, int32_t mark)
 {
     if (!level_late(s)) {
@@ -428,9 +428,8 @@ static int32_t level_judged_by(const level_t *s, int32_t mark)
     return (s->last_wait > 0) ? 1 : 3;
 }
 
-/* Count one more call while an answer waits.  After too many calls, the answer is dropped; the next answer may wait
- * longer,
- * and the last delay is reduced. */
+/* Count one more call while an answer waits.  After longest_wait calls, drop the answer, let the next answer wait
+ * longer, and reduce the last delay. */
 static void level_wait_on(level_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -461,7 +460,7 @@ static void level_settle_pending(level_t *s)
     }
 }
 
-/* Write to r the residuals of the labels y, which the rule has to learn. */
+/* Write to r what the rule has to learn: the residuals of the labels y. */
 static void level_remain(const level_t *s, const int16_t x[LEVEL_DIM], const int32_t y[LEVEL_OUTPUTS],
         int32_t r[LEVEL_OUTPUTS])
 {
@@ -535,7 +534,7 @@ static int32_t level_size(int32_t a)
     return (a < 0) ? -a : a;
 }
 
-/* The largest p for which 2^p is at most t; 0 for 0.  O(1). */
+/* The largest p for which 2^p is at most t; 0 if t is 0.  O(1). */
 static int32_t level_places(uint32_t t)
 {
     int32_t found = 0;
@@ -600,7 +599,7 @@ static int32_t level_slope(const level_t *s, int32_t o, int32_t i, int32_t unit)
     return level_clip(level_nearest_shift(bend, unit - 12), -32767, 32767);
 }
 
-/* Write s->wide / 2^k to s->h.  Returns k, which is such that the sum of |h_i| is below 2^16.  O(B). */
+/* Write s->wide / 2^k to s->h, with a k that keeps the sum of |h_i| below 2^16.  Returns k.  O(B). */
 static int32_t level_condense(level_t *s)
 {
     int32_t total = 0;
@@ -616,9 +615,9 @@ static int32_t level_condense(level_t *s)
             most = (large > most) ? large : most;
         }
     }
-    /* rounding adds less than a 32nd */
+    /* rounding adds less than 1/32 of the sum */
     total += level_floor_shift(total, 5);
-    /* the largest element is to have 15 bits */
+    /* the largest element should have 15 bits */
     const int32_t reach = (total > (2 * most)) ? total : (2 * most);
     const int32_t coarse = level_clip(level_places(level_word(reach)) - 15, 0, 15);
     LEVEL_LOOP(18)
@@ -634,8 +633,8 @@ static int32_t level_condense(level_t *s)
     return coarse;
 }
 
-/* Write the derivatives of f / u to s->h, in units of 2^-(12 - k).  Returns k, which is such that the sum of |h_i| is
- * below 2^16.  O(N D). */
+/* Write the derivatives of f / u to s->h, in units of 2^-(12 - k), with a k that keeps the sum of |h_i| below
+ * 2^16.  Returns k.  O(N D). */
 static int32_t level_derive(level_t *s, int32_t o, int32_t unit, const int16_t x[LEVEL_DIM])
 {
     LEVEL_LOOP(20)
@@ -666,9 +665,8 @@ static uint32_t level_product_of(int32_t p, int32_t h)
     return level_word(level_floor_shift(p, 16) * h);
 }
 
-/* Write P h to s->wide, in units of 2^-(11 + k) times those of h.  Returns k.  P's largest diagonal element, times 2^(k
- * - 16), has
- * 14 bits.  O(N B). */
+/* Write P h to s->wide; the unit of P h is 2^-(11 + k) times the unit of h.  Returns k, with which the largest
+ * diagonal element of P, times 2^(k - 16), has 14 bits.  O(N B). */
 static int32_t level_spread(level_t *s)
 {
     int32_t most = 1;
@@ -687,7 +685,7 @@ static int32_t level_spread(level_t *s)
     LEVEL_LOOP(25)
     for (int32_t block = 0; block < LEVEL_GROUPS; block++) {
         LEVEL_TURN(25)
-        /* P's upper bits are rounded down, by 1/2 on average */
+        /* taking only P's upper bits rounds P down, by 1/2 on average */
         int32_t rounded = 0;
         LEVEL_LOOP(26)
         for (int32_t i = 0; i < LEVEL_GROUP_SIZE; i++) {
@@ -760,7 +758,7 @@ static int32_t level_make_gain(level_t *s, int32_t known, int32_t fine, int32_t 
         }
     }
     const int32_t more = level_clip(level_as_signed(total), 0, 2147483647);
-    /* R is converted to the unit of h'g, or both to a coarser unit, so that their sum fits in 32 bits */
+    /* R is converted to the unit of h'g, or both R and h'g to a coarser unit, so that their sum fits in 32 bits */
     const int32_t finer = known + fine - 20;
     const int32_t lift = level_clip(finer, 0, level_clip(29 - level_places(level_word(noise)), 0, 31));
     const uint32_t whole = level_word(level_floor_shift(more, level_clip(finer - lift, 0, 31)))
@@ -783,7 +781,7 @@ static int32_t level_make_gain(level_t *s, int32_t known, int32_t fine, int32_t 
     return 14 + digits + known - unit_places;
 }
 
-/* R: the labels' noise relative to the variance that can be learned, u / (1 - u) for u = E|y - f|^2 / E|y|^2. */
+/* R, the ratio of the labels' noise to the variance that can be learned: v / (1 - v) for v = E|y - f|^2 / E|y|^2. */
 static int32_t level_noise_of(const level_t *s, int32_t o)
 {
     if (s->counted < 20) {
@@ -801,7 +799,7 @@ static int32_t level_noise_of(const level_t *s, int32_t o)
     return level_clip(level_clip(part, 0, 1048576) * 32, LEVEL_NOISE_LEAST, LEVEL_NOISE_MOST);
 }
 
-/* A weight after a step, and after the shrinkage of one sample. */
+/* A weight after one sample: it shrinks, and then moves by a step. */
 static int32_t level_move(int32_t a, int32_t t, int32_t step, int32_t shift)
 {
     const int32_t before = level_sound(a);
@@ -845,8 +843,8 @@ static void level_advance(level_t *s, int32_t o, int32_t unit, int32_t scale)
 
 /* Update P to lambda (P - t g' / 2^shift) + (1 - lambda) P0.  O(N B / 2).
  *
- * If a diagonal element is below half of what the prior adds with each sample, or above 1.5 times the prior, the filter
- * starts again. */
+ * If a diagonal element is below half of the (1 - lambda) P0 that each sample adds, or above 1.5 times the same
+ * element of P0, the filter starts again. */
 static void level_downdate(level_t *s, int32_t shift)
 {
     const int32_t half = (int32_t)(level_word(1) << shift >> 1);
@@ -883,7 +881,7 @@ static void level_downdate(level_t *s, int32_t shift)
     }
 }
 
-/* Learn an error by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G units. */
+/* Learn an error by the extended Kalman filter.  O(N B), with B = G (D + 2) for blocks of G waves. */
 static void level_filter_output(level_t *s, int32_t o, int32_t unit, const int16_t x[LEVEL_DIM])
 {
     const int32_t coarse = level_derive(s, o, unit, x);
@@ -899,7 +897,7 @@ static void level_filter_output(level_t *s, int32_t o, int32_t unit, const int16
 /* Learn that f(x) should be s->y.  Returns DONE. */
 static int32_t level_learn(level_t *s, const int16_t x[LEVEL_DIM])
 {
-    /* the first label becomes the mean that is subtracted, so the size of the residuals is not known yet */
+    /* the first label becomes the mean that the stages subtract, so the size of the residuals is not known yet */
     const bool waits = s->count == 0;
     if ((s->counted == 0) && !waits) {
         level_begin(s);
@@ -924,7 +922,7 @@ static int32_t level_learn(level_t *s, const int16_t x[LEVEL_DIM])
     return LEVEL_DONE;
 }
 
-/* Move the means from which the gain is computed, and compute it. */
+/* Update the means from which the gain is computed, and compute the gain. */
 static void level_follow_gain(level_t *s, int32_t rest, int32_t value, int32_t o)
 {
     const int32_t left = level_clip(level_floor_shift(rest, LEVEL_GAIN_SHIFT), -16383, 16383);
@@ -935,7 +933,7 @@ static void level_follow_gain(level_t *s, int32_t rest, int32_t value, int32_t o
     square += level_floor_shift((said * said) - square, 8);
     s->agreement[o] = level_clip(agreement, -268402689, 268402689);
     s->square[o] = level_clip(square, 0, 268402689);
-    /* divide both by the same power of two, so that their quotient can be computed */
+    /* divide both means by the same power of two, so that their quotient can be computed */
     const int32_t bits = level_places(level_word(s->square[o]));
     const int32_t shift = (bits > 14) ? (bits - 14) : 0;
     const int32_t over = level_floor_shift((s->agreement[o] > 0) ? s->agreement[o] : 0, shift);
@@ -980,7 +978,8 @@ static void level_follow_line(level_t *s, const int16_t x[LEVEL_DIM], int32_t re
     level_move_weights(s->slope[o], x, level_clip(step, -LEVEL_SLOPE_STEP, LEVEL_SLOPE_STEP));
 }
 
-/* Move the label's running mean: by 1/1, 1/2, 1/2, 1/4 ... of the difference, down to 2^-mean_pace. */
+/* Move the running mean towards the label: by 1/1, 1/2, 1/2, 1/4 ... of their distance, and finally by 2^-mean_pace
+ * of it. */
 static void level_follow_mean(level_t *s, int32_t y, int32_t o)
 {
     const int32_t mean = level_label_mean(s, o);
@@ -989,7 +988,7 @@ static void level_follow_mean(level_t *s, int32_t y, int32_t o)
     s->mean[o] = level_clip(moved, -LEVEL_MEAN_MOST, LEVEL_MEAN_MOST);
 }
 
-/* Let the stages learn from a sample's labels y, their residuals r, and the rule's answers k. */
+/* Update the stages by a sample: its labels y, their residuals r, and the rule's answers k. */
 static void level_conclude(level_t *s, const int16_t x[LEVEL_DIM], const int32_t y[LEVEL_OUTPUTS],
         const int32_t r[LEVEL_OUTPUTS], const int32_t k[LEVEL_OUTPUTS])
 {
@@ -1020,7 +1019,7 @@ static void level_conclude(level_t *s, const int16_t x[LEVEL_DIM], const int32_t
     }
 }
 
-/* Learn a sample, given the input as the rule sees it, and run the stages of its label. */
+/* Learn a sample and run the stages of its label.  x: the input as the rule sees it. */
 static int32_t level_follow(level_t *s, const int16_t x[LEVEL_DIM])
 {
     LEVEL_LOOP(47)
@@ -1037,7 +1036,7 @@ static int32_t level_follow(level_t *s, const int16_t x[LEVEL_DIM])
     return status;
 }
 
-/* Learn the sample x with label y; both were checked. */
+/* Learn the sample x with label y; both have been checked. */
 static int32_t level_take(level_t *s, const int16_t x[LEVEL_DIM])
 {
     if ((int32_t)s->frozen != 0) {

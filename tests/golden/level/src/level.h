@@ -22,8 +22,8 @@ extern "C" {
 #define LEVEL_DIM 2 /* number of inputs, D */
 #define LEVEL_OUTPUTS 1 /* number of values that a prediction writes */
 #define LEVEL_FEATURES 4 /* number of features, F; features are computed from the inputs */
-#define LEVEL_SCALES 1 /* number of different conversions of inputs: DIM, or 1 for all inputs */
-#define LEVEL_GROUP_SIZE 16 /* number of trained numbers in each block of units that share a covariance, B */
+#define LEVEL_SCALES 1 /* number of different conversions of inputs: DIM, or 1 if all inputs share one conversion */
+#define LEVEL_GROUP_SIZE 16 /* number of trained parameters in each block of units that share a covariance, B */
 #define LEVEL_GROUPS 1 /* number of blocks of units that share a covariance */
 #define LEVEL_PACKED 136 /* size of a packed symmetric matrix: n rows take n (n + 1) / 2 numbers */
 
@@ -44,8 +44,8 @@ extern "C" {
 #define LEVEL_FLASH
 #endif
 
-/* The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no
- * answer written.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model is unchanged, and
+    no answer is written.
  * Exceptions, which their comments tell: level_selftest leaves the model reset;
  * level_restore does so in one case. */
 enum {
@@ -53,12 +53,13 @@ enum {
     LEVEL_REFUSED_INPUT = -1, /* an input is not finite, or is beyond its limit */
     LEVEL_REFUSED_LABEL = -2, /* the label is not finite, is beyond its limit, or is not a class */
     LEVEL_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
-    LEVEL_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
+    LEVEL_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
     LEVEL_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
+    LEVEL_SNAPSHOT_FOREIGN = -102, /* the snapshot is from another model, whose memory has another layout or meaning */
     LEVEL_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
-    LEVEL_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    LEVEL_STORAGE_FAILED = -105, /* a callback failed, or other bytes were read than were written, or than before */
+    LEVEL_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
+    /* a callback failed, or the bytes that were read differ from those written or read before */
+    LEVEL_STORAGE_FAILED = -105,
     LEVEL_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
 
@@ -68,22 +69,22 @@ typedef struct {
     int32_t a[LEVEL_OUTPUTS][LEVEL_FEATURES];
     int32_t b[LEVEL_OUTPUTS][LEVEL_FEATURES];
     int32_t level[LEVEL_OUTPUTS]; /* running mean of |y|, times level_factor */
-    int32_t counted; /* number of labels in that mean, at most its horizon */
-    /* Uncertainty of the numbers that are learned. */
+    int32_t counted; /* number of labels in this mean, at most its horizon */
+    /* The uncertainty of the learned numbers. */
     int32_t covariance[LEVEL_GROUPS][LEVEL_PACKED]; /* P of each block, row by row up to the diagonal */
-    /* Frequencies have 32 bits here.  A block of P covers some units, each with a row for a, one for b, and one for
-     * each input. */
+    /* Frequencies have 32 bits here.  A block of P covers the numbers of several waves: for each wave, there is a row
+     * */
     int32_t tuned[LEVEL_FEATURES][LEVEL_DIM]; /* w, in units of 2^-(32 + fine) turns */
     int32_t left[LEVEL_OUTPUTS]; /* running mean of |y - f(x)|, times level_factor */
     /* What the stages have learned.  Numbers are also clipped when they are read, because memory may have been
      * overwritten. */
     int32_t mean[LEVEL_OUTPUTS]; /* running mean of the label, times mean_factor */
-    int32_t slope[LEVEL_OUTPUTS][LEVEL_DIM]; /* the linear part, in units of 2^-16 */
-    int32_t agreement[LEVEL_OUTPUTS]; /* running mean of residual label times model's answer */
+    int32_t slope[LEVEL_OUTPUTS][LEVEL_DIM]; /* weights of the linear part, in units of 2^-16 */
+    int32_t agreement[LEVEL_OUTPUTS]; /* running mean of the residual label times the model's answer */
     int32_t square[LEVEL_OUTPUTS]; /* running mean of the square of the model's answer */
-    int32_t gain[LEVEL_OUTPUTS]; /* what the model's answer is multiplied by, in units of 1 / ONE */
+    int32_t gain[LEVEL_OUTPUTS]; /* factor of the model's answer, in units of 1 / ONE */
     int32_t count; /* number of samples learned */
-    int32_t pace; /* the label's mean moves by 2^-pace of the difference */
+    int32_t pace; /* each label moves the mean by 2^-pace of its distance from the mean */
     uint8_t frozen; /* 1: learning is switched off */
     uint8_t reserved_int16stages[3]; /* always zero: keeps the size a multiple of the largest member */
     /* An answer whose label has not arrived; see ``pykernel.algorithms.pending``. */
@@ -93,20 +94,20 @@ typedef struct {
     int32_t mark;
     int32_t given_value[LEVEL_OUTPUTS];
     int32_t given_lead[LEVEL_OUTPUTS];
-    /* The sample that is learned.  Every call recomputes it; it may start as zeros. */
+    /* The sample that is learned.  Every call writes it again, so it may be zero at first. */
     int32_t y[LEVEL_OUTPUTS]; /* what f(x) should be */
     int32_t label[LEVEL_OUTPUTS]; /* the label before the stages subtract their parts */
     int32_t value[LEVEL_OUTPUTS]; /* f(x) before the sample was learned */
     int32_t error[LEVEL_OUTPUTS]; /* f(x); after hear(), y - f(x) */
     int16_t x[LEVEL_DIM]; /* the converted input */
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
+    /* Intermediate results, which every call recomputes; they may be zero at first. */
     int32_t verdict; /* what the label judges */
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
+    /* Intermediate results, which every call recomputes; they may be zero at first. */
     int16_t c[LEVEL_FEATURES]; /* cosine of each angle */
     int16_t s[LEVEL_FEATURES]; /* sine of each angle */
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
-    int32_t wide[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* h, then g, in 32 bits */
-    int16_t h[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* derivatives of f; then t = g / s */
+    /* Intermediate results, which every call recomputes; they may be zero at first. */
+    int32_t wide[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* first h, later g, in 32 bits */
+    int16_t h[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* first the derivatives of f, later t = g / s */
     int16_t g[LEVEL_GROUPS][LEVEL_GROUP_SIZE]; /* P h */
 } level_t;
 
@@ -134,7 +135,7 @@ int32_t level_predict(level_t *s, const int16_t x[LEVEL_DIM], int32_t y[LEVEL_OU
  * Returns 0 or more: what happened to the sample.  Below 0: why the sample was refused; the model is unchanged. */
 int32_t level_update(level_t *s, const int16_t x[LEVEL_DIM], int32_t y);
 
-/* Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing. */
+/* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t level_freeze(level_t *s, int32_t frozen);
 
 /* Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(N D)

@@ -34,7 +34,7 @@ extern uint32_t level_crc32(uint32_t crc, const unsigned char *bytes, uint32_t c
 #define LEVEL_SNAPSHOT_CHUNK 64u /* largest number of bytes for one call of a callback */
 #define LEVEL_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define LEVEL_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
-#define LEVEL_FORGETS 9 /* lambda is 1 - 2^-forgets for an output's share of a sample */
+#define LEVEL_FORGETS 9 /* lambda of one update is 1 - 2^-forgets */
 
 /* Tables of level.c. */
 extern const LEVEL_FLASH int32_t level_prior[LEVEL_GROUP_SIZE];
@@ -180,7 +180,7 @@ static bool level_snapshot_keeps(level_stored_t *stored)
     return level_snapshot_keeps_covariance(stored, level_stored_count(stored, LEVEL_PLACE(counted), 0) > 0);
 }
 
-/* Whether learning could have led to this state, beyond the ranges of the fields. */
+/* Whether learning could have led to this state; the ranges of the fields are checked elsewhere. */
 static bool level_snapshot_valid(level_stored_t *stored)
 {
     if (!level_snapshot_keeps(stored)) {

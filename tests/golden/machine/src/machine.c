@@ -113,20 +113,22 @@ MACHINE_ASSERT(place_of_verdict, offsetof(machine_t, verdict) == 832u);
 MACHINE_ASSERT(place_of_h, offsetof(machine_t, h) == 836u);
 MACHINE_ASSERT(place_of_surplus, offsetof(machine_t, surplus) == 964u);
 /* Parameters.  They follow from machine.toml. */
-#define MACHINE_CLIP 3.0f /* largest standardised input, in standard deviations */
-#define MACHINE_COMPARED_MOST 301 /* 1 more than the horizon of the mean squared errors */
+#define MACHINE_CLIP 3.0f /* inputs are clipped to this many standard deviations from their means */
+#define MACHINE_COMPARED_MOST 301 /* the horizon of the mean squared errors, plus 1 */
 #define MACHINE_ETA 0.6f /* learning rate of the gradient */
-#define MACHINE_EXPERT_FORGETTING 0.999f /* lambda: each label multiplies the weight of all earlier ones by this */
+/* lambda: each label multiplies the weight of every earlier label by this factor */
+#define MACHINE_EXPERT_FORGETTING 0.999f
 #define MACHINE_EXPERT_GROWTH 1.001001f /* 1 / lambda */
 #define MACHINE_EXPERT_LIMIT 1024.0f /* largest weight */
 #define MACHINE_FREQUENCY_ETA 0.5f /* learning rate of the frequencies */
-#define MACHINE_GROUP 1 /* units in a block */
+#define MACHINE_GROUP 1 /* number of sinusoids in a block */
 #define MACHINE_INPUT_HORIZON 2000 /* number of latest samples that the inputs' mean and variance describe */
 #define MACHINE_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
-#define MACHINE_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */
+#define MACHINE_INPUT_WARMUP 16 /* number of samples that the standardiser sees before the model learns */
 #define MACHINE_INVERSE_WIDTH 1.1785504f /* 1 / sigma */
 #define MACHINE_LINEAR_SHARE 1.6667219f /* sqrt(D) / sigma */
-#define MACHINE_SHRINK 1.0f /* factor of the weights at each sample: like P, they decay towards their prior */
+/* each sample multiplies the weights by this, so that they return to their prior, as P does */
+#define MACHINE_SHRINK 1.0f
 #define MACHINE_TURNS 0.18757212f /* 1 / (2 pi sigma) */
 
 /* Constants of the algorithms. */
@@ -392,7 +394,8 @@ static uint32_t machine_arithmetic(void)
     return machine_crc32(0u, (const unsigned char *)v.sums, (uint32_t)sizeof(v.sums));
 }
 
-/* The quotient; 0 if it is subnormal or nearly so, because the libraries of CPUs without an FPU differ there. */
+/* The quotient; 0 if the quotient is subnormal or nearly so, because division routines for CPUs without an FPU
+ * disagree on such quotients. */
 static MACHINE_INLINE float machine_ratio(float dividend, float divisor)
 {
     const float value = dividend / divisor;
@@ -402,7 +405,7 @@ static MACHINE_INLINE float machine_ratio(float dividend, float divisor)
     return value;
 }
 
-/* Whether every input is a number within the limit. */
+/* Whether every input is a number within its range. */
 static bool machine_acceptable(const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(1)
@@ -426,7 +429,8 @@ static MACHINE_INLINE int32_t machine_refusal(const float x[MACHINE_DIM])
     return MACHINE_DONE;
 }
 
-/* x, limited to the range from -most to most.  NaN gives -most.  One comparison if x is within the range. */
+/* x, limited to the range from -most to most.  NaN gives -most.  If x is within the range, only one comparison is
+ * needed. */
 static MACHINE_INLINE float machine_bounded(float x, float most)
 {
     if (machine_absolute(x) <= most) {
@@ -476,7 +480,7 @@ static float machine_phase(const machine_t *s, int32_t i, const float x[MACHINE_
 /* The fractional part of |turns|, without rounding, for |turns| < WHOLE. */
 static inline float machine_beyond_whole(float turns)
 {
-    /* two steps, because a float64 number of turns may exceed int32 */
+    /* whole turns are subtracted in two steps, because a float64 number of turns may exceed int32 */
     const float rest = turns - ((float)(int32_t)(turns * MACHINE_ONE_OF_MANY) * MACHINE_MANY);
     return machine_absolute(rest - (float)(int32_t)rest);
 }
@@ -509,7 +513,7 @@ static inline float machine_cosine_of_quarter(float turns)
     if (turns <= 0.125f) {
         return machine_cosine_near(turns);
     }
-    /* the sine of an exact difference keeps all digits, also near zero */
+    /* 1/4 - turns is exact, so the sine keeps all its digits, even near zero */
     return machine_sine_near(0.25f - turns);
 }
 
@@ -603,7 +607,7 @@ static MACHINE_INLINE float machine_clipped(float x, float low, float high)
     return low;
 }
 
-/* The log odds of a class, up to a constant that all classes share.  Two classes have the functions f and -f. */
+/* The log odds of a class, up to a constant that all classes share.  Two classes have the functions -f and f. */
 static inline float machine_odds(float f, float sharp, int32_t outputs)
 {
     const float size = sharp * machine_bounded(f, MACHINE_LOUD);
@@ -636,7 +640,7 @@ static inline float machine_logistic(float x)
     const float e = machine_exp_negative(-machine_absolute(x));
     const float total = 1.0f + e;
     if (x < 0.0f) {
-        /* rounding error of 1 + e */
+        /* the rounding error of 1 + e */
         const float rest = e - (total - 1.0f);
         const float value = machine_ratio(e, total);
         return value - (value * rest);
@@ -675,8 +679,8 @@ static void machine_multiply(float *a, float factor, int32_t n)
     }
 }
 
-/* y_c = e^y_c / sum_k e^y_k, the probability of each class; a single y becomes 1 / (1 + e^-y), the probability of the
- * second class.
+/* Replace y_c by e^y_c / sum_k e^y_k, the probability of class c, and a single y by 1 / (1 + e^-y), the
+ * probability of the second class.
  *
  * y must be finite.  O(classes). */
 static void machine_softmax(float y[MACHINE_OUTPUTS])
@@ -708,7 +712,8 @@ static void machine_soften(float f[MACHINE_OUTPUTS], float sharp)
     machine_softmax(f);
 }
 
-/* The factor of functions before the softmax that makes them probabilities; a guess before the first label. */
+/* The sharpness, by which functions are multiplied before the softmax; before the first label, it is
+ * SHARP_FIRST. */
 static inline float machine_sharpness(float value)
 {
     return (value > 0.0f) ? value : MACHINE_SHARP_FIRST;
@@ -750,7 +755,7 @@ static float machine_advise(const machine_t *s, const float x[MACHINE_DIM], int3
     return total;
 }
 
-/* The mean of both answers, weighted by the -8th power of their errors. */
+/* The mean of both answers, each weighted by the -8th power of its error measure. */
 static inline float machine_weighed(float model, float expert, float model_error, float expert_error)
 {
     const bool better = model_error <= expert_error;
@@ -768,11 +773,11 @@ static inline float machine_weighed(float model, float expert, float model_error
     return machine_ratio(first + (part * second), 1.0f + part);
 }
 
-/* log2(1 + x) for x >= 0, within 4 ulp, also for small x.  The result of infinity and of NaN is NaN. */
+/* log2(1 + x) for x >= 0, within 4 ulp, also for small x.  If x is infinity or NaN, the result is NaN. */
 static MACHINE_INLINE float machine_log2_one_plus(float x)
 {
     float u = 1.0f + x;
-    /* rounding error of 1 + x */
+    /* the rounding error of 1 + x */
     const float rest = x - (u - 1.0f);
     if ((u - u) != 0.0f) {
         return u - u;
@@ -781,7 +786,7 @@ static MACHINE_INLINE float machine_log2_one_plus(float x)
     const float scale = machine_pow2(1 - exponent);
     u = u * scale;
     float half = 0.5f;
-    /* 1 + f is from 1 / sqrt(2) to sqrt(2) */
+    /* 1 + f lies between 1 / sqrt(2) and sqrt(2) */
     if (u > MACHINE_TWICE_SQRT_2) {
         half = 0.25f;
         exponent = exponent + 1;
@@ -796,7 +801,7 @@ static MACHINE_INLINE float machine_log2_one_plus(float x)
     return (float)exponent + (s * q);
 }
 
-/* Turn probabilities into functions whose softmax they are.  O(classes). */
+/* Turn probabilities into functions whose softmax gives these probabilities.  O(classes). */
 static void machine_harden(float p[MACHINE_OUTPUTS])
 {
     MACHINE_LOOP(12)
@@ -823,7 +828,7 @@ static float machine_sharpness_told(const machine_t *s)
     return (s->told_sharpness > 0.0f) ? s->told_sharpness : 1.0f;
 }
 
-/* e, or a guess before the first label. */
+/* e, or RANDOM_FIRST before the first label. */
 static float machine_random_labels(const machine_t *s)
 {
     return (s->random_part > 0.0f) ? s->random_part : MACHINE_RANDOM_FIRST;
@@ -870,13 +875,13 @@ static void machine_poll(machine_t *s, const float x[MACHINE_DIM], float y[MACHI
     for (int32_t o = 0; o < MACHINE_OUTPUTS; o++) {
         MACHINE_TURN(16)
         y[o] = (2.0f * y[o]) - 1.0f;
-        /* computed from y: so the predicted class has the largest probability even if two values of 2 q - 1 are equal
+        /* q is computed from y, so that the predicted class has the largest q even if two values of 2 q - 1 are equal
          * after rounding */
         s->polled[o] = 0.5f * (y[o] + 1.0f);
     }
 }
 
-/* y = f(x), including the stages of inputs and labels. */
+/* y = f(x), after scaling the inputs and applying the stages to the rule's answer. */
 static void machine_respond(machine_t *s, const float x[MACHINE_DIM], float y[MACHINE_OUTPUTS])
 {
     machine_see(s, x);
@@ -894,7 +899,7 @@ int32_t machine_predict(machine_t *s, const float x[MACHINE_DIM], float y[MACHIN
     return MACHINE_DONE;
 }
 
-/* The target of a function, for inputs of its class or for other inputs. */
+/* The target value of a class's function.  own: whether the input belongs to this class. */
 static inline float machine_taught(bool own)
 {
     return own ? 1.0f : -1.0f;
@@ -918,7 +923,7 @@ static inline float machine_marked(const float x[MACHINE_DIM])
     return total;
 }
 
-/* What the label of a sample with this mark judges. */
+/* Which answer the label of a sample with this mark judges. */
 static int32_t machine_judged_by(const machine_t *s, float mark)
 {
     if (!machine_late(s)) {
@@ -930,13 +935,13 @@ static int32_t machine_judged_by(const machine_t *s, float mark)
     return (s->last_wait > 0) ? 1 : 3;
 }
 
-/* Whether the rule must wait for the statistics of the inputs. */
+/* Whether the rule must still wait for the statistics of the inputs. */
 static bool machine_warms_up(const machine_t *s)
 {
     return s->observed < MACHINE_INPUT_WARMUP;
 }
 
-/* 1 / standard deviation.  It is finite even for a constant input. */
+/* 1 / standard deviation.  The result is finite even for a constant input. */
 static inline float machine_scale_of(float variance)
 {
     return 1.0f / machine_sqrt((variance > MACHINE_VARIANCE_LEAST) ? variance : MACHINE_VARIANCE_LEAST);
@@ -953,11 +958,9 @@ static inline float machine_shaken(float shock, bool outlying)
 
 /* Add the sample to the statistics of the inputs.  O(D).
  *
- * Up to the horizon, these are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After the warm-up,
- * inputs
- * are clipped to five standard deviations from the mean.  Consecutive outlying samples are not faults but a new scale:
- * the
- * limit doubles with each. */
+ * Up to the horizon, the statistics are the weighted mean and variance of D. H. D. West, Comm. ACM 22, 1979.  After
+ * the warm-up, inputs are clipped to five standard deviations from the mean.  Consecutive outlying samples are taken
+ * as a new scale, not as faults: the limit doubles with each of them. */
 static void machine_observe(machine_t *s, const float x[MACHINE_DIM])
 {
     if (s->observed < MACHINE_INPUT_HORIZON) {
@@ -971,21 +974,21 @@ static void machine_observe(machine_t *s, const float x[MACHINE_DIM])
     for (int32_t j = 0; j < MACHINE_DIM; j++) {
         MACHINE_TURN(18)
         float difference = x[j] - s->mean[j];
-        /* an input that was constant may begin to move */
+        /* an input that was constant so far is not clipped, because it may just have begun to move */
         if ((s->observed > MACHINE_INPUT_WARMUP) && (s->variance[j] > 0.0f)) {
             const float most = machine_ratio(allowed, s->scale[j]);
             outlying = outlying || (machine_absolute(difference) > most);
             difference = machine_bounded(difference, most);
         }
         s->mean[j] += rate * difference;
-        /* a product of numbers that are not negative: rounding cannot make the variance negative */
+        /* no term is negative, so rounding cannot make the variance negative */
         s->variance[j] = rest * (s->variance[j] + (rate * (difference * difference)));
         s->scale[j] = machine_scale_of(s->variance[j]);
     }
     s->shock = machine_shaken(s->shock, outlying);
 }
 
-/* Update the statistics of inputs and labels while the rule must wait.  Returns whether it must. */
+/* If the rule must still wait, update the statistics of inputs and labels.  Returns whether the rule must wait. */
 static bool machine_warm_up(machine_t *s, const float x[MACHINE_DIM])
 {
     const bool waits = machine_warms_up(s);
@@ -995,9 +998,8 @@ static bool machine_warm_up(machine_t *s, const float x[MACHINE_DIM])
     return waits;
 }
 
-/* Count one more call while an answer waits.  After too many calls, the answer is dropped; the next answer may wait
- * longer,
- * and the last delay is reduced. */
+/* Count one more call while an answer waits.  After longest_wait calls, drop the answer, let the next answer wait
+ * longer, and reduce the last delay. */
 static void machine_wait_on(machine_t *s)
 {
     if (s->waited < s->longest_wait) {
@@ -1028,7 +1030,7 @@ static void machine_settle_pending(machine_t *s)
     }
 }
 
-/* Keep the expert's answers to a question, or to the sample that it learns next.  O(D) for each output. */
+/* Keep the expert's answers to a question, or to the sample that the expert learns next.  O(D) for each output. */
 static void machine_consult(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(19)
@@ -1058,8 +1060,8 @@ static void machine_tune(machine_t *s)
     }
 }
 
-/* Add the sinusoids to s->error, with exactly the bits of ``add_waves``, and keep them in s->h.  O(N D), and O(N) for
- * each output. */
+/* Add the sinusoids to s->error, and keep them in s->h.  The sums have exactly the bits of ``add_waves``.  O(N D),
+ * and O(N) for each output. */
 static void machine_keep_waves(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(22)
@@ -1083,7 +1085,7 @@ static void machine_keep_waves(machine_t *s, const float x[MACHINE_DIM])
     }
 }
 
-/* The sharpness after a label: its logarithm makes a step down the gradient of -log p_y. */
+/* The sharpness after a label.  The logarithm of the sharpness takes a step down the gradient of -log p_y. */
 static inline float machine_sharper(float sharp, const float f[MACHINE_OUTPUTS],
         const float p[MACHINE_OUTPUTS], const float y[MACHINE_OUTPUTS], float rate)
 {
@@ -1120,8 +1122,8 @@ static void machine_calibrate(machine_t *s, const float f[MACHINE_OUTPUTS], floa
             MACHINE_RANDOM_MOST);
 }
 
-/* Write the sinusoids to s->h, f(x) to s->error, and p - 1_y to s->surplus; calibrate.  O(N D), and O(N + D) for each
- * output. */
+/* Write the sinusoids to s->h, f(x) to s->error, and p - 1_y to s->surplus; update the calibration.  O(N D), and
+ * O(N + D) for each output. */
 static void machine_tell_apart(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(26)
@@ -1166,7 +1168,8 @@ static void machine_hear(machine_t *s)
     }
 }
 
-/* The derivative of f / u with respect to the angle of sinusoid i, which is at the given place of a block. */
+/* The derivative of f / u with respect to the angle of sinusoid i, whose cosine and sine are in s->h at the given
+ * place of the block. */
 static float machine_slope(const machine_t *s, int32_t o, int32_t i, int32_t block)
 {
     return (s->b[o][i] * s->h[block][0]) - (s->a[o][i] * s->h[block][1]);
@@ -1292,7 +1295,8 @@ static inline float machine_mistake(const float f[MACHINE_OUTPUTS], const float 
     return total;
 }
 
-/* Judge the model, whose functions were k, the expert, and their joint answer by a class.  O(classes). */
+/* Judge the model, the expert and their joint answer by the label's class.  k, expert: the functions of model and
+ * expert.  O(classes). */
 static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
         const float k[MACHINE_OUTPUTS], const float expert[MACHINE_OUTPUTS])
 {
@@ -1326,8 +1330,8 @@ static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
     machine_calibrate(s, s->whole, s->polled, y);
 }
 
-/* Judge interval, model and expert by the label.  If the label was expected, the answers that were kept for it are
- * judged. */
+/* Judge interval, model and expert by the label.  If the label was announced, it judges the answers that were kept for
+ * it. */
 static void machine_judge_parts(machine_t *s)
 {
     if (s->verdict == 1) {
@@ -1339,7 +1343,7 @@ static void machine_judge_parts(machine_t *s)
     }
 }
 
-/* Learn a sample, given the input as the rule sees it, and run the stages of its label. */
+/* Learn a sample and run the stages of its label.  x: the input as the rule sees it. */
 static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(41)
@@ -1375,7 +1379,7 @@ static void machine_fix_units(machine_t *s)
     s->compared = 1;
 }
 
-/* Whether the expert has something to learn about the class.
+/* Whether the expert has something to learn: y f(x) is below 1 for some class.
  *
  * If there is nothing to learn, P must not shrink: otherwise later errors would move the weights too little. */
 static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
@@ -1390,8 +1394,8 @@ static bool machine_unclear(const machine_t *s, const float y[MACHINE_OUTPUTS])
     return false;
 }
 
-/* Update D and U of each block by Bierman's method, and write the previous P phi to s->gained.  Returns lambda + phi'P
- * phi.
+/* Update D and U of each block by Bierman's method, and write P phi, with the P before the update, to s->gained.
+ * Returns lambda + phi'P phi.
  *
  * Each block treats the uncertainty of all other blocks as noise.  O(D^2), in blocks O(D). */
 static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *upper)
@@ -1425,7 +1429,7 @@ static float machine_sharpen(machine_t *s, const float x[MACHINE_DIM], float *up
     MACHINE_LOOP(48)
     for (int32_t j = 0; j < MACHINE_EXPERT; j++) {
         MACHINE_TURN(48)
-        /* D f replaces f, and the elements before it get their part of P phi */
+        /* element j changes from f_j to D_j f_j, and its part of P phi is added to the elements before it */
         const float f = s->gained[j];
         const float v = s->pivots[j] * f;
         const float before = known;
@@ -1484,7 +1488,7 @@ static void machine_instruct(machine_t *s, const float x[MACHINE_DIM], const flo
     }
 }
 
-/* Learn the sample x with label y; both were checked. */
+/* Learn the sample x with label y; both have been checked. */
 static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
 {
     if (s->frozen != 0) {
@@ -1509,7 +1513,7 @@ static int32_t machine_take(machine_t *s, const float x[MACHINE_DIM])
     return status;
 }
 
-/* Learn the sample x of class number label; both were checked. */
+/* Learn the sample x of class number label; both have been checked. */
 static int32_t machine_take_class(machine_t *s, const float x[MACHINE_DIM], int32_t label)
 {
     MACHINE_LOOP(52)
@@ -1552,7 +1556,8 @@ int32_t machine_classify(machine_t *s, const float x[MACHINE_DIM], int32_t *labe
     return MACHINE_DONE;
 }
 
-/* Write the probability of each class to p, given q, which for two classes has only the probability of the second. */
+/* Write the probability of each class to p.  q contains these probabilities; for two classes, q contains only the
+ * probability of the second. */
 static void machine_each_class(const float q[MACHINE_OUTPUTS], float p[MACHINE_CLASSES])
 {
     if (MACHINE_OUTPUTS == 1) {
@@ -1651,17 +1656,17 @@ int32_t machine_expect(machine_t *s, const float x[MACHINE_DIM])
     return MACHINE_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
+/* A number from -1/2 to 1/2, computed from a part with |part| <= 1/2 in such a way that broken arithmetic gives
+ * another number.
  *
- * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero makes them zero.  In one
- * sum, a bit
- * cancels: at least one floating-point library rounds sums of this kind wrongly. */
+ * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
+ * sum cancels a leading bit: at least one floating-point library rounds such sums wrongly. */
 static inline float machine_strained(float part)
 {
     const float subnormal = part * MACHINE_SMALLEST;
     const float size = machine_absolute(part) + 1.0f;
     const float nothing = machine_ratio(subnormal, size);
-    /* this is 1, because part has few bits; but the compiler cannot know this */
+    /* unit is exactly 1, because part has few bits, but the compiler cannot know this */
     const float unit = size - machine_absolute(part);
     const float rest = (unit * MACHINE_CANCELLING) - (unit * 2.0f) + 2.0f;
     return (0.5f * part) + (((subnormal + nothing) * MACHINE_MAGNIFIED) + (rest * MACHINE_CANCELLED));

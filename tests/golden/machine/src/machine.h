@@ -22,7 +22,7 @@ extern "C" {
 
 #define MACHINE_DIM 2 /* number of inputs, D */
 #define MACHINE_FEATURES 16 /* number of features, F; features are computed from the inputs */
-#define MACHINE_GROUP_SIZE 2 /* number of trained numbers in each block of units that share a covariance, B */
+#define MACHINE_GROUP_SIZE 2 /* number of trained parameters in each block of units that share a covariance, B */
 #define MACHINE_GROUPS 16 /* number of blocks of units that share a covariance */
 #define MACHINE_OUTPUTS 3 /* number of values that a prediction writes */
 #define MACHINE_CLASSES 3 /* number of classes */
@@ -44,8 +44,8 @@ extern "C" {
 #define MACHINE_FLASH
 #endif
 
-/* The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no
- * answer written.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model is unchanged, and
+    no answer is written.
  * Exceptions, which their comments tell: machine_selftest leaves the model reset;
  * machine_restore does so in one case. */
 enum {
@@ -55,12 +55,14 @@ enum {
     /* the standardiser still needs more samples: it used the sample, but the model did not learn it */
     MACHINE_OBSERVED = 6,
     MACHINE_FROZEN = 7, /* learning is switched off: the sample was checked, but not learned */
-    MACHINE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
+    MACHINE_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
     MACHINE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    MACHINE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
+    /* the snapshot is from another model, whose memory has another layout or meaning */
+    MACHINE_SNAPSHOT_FOREIGN = -102,
     MACHINE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
-    MACHINE_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    MACHINE_STORAGE_FAILED = -105, /* a callback failed, or other bytes were read than were written, or than before */
+    MACHINE_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
+    /* a callback failed, or the bytes that were read differ from those written or read before */
+    MACHINE_STORAGE_FAILED = -105,
     MACHINE_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
 
@@ -78,7 +80,9 @@ typedef struct {
     float mean[MACHINE_DIM]; /* running mean and variance of each input; their ranges leave room for rounding */
     float variance[MACHINE_DIM];
     float scale[MACHINE_DIM]; /* 1 / standard deviation of each input */
-    float shock; /* 0, or 1, 3, 7 ... after consecutive outlying samples: how much further away inputs are clipped */
+    /* 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples: the limit of the inputs is multiplied by 1 +
+     * shock */
+    float shock;
     int32_t observed; /* number of samples in these statistics, at most the horizon */
     int32_t frozen; /* 1: learning is switched off */
     /* What the linear expert has learned, and how accurate expert and model have been. */
@@ -91,39 +95,38 @@ typedef struct {
     float expert_sharpness;
     float model_wrong; /* running mean of the model's class errors */
     float expert_wrong; /* running mean of the expert's class errors */
-    /* for classes: exponent of the joint probabilities before they are returned, and fraction of random labels; 0:
-     * first guesses */
+    /* for classes: s and e, which calibrate the joint probabilities (see ``poll``); 0: the initial value is used */
     float told_sharpness;
     float random_part;
-    /* 0: the units are not fixed; else 1 + the number of labels in the running means, at most 1 + their horizon */
+    /* 0: the units are not fixed; otherwise 1 + the number of labels in the running means, at most 1 + their horizon */
     int32_t compared;
     /* An answer whose label has not come yet. */
-    float mark; /* of its sample */
+    float mark; /* the mark of the answer's sample */
     float given_value[MACHINE_OUTPUTS]; /* what the rule answered */
     float given_expert[MACHINE_OUTPUTS]; /* what the linear expert answered */
-    int32_t longest_wait; /* 0: labels come at once; else the number of calls that an answer waits for its label */
-    int32_t waited; /* calls since the answer was given; 0: none waits */
-    int32_t last_wait; /* how many calls the last answer waited */
-    /* The sample that is learned.  Every call recomputes it; it may start as zeros. */
+    int32_t longest_wait; /* number of calls for which an answer waits for its label; 0: labels come at once */
+    int32_t waited; /* calls since the answer was given; 0: no answer waits */
+    int32_t last_wait; /* number of calls for which the last answer waited */
+    /* The sample that is learned.  Every call writes it again, so it may be zero at first. */
     float x[MACHINE_DIM]; /* the input as the rule sees it */
     float y[MACHINE_OUTPUTS]; /* what f(x) should be */
     float label[MACHINE_OUTPUTS]; /* the label before the stages subtracted their parts */
     float value[MACHINE_OUTPUTS]; /* f(x) before the sample was learned */
     float error[MACHINE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
+    /* Intermediate results, which every call recomputes; they may be zero at first. */
     float expert_answer[MACHINE_OUTPUTS]; /* what the expert answered before it learned the sample */
     float polled[MACHINE_OUTPUTS]; /* probabilities of classes */
     float whole[MACHINE_OUTPUTS]; /* joint probabilities of model and expert */
-    /* P phi, where phi is the input in the expert's units, the constant 1, and these labels */
+    /* P phi, where phi contains the inputs in the expert's units, the constant 1, and m.recalled */
     float gained[MACHINE_EXPERT];
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
+    /* Intermediate results, which every call recomputes; they may be zero at first. */
     int32_t verdict; /* what the label judges */
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
-    /* derivatives of f / u for each block: for each unit the cosine, the sine and, for a Kalman filter, slope x / sigma
-     * */
+    /* Intermediate results, which every call recomputes; they may be zero at first. */
+    /* derivatives of f / u for each block: for each sinusoid the cosine, the sine and, for a Kalman filter, slope x /
+     * sigma */
     float h[MACHINE_GROUPS][MACHINE_GROUP_SIZE];
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
-    float surplus[MACHINE_OUTPUTS]; /* probabilities of the classes; then their excess over the targets */
+    /* Intermediate results, which every call recomputes; they may be zero at first. */
+    float surplus[MACHINE_OUTPUTS]; /* first the probabilities of the classes, later their excess over the targets */
 } machine_t;
 
 /* What includes this file must lay out the memory as src/machine.c does: not with -fpack-struct or #pragma pack. */
@@ -163,7 +166,7 @@ int32_t machine_classify(machine_t *s, const float x[MACHINE_DIM], int32_t *labe
  * Returns DONE, or REFUSED_INPUT with p unchanged. */
 int32_t machine_probability(machine_t *s, const float x[MACHINE_DIM], float p[MACHINE_CLASSES]);
 
-/* Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing. */
+/* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t machine_freeze(machine_t *s, int32_t frozen);
 
 /* Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(N D)

@@ -71,7 +71,7 @@ extern uint32_t machine_crc32(uint32_t crc, const unsigned char *bytes, uint32_t
 #define MACHINE_LOOKS 12u /* most readings of a slot: it is bad if so many give the same bytes */
 #define MACHINE_CRC_OF_ALL 0x2144DF1Cu /* CRC-32 of any bytes that are followed by their own CRC-32 */
 #define MACHINE_INPUT_MAX_ABS 1e+12f /* largest |x_j| that is accepted */
-#define MACHINE_INPUT_WARMUP 16 /* number of samples for the standardiser before the model learns */
+#define MACHINE_INPUT_WARMUP 16 /* number of samples that the standardiser sees before the model learns */
 #define MACHINE_SHARP_LEAST 0.1f
 #define MACHINE_RANDOM_LEAST 1e-04f
 #define MACHINE_PIVOT_LEAST 1e-12f
@@ -256,7 +256,8 @@ static bool machine_snapshot_calibrated(machine_stored_t *stored)
             && (machine_stored_real(stored, MACHINE_PLACE(random_part), 0) >= MACHINE_RANDOM_LEAST);
 }
 
-/* Whether learning could have led to this expert: its units must be possible for the standardiser.  O(D^2). */
+/* Whether learning could have led to this expert: the standardiser must be able to produce the expert's units.
+ * O(D^2). */
 static bool machine_snapshot_valid_expert(machine_stored_t *stored)
 {
     if (!machine_snapshot_calibrated(stored)) {
@@ -284,13 +285,13 @@ static bool machine_snapshot_valid_expert(machine_stored_t *stored)
     return true;
 }
 
-/* 1 / standard deviation.  It is finite even for a constant input. */
+/* 1 / standard deviation.  The result is finite even for a constant input. */
 static inline float machine_snapshot_scale_of(float variance)
 {
     return 1.0f / machine_snapshot_sqrt((variance > MACHINE_VARIANCE_LEAST) ? variance : MACHINE_VARIANCE_LEAST);
 }
 
-/* Whether the scales fit the variances.  O(D). */
+/* Whether the scales match the variances, and the numbers of values are possible.  O(D). */
 static bool machine_snapshot_valid_inputs(machine_stored_t *stored)
 {
     if (machine_stored_count(stored, MACHINE_PLACE(observed), 0) == 0) {
@@ -305,7 +306,8 @@ static bool machine_snapshot_valid_inputs(machine_stored_t *stored)
     return true;
 }
 
-/* Whether samples within their limits could have led to these stages, and the rule waited for the warm-up.
+/* Whether samples within their limits could have led to this state of the stages, and the rule has learned nothing
+ * during the warm-up.
  *
  * blank: whether the rule has learned nothing yet.  O(D) for each output. */
 static bool machine_snapshot_valid_stages(machine_stored_t *stored, bool blank)
@@ -319,7 +321,7 @@ static bool machine_snapshot_valid_stages(machine_stored_t *stored, bool blank)
     return true;
 }
 
-/* Whether learning could have led to this state, beyond the ranges of the fields. */
+/* Whether learning could have led to this state; the ranges of the fields are checked elsewhere. */
 static bool machine_snapshot_valid(machine_stored_t *stored)
 {
     if (!machine_snapshot_valid_expert(stored)) {

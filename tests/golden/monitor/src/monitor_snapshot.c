@@ -293,7 +293,7 @@ static bool monitor_snapshot_keeps(monitor_stored_t *stored)
                                     && monitor_snapshot_wide(stored, MONITOR_PLACE(joint), (MONITOR_DIM * 2));
 }
 
-/* Whether learning could have led to this state, beyond the ranges of the fields. */
+/* Whether learning could have led to this state; the ranges of the fields are checked elsewhere. */
 static bool monitor_snapshot_valid(monitor_stored_t *stored)
 {
     if (!monitor_snapshot_keeps(stored)) {

@@ -75,11 +75,10 @@ PRESSURE_ASSERT(place_of_reserved_work, offsetof(pressure_t, reserved_work) == 7
 /* Parameters.  They follow from pressure.toml. */
 /* a sample is not stored if its squared distance to an expansion vector is at most this */
 #define PRESSURE_ALD_DISTANCE 0.0
-#define PRESSURE_ALD_THRESHOLD 0.002 /* a sample is not stored if its kappa, the new part of it, is at most this */
+#define PRESSURE_ALD_THRESHOLD 0.002 /* a sample is not stored if kappa, the part of it that is new, is at most this */
 #define PRESSURE_ALPHA_LIMIT 1048576000000.0 /* largest |alpha| that is stored */
 #define PRESSURE_ETA 0.5 /* learning rate */
-/* factor in the kernel, before |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid) */
-#define PRESSURE_GAMMA 0.5
+#define PRESSURE_GAMMA 0.5 /* factor of |a - b|^2 (Gaussian), |a - b| (Matern) or a'b (polynomial, sigmoid) */
 #define PRESSURE_INPUT_MAX_ABS 1000000.0 /* largest |x_j| that is accepted */
 #define PRESSURE_KAPPA_LEAST 0.001 /* smallest Schur complement; only rounding could give a smaller one */
 #define PRESSURE_LABEL_LIMIT 1000000.0 /* largest |y| that is accepted */
@@ -297,7 +296,8 @@ static uint32_t pressure_arithmetic(void)
     return pressure_crc32(0u, (const unsigned char *)v.sums, (uint32_t)sizeof(v.sums));
 }
 
-/* The quotient; 0 if it is subnormal or nearly so, because the libraries of CPUs without an FPU differ there. */
+/* The quotient; 0 if the quotient is subnormal or nearly so, because division routines for CPUs without an FPU
+ * disagree on such quotients. */
 static PRESSURE_INLINE double pressure_ratio(double dividend, double divisor)
 {
     const double value = dividend / divisor;
@@ -307,13 +307,14 @@ static PRESSURE_INLINE double pressure_ratio(double dividend, double divisor)
     return value;
 }
 
-/* Whether the count n is within its range.  Then no loop leaves the arrays, even if the memory was overwritten. */
+/* Whether the count n is within its range.  If it is, no loop runs past an array, even if the memory was overwritten.
+ * */
 static bool pressure_intact(const pressure_t *s)
 {
     return (s->n >= 0) && (s->n <= PRESSURE_N_MAX);
 }
 
-/* Whether every input is a number within the limit. */
+/* Whether every input is a number within its range. */
 static bool pressure_acceptable(const double x[PRESSURE_DIM])
 {
     PRESSURE_LOOP(1)
@@ -340,7 +341,8 @@ static PRESSURE_INLINE int32_t pressure_refusal(const pressure_t *s, const doubl
     return PRESSURE_DONE;
 }
 
-/* x, limited to the range from -most to most.  NaN gives -most.  One comparison if x is within the range. */
+/* x, limited to the range from -most to most.  NaN gives -most.  If x is within the range, only one comparison is
+ * needed. */
 static PRESSURE_INLINE double pressure_bounded(double x, double most)
 {
     if (pressure_absolute(x) <= most) {
@@ -426,7 +428,7 @@ static int32_t pressure_candidates(const pressure_t *s)
     return s->n + 1;
 }
 
-/* n, limited to MOST so that the compiler knows that it is not larger. */
+/* n, limited to MOST: this tells the compiler that n is not larger. */
 static int32_t pressure_few(int32_t n)
 {
     return (n < 65535) ? n : 65535;
@@ -452,7 +454,7 @@ static void pressure_newest_diagonal(pressure_t *s)
     s->score[s->n] = element * element;
 }
 
-/* Write L z to out, which is not z.  O(n^2 / 2).
+/* Write L z to out, which must not be the same array as z.  O(n^2 / 2).
  *
  * Rows are processed in pairs, so that z is read half as often. */
 static void pressure_lower_times(const double *l, const double *z, double *out, int32_t n)
@@ -488,7 +490,7 @@ static int32_t pressure_row_of(int32_t i)
     return pressure_floor_shift(i * (i + 1), 1);
 }
 
-/* Write L'z to out, which may be z.  O(n^2).
+/* Write L'z to out, which may be the same array as z.  O(n^2).
  *
  * Rows are processed in pairs, so that out is read and written half as often. */
 static void pressure_lower_transposed_times(const double *l, const double *z, double *out, int32_t n)
@@ -498,7 +500,7 @@ static void pressure_lower_transposed_times(const double *l, const double *z, do
         out[0] = l[0] * z[0];
         start = 1;
     }
-    /* never true, but this test saves GCC the loop counters */
+    /* this condition is never true, but because of the test GCC needs no loop counters */
     if ((n > 65535) || (start > 65535)) {
         return;
     }
@@ -535,7 +537,7 @@ static double pressure_multiplier(const pressure_t *s, int32_t i, int32_t o)
     return s->beta[i][o];
 }
 
-/* part times the sum over o of alpha_i^2, computed without subnormal numbers. */
+/* The sum of the squares of a candidate's multipliers, times part.  It is computed without subnormal numbers. */
 static double pressure_energy(const pressure_t *s, int32_t i, double part)
 {
     const double a = pressure_multiplier(s, i, 0);
@@ -582,14 +584,14 @@ static void pressure_inverse_diagonal(pressure_t *s)
     }
 }
 
-/* |alpha_i|: the largest of a candidate's multipliers. */
+/* |alpha_i|: the largest magnitude of a candidate's multipliers. */
 static double pressure_magnitude(const pressure_t *s, int32_t i)
 {
     return pressure_absolute(pressure_multiplier(s, i, 0));
 }
 
-/* alpha_i^2 / score_i.  With P_ii this is the squared norm of the change of f, with Q_ii its squared change at the
- * vectors. */
+/* alpha_i^2 / score_i.  If score_i is P_ii, this is the squared norm of the change of f; if it is Q_ii, the squared
+ * change of f at the vectors. */
 static double pressure_weighted_rest(const pressure_t *s, int32_t i)
 {
     return pressure_energy(s, i, pressure_ratio(1.0, s->score[i]));
@@ -640,8 +642,8 @@ static void pressure_project_klms(pressure_t *s, int32_t r)
     }
 }
 
-/* Change the multipliers in beta so that the other vectors replace candidate r; bearable() says whether they may be
- * stored.
+/* Change the multipliers in beta so that the other vectors replace candidate r; bearable() then says whether the result
+ * may be stored.
  *
  * Also computes the numbers that take_out() needs. */
 static void pressure_project(pressure_t *s, int32_t r)
@@ -781,7 +783,8 @@ static double pressure_similarity(const pressure_t *s)
     return pressure_gaussian(s->nearest_distance);
 }
 
-/* Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: out of range.  O(1). */
+/* Add the sample's multiplier, or a share of it, to that of the nearest vector.  False: the result is out of range.
+ * O(1). */
 static bool pressure_give_to_nearest(pressure_t *s)
 {
     const int32_t i = s->nearest;
@@ -808,7 +811,7 @@ static void pressure_commit(pressure_t *s)
     }
 }
 
-/* Similarity of expansion vectors i and j, with the same bits as when j was a sample.  O(D). */
+/* Similarity of expansion vectors i and j: bit for bit the value that was computed when j was a sample.  O(D). */
 static double pressure_alike_stored(const pressure_t *s, int32_t i, int32_t j)
 {
     return pressure_gaussian(pressure_squared_distance(s->v[i], s->v[j]));
@@ -816,9 +819,8 @@ static double pressure_alike_stored(const pressure_t *s, int32_t i, int32_t j)
 
 /* Remove vector r from T; later rows move up.  The result is a triangle again.  O(n^2 - r^2).
  *
- * keep, drop, weight: c_i, d_i and w_i of the rows after r, and w_r.  gathered: afterwards T'w, column r of T'T; it may
- * be
- * ``weight``, which is then overwritten.
+ * keep, drop: c_i and d_i of the rows after r.  weight: w_i of row r and of the rows after it.  gathered: afterwards
+ * T'w, which is column r of T'T; it may be the same array as ``weight``, which is then overwritten.
  *
  * Rows are processed in pairs, so that ``gathered`` is read and written half as often. */
 static void pressure_release_vector(double *t, double *gathered, double *keep, double *drop, double *weight,
@@ -856,7 +858,7 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
     }
     gathered[r] = square;
     row = row + r + 1;
-    /* never true, but this test saves GCC the loop counters */
+    /* this condition is never true, but because of the test GCC needs no loop counters */
     if ((r < 0) || (r > 65535) || (n > 65535)) {
         return;
     }
@@ -932,8 +934,8 @@ static void pressure_release_vector(double *t, double *gathered, double *keep, d
     }
 }
 
-/* project_klms() for a stored vector, given P_:r in p, including the sample.  bearable() has checked the ranges.  O(N).
- * */
+/* project_klms() for a stored vector, given P_:r in p, where P includes the sample.  bearable() has checked the ranges.
+ *  O(N). */
 static void pressure_project_late(pressure_t *s, int32_t r)
 {
     const double scale = pressure_ratio(1.0,
@@ -952,7 +954,7 @@ static void pressure_project_late(pressure_t *s, int32_t r)
     }
 }
 
-/* Remove vector r from what is kept for count vectors.  P and Q need P_:r in p.  O(N^2).
+/* Remove vector r from all that is kept for the count vectors.  For P and Q, p must contain P_:r.  O(N^2).
  *
  * count: n, or n + 1 after append(). */
 static void pressure_take_out(pressure_t *s, int32_t r, int32_t count)
@@ -1006,7 +1008,7 @@ static int32_t pressure_absorbed(const pressure_t *s)
     return PRESSURE_MERGED;
 }
 
-/* Add the sample of the last combination() to T, as row n.  O(N). */
+/* Add the sample of the latest call of combination() to T, as row n.  O(N). */
 static void pressure_border(pressure_t *s, int32_t n)
 {
     const double scale = pressure_newest_element(s);
@@ -1058,9 +1060,8 @@ static void pressure_put_in(pressure_t *s, const double x[PRESSURE_DIM], int32_t
 
 /* Whether an error, after hear(), is too large to result from learning.  O(1) for each output.
  *
- * With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2: an error of WILD limits would need
- * WILD^2
- * samples without any effect. */
+ * With least squares, sum e^2 / (1 + phi'P phi) over all samples is at most sum y^2, so an error of WILD limits is
+ * impossible in the first WILD^2 samples. */
 static bool pressure_strays(const pressure_t *s)
 {
     const double most = PRESSURE_WILD * PRESSURE_LABEL_LIMIT * 1.0;
@@ -1074,7 +1075,8 @@ static bool pressure_strays(const pressure_t *s)
     return false;
 }
 
-/* Propose eta e for the sample, and (1 - eta rho) alpha for the others.  Mitchinson et al. 2003, eq. 2-5. */
+/* Propose the multiplier eta e for the sample, and the multipliers (1 - eta rho) alpha for the stored vectors.
+ * Mitchinson et al. 2003, eq. 2-5. */
 static void pressure_propose_gradient(pressure_t *s)
 {
     PRESSURE_LOOP(42)
@@ -1107,7 +1109,7 @@ static bool pressure_step_bearable(const pressure_t *s)
     return true;
 }
 
-/* Give the sample's multiplier to the nearest vector, or project the sample onto all of them. */
+/* Give the sample's multiplier to the nearest vector, or project the sample onto all vectors. */
 static bool pressure_adapt_gradient(pressure_t *s, bool close)
 {
     pressure_propose_gradient(s);
@@ -1172,7 +1174,7 @@ static int32_t pressure_insert(pressure_t *s, const double x[PRESSURE_DIM])
 
 /* Learn the sample x with label s->y, then reduce the expansion.  Mitchinson et al. 2003, eq. 2-6, or another rule.
  *
- * Returns RESTARTED, perhaps with parts of the model changed, if learning cannot have led to its state. */
+ * Returns RESTARTED if learning cannot have led to the model's state; parts of the model may then have changed. */
 static int32_t pressure_attempt(pressure_t *s, const double x[PRESSURE_DIM])
 {
     pressure_present(s, x);
@@ -1198,7 +1200,7 @@ static int32_t pressure_attempt(pressure_t *s, const double x[PRESSURE_DIM])
     return status;
 }
 
-/* Zeros.  O(n). */
+/* Set a to zero.  O(n). */
 static void pressure_zero(double *a, int32_t n)
 {
     PRESSURE_LOOP(46)
@@ -1236,7 +1238,7 @@ static int32_t pressure_learn(pressure_t *s, const double x[PRESSURE_DIM])
     return status;
 }
 
-/* Learn the sample x with label y; both were checked. */
+/* Learn the sample x with label y; both have been checked. */
 static int32_t pressure_take(pressure_t *s, const double x[PRESSURE_DIM])
 {
     if (s->frozen != 0) {
@@ -1308,17 +1310,17 @@ int32_t pressure_refresh(pressure_t *s)
     return PRESSURE_DONE;
 }
 
-/* A number from -1/2 to 1/2, computed from |part| <= 1/2 so that broken arithmetic gives another number.
+/* A number from -1/2 to 1/2, computed from a part with |part| <= 1/2 in such a way that broken arithmetic gives
+ * another number.
  *
- * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero makes them zero.  In one
- * sum, a bit
- * cancels: at least one floating-point library rounds sums of this kind wrongly. */
+ * One product and one quotient are subnormal: an FPU that flushes subnormal numbers to zero gets zero instead.  One
+ * sum cancels a leading bit: at least one floating-point library rounds such sums wrongly. */
 static inline double pressure_strained(double part)
 {
     const double subnormal = part * PRESSURE_SMALLEST;
     const double size = pressure_absolute(part) + 1.0;
     const double nothing = pressure_ratio(subnormal, size);
-    /* this is 1, because part has few bits; but the compiler cannot know this */
+    /* unit is exactly 1, because part has few bits, but the compiler cannot know this */
     const double unit = size - pressure_absolute(part);
     const double rest = (unit * PRESSURE_CANCELLING) - (unit * 2.0) + 2.0;
     return (0.5 * part) + (((subnormal + nothing) * PRESSURE_MAGNIFIED) + (rest * PRESSURE_CANCELLED));

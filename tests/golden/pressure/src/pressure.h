@@ -37,8 +37,8 @@ extern "C" {
 #define PRESSURE_FLASH
 #endif
 
-/* The status of a call: 0 means done, above 0 done with a remark, below 0 refused, with the model unchanged and no
- * answer written.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model is unchanged, and
+    no answer is written.
  * Exceptions, which their comments tell: pressure_selftest leaves the model reset;
  * pressure_restore does so in one case. */
 enum {
@@ -56,12 +56,14 @@ enum {
     PRESSURE_MERGED = 5, /* the sample repeats an expansion vector: that vector's multiplier changed */
     /* the model diverged or had an impossible state: it has forgotten all samples, including this one */
     PRESSURE_RESTARTED = 8,
-    PRESSURE_BROKEN_BUILD = -100, /* the self-test computed other bits than the PC: check flags and byte order */
+    PRESSURE_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
     PRESSURE_SNAPSHOT_MISSING = -101, /* there is no snapshot */
-    PRESSURE_SNAPSHOT_FOREIGN = -102, /* the snapshot is of another model: its numbers lie or mean something else */
+    /* the snapshot is from another model, whose memory has another layout or meaning */
+    PRESSURE_SNAPSHOT_FOREIGN = -102,
     PRESSURE_SNAPSHOT_BROKEN = -103, /* the snapshot is damaged, or was not written completely */
-    PRESSURE_SNAPSHOT_INVALID = -104, /* a number in the model is one that learning cannot give */
-    PRESSURE_STORAGE_FAILED = -105, /* a callback failed, or other bytes were read than were written, or than before */
+    PRESSURE_SNAPSHOT_INVALID = -104, /* the model has a number that learning cannot produce */
+    /* a callback failed, or the bytes that were read differ from those written or read before */
+    PRESSURE_STORAGE_FAILED = -105,
     PRESSURE_SNAPSHOT_FORMAT = -106 /* the snapshot has the format of another version of pykernel */
 };
 
@@ -78,7 +80,7 @@ typedef struct {
     /* The memory of the stages. */
     int32_t frozen; /* 1: learning is switched off */
     int32_t reserved_stages; /* always zero: keeps the size a multiple of the largest member */
-    /* The sample that is learned.  Every call recomputes it; it may start as zeros. */
+    /* The sample that is learned.  Every call writes it again, so it may be zero at first. */
     double y[PRESSURE_OUTPUTS]; /* what f(x) should be */
     double error[PRESSURE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
     /* Intermediate results.  Every call recomputes them; they may start as zeros. */
@@ -121,17 +123,17 @@ int32_t pressure_update(pressure_t *s, const double x[PRESSURE_DIM], double y);
 
 /* Write to y how new x is: the part of its squared norm that the expansion vectors cannot express.
  *
- * This is kappa = 1 + ridge - k' P k, in O(N^2 + N D).
+ * This part is kappa = 1 + ridge - k' P k, computed in O(N^2 + N D).
  * Returns DONE, or REFUSED_INPUT with y unchanged. */
 int32_t pressure_novelty(pressure_t *s, const double x[PRESSURE_DIM], double *y);
 
-/* Switch learning off (1) or on (0).  While it is off, update checks the sample but learns nothing. */
+/* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t pressure_freeze(pressure_t *s, int32_t frozen);
 
 /* Recompute the stored matrices from the expansion vectors.  This removes rounding errors.
  *
- * O(N^3 + N^2 D).  Predictions change only by these errors.  A model with a state that learning cannot reach is reset.
- * */
+ * O(N^3 + N^2 D).  Predictions change only by the errors that are removed.  A model with a state that learning cannot
+ * reach is reset. */
 int32_t pressure_refresh(pressure_t *s);
 
 /* CRC-32 of the model's bytes.  After the same samples, every device and the PC get the same number. */

@@ -179,7 +179,7 @@ static inline double pressure_snapshot_settle(double a)
     return a;
 }
 
-/* Whether no multiplier is too small, and unused places are zero.  O(N D). */
+/* Whether learning could have stored these multipliers, claims and k(v, v), and unused places are zero.  O(N D). */
 static bool pressure_snapshot_valid_vectors(pressure_stored_t *stored)
 {
     const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
@@ -215,7 +215,8 @@ static bool pressure_snapshot_valid_matrices(pressure_stored_t *stored)
     const int32_t n = pressure_stored_count(stored, PRESSURE_PLACE(n), 0);
     int32_t at = 0;
     for (int32_t i = 0; i < (PRESSURE_N_MAX + 1); i++) {
-        /* the loop does not start at n, so that the number of turns is bounded whatever the storage returns for n */
+        /* the loop does not start at n, so that the number of iterations is bounded, whatever the storage returns for n
+         * */
         for (int32_t j = 0; j < (i + 1); j++) {
             if (i >= n) {
                 if (pressure_stored_real(stored, PRESSURE_PLACE(t), at) != 0.0) {
@@ -239,7 +240,7 @@ static bool pressure_snapshot_keeps(pressure_stored_t *stored)
     return pressure_snapshot_valid_matrices(stored);
 }
 
-/* Whether learning could have led to this state, beyond the ranges of the fields. */
+/* Whether learning could have led to this state; the ranges of the fields are checked elsewhere. */
 static bool pressure_snapshot_valid(pressure_stored_t *stored)
 {
     if (!pressure_snapshot_keeps(stored)) {
