@@ -64,7 +64,7 @@ class DeviceBasis(Struct):
 
 
 class NystromWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results.  Every call recomputes them; they may be zero at first."""
 
     z: Real[N_MAX]  # coordinates of the input
     t: Real[N_MAX]  # coordinates of a row of the reservoir, or a row that is added to the regression

@@ -74,7 +74,7 @@ class Discriminant(Struct):
 
 
 class FisherWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results.  Every call recomputes them; they may be zero at first."""
 
     x: Real[DIM]  # a scaled input
     z: Real[P_MAX]  # kernel values between the input and the basis

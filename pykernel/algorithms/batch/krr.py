@@ -72,7 +72,7 @@ class Trained(Struct):
 
 
 class BatchWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results.  Every call recomputes them; they may be zero at first."""
 
     factor: Real[
         PACKED

@@ -90,7 +90,7 @@ class Blame(Struct):
 
 
 class Sight(Struct):
-    """Intermediate results about a row.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results about a row.  Every call recomputes them; they may be zero at first."""
 
     nearest: Index  # the regime that explains the row best
     forbidden: Index  # 1: a rejected regime explains the row, and no normal regime explains it better

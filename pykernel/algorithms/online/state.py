@@ -131,7 +131,7 @@ SEARCHES = 2
 
 
 class Work(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros.
+    """Intermediate results.  Every call recomputes them; they may be zero at first.
 
     When the newest sample competes with the n stored vectors, it is candidate number n.
     """

@@ -117,7 +117,7 @@ class Subspace(Struct):
 
 
 class SubspaceWork(Struct):
-    """Intermediate results.  Every call recomputes them; they may start as zeros."""
+    """Intermediate results.  Every call recomputes them; they may be zero at first."""
 
     k: Real[N_MAX]  # kernel values between the expansion vectors and the sample
     l: Real[N_MAX + 1]  # T k; then cosines

@@ -1279,8 +1279,8 @@ static void flow_filter_output(flow_t *m, int32_t o, float e, const float x[FLOW
     for (int32_t block = 0; block < FLOW_GROUPS; block++) {
         FLOW_TURN(37)
         float more = flow_spread(m, o, block, x);
-        /* only overwritten memory makes h'P h negative: a diagonal element is then made negative, so that downdate()
-         * resets the block */
+        /* only overwritten memory makes h'P h negative: a negative diagonal element then makes downdate() reset the
+         * block */
         if (!(more >= 0.0f)) {
             m->covariance[block][0] = -flow_prior[0];
             flow_zero(m->g[block], FLOW_GROUP_SIZE);
@@ -1357,8 +1357,8 @@ static float flow_usual(const flow_t *s, float error, float power, float shock)
     return square;
 }
 
-/* Update the mean squared errors of model and expert by a label.  k: what the model's rule answered.  A late
- * label judges the answers that were kept for it.
+/* Update the mean squared errors of model and expert by a label.  k: what the model's rule answered.  A late label
+ * is compared with the answers that were kept for it.
  *
  * x: the input as the rule sees it.  O(D) for each output. */
 static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FLOW_OUTPUTS],
@@ -1392,8 +1392,8 @@ static void flow_judge_both(flow_t *s, const float x[FLOW_DIM], const float y[FL
     }
 }
 
-/* Judge interval, model and expert by the label.  If the label was announced, it judges the answers that were kept for
- * it. */
+/* Judge interval, model and expert by the label.  If the label was announced, it is compared with the answers that
+ * were kept for it. */
 static void flow_judge_parts(flow_t *s, const float x[FLOW_DIM])
 {
     if (s->verdict <= 1) {
@@ -1494,7 +1494,7 @@ static void flow_conclude(flow_t *s, const float x[FLOW_DIM], const float y[FLOW
     flow_average(s, s->learned);
 }
 
-/* Learn a sample and run the stages of its label.  x: the input as the rule sees it. */
+/* Learn a sample, and update the stages that its label passes through.  x: the input as the rule sees it. */
 static int32_t flow_follow(flow_t *s, const float x[FLOW_DIM])
 {
     FLOW_LOOP(51)

@@ -1019,7 +1019,7 @@ static void level_conclude(level_t *s, const int16_t x[LEVEL_DIM], const int32_t
     }
 }
 
-/* Learn a sample and run the stages of its label.  x: the input as the rule sees it. */
+/* Learn a sample, and update the stages that its label passes through.  x: the input as the rule sees it. */
 static int32_t level_follow(level_t *s, const int16_t x[LEVEL_DIM])
 {
     LEVEL_LOOP(47)

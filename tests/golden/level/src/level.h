@@ -138,8 +138,7 @@ int32_t level_update(level_t *s, const int16_t x[LEVEL_DIM], int32_t y);
 /* Switch learning off (1) or on (0).  While learning is off, update checks the sample but learns nothing. */
 int32_t level_freeze(level_t *s, int32_t frozen);
 
-/* Announce that the label of x will come later, and keep the present answer to x until that label judges it.  O(N D)
- * for N frequencies.
+/* Announce that the label of x will come later, and keep the present answer to x until then.  O(N D) for N frequencies.
  *
  * Only one answer waits at a time: while it waits, further calls take O(1).
  * Returns DONE, or FROZEN with nothing changed.  Below 0: why the input was refused; nothing is changed. */

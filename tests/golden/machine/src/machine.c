@@ -1330,8 +1330,8 @@ static void machine_judge_classes(machine_t *s, const float y[MACHINE_OUTPUTS],
     machine_calibrate(s, s->whole, s->polled, y);
 }
 
-/* Judge interval, model and expert by the label.  If the label was announced, it judges the answers that were kept for
- * it. */
+/* Judge interval, model and expert by the label.  If the label was announced, it is compared with the answers that
+ * were kept for it. */
 static void machine_judge_parts(machine_t *s)
 {
     if (s->verdict == 1) {
@@ -1343,7 +1343,7 @@ static void machine_judge_parts(machine_t *s)
     }
 }
 
-/* Learn a sample and run the stages of its label.  x: the input as the rule sees it. */
+/* Learn a sample, and update the stages that its label passes through.  x: the input as the rule sees it. */
 static int32_t machine_follow(machine_t *s, const float x[MACHINE_DIM])
 {
     MACHINE_LOOP(41)

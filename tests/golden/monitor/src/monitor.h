@@ -132,7 +132,7 @@ typedef struct {
     uint8_t reserved_bank[2]; /* always zero: keeps the size a multiple of the largest member */
     /* The memory of the stages. */
     int32_t frozen; /* 1: learning is switched off */
-    /* Intermediate results about a row.  Every call recomputes them; they may start as zeros. */
+    /* Intermediate results about a row.  Every call recomputes them; they may be zero at first. */
     float distance; /* squared distance from the nearest regime, in standard deviations of this regime */
     float innovation; /* square of the part of a row that the previous row does not predict */
     float surprise[2]; /* surprise by the course and by the bank */

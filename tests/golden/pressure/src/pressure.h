@@ -83,7 +83,7 @@ typedef struct {
     /* The sample that is learned.  Every call writes it again, so it may be zero at first. */
     double y[PRESSURE_OUTPUTS]; /* what f(x) should be */
     double error[PRESSURE_OUTPUTS]; /* f(x); after hear(), y - f(x) */
-    /* Intermediate results.  Every call recomputes them; they may start as zeros. */
+    /* Intermediate results.  Every call recomputes them; they may be zero at first. */
     double k[PRESSURE_N_MAX]; /* kernel values between the sample and the expansion vectors */
     double l[PRESSURE_N_MAX]; /* T k: the sample in coordinates in which the Gram matrix is I */
     double u[(PRESSURE_N_MAX + 1)]; /* P k: the sample as a combination of expansion vectors, followed by -1 */
