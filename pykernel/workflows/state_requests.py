@@ -117,7 +117,7 @@ class Merge:
 
     shell: ClassVar = ("trust_code", "json")
     was: ClassVar = ("merge",)
-    gone: ClassVar = OF_SPEC | {"--data": "to evaluate the merged state on a recording, run pykernel simulate --start"}
+    gone: ClassVar = OF_SPEC | {"--data": "to evaluate the merged state on a recording, use pykernel simulate"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -591,7 +591,7 @@ def test_what_cannot_be_is_refused() -> None:
         (lambda: Sgma(rows, GAUSSIAN, 3, view="row"), "view is 'row'; it must be one of function, column, kronecker"),
         (lambda: Sgma(rows, GAUSSIAN, 3, rule="4.1"), "in the function view it must be one of 4.2, 4.3"),
         (lambda: Sgma(rows, GAUSSIAN, 3, pool=20), "pool is 20; it must be from 0 to 19"),
-        (lambda: Sgma(rows, GAUSSIAN, 3, view="column", pool=2), "0 unless view is function"),
+        (lambda: Sgma(rows, GAUSSIAN, 3, view="column", pool=2), "0 if view is not function"),
         (
             lambda: Sgma(rows, GAUSSIAN, 3, memory=100),
             "only 0 MB are allowed; use the method efvs, which does not store C",

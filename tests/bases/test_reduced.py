@@ -213,7 +213,7 @@ def test_a_ridge_near_nothing_gives_finite_numbers():
     for model in MODELS:
         machine = ReducedProblem(model, basis, x, targets)
         assert np.isfinite(machine.leave_one_out_path([1e-40, 1e-12])).all()
-        with pytest.raises(UserError, match="must be at least"):
+        with pytest.raises(UserError, match="need a ridge of at least"):
             machine.solve(1e-80)
 
 
@@ -403,7 +403,7 @@ def test_refusals_say_what_is_wrong(monkeypatch):
         "leaving out 2 folds with 9 basis vectors takes": many_folds,
         "all samples are in one fold": lambda: ReducedProblem("krr", basis, x, targets).leave_fold_out(1.0, [0] * 60),
         "sigma holds 0": lambda: LowRankSystem(x, np.zeros(60)),
-        "sigma must be a number": lambda: LowRankSystem(x, np.ones(7)),
+        "sigma must be one number": lambda: LowRankSystem(x, np.ones(7)),
         "right-hand side has the shape": lambda: LowRankSystem(x, 1.0).solve(np.ones(7)),
         "ridge is -1": lambda: gram_operator(basis.kernel, x, -1.0),
         "count of neighbours is 61; it must be a whole number from 1 to 60": lambda: KernelNeighbours(basis, x).kneighbors(x, 61),

@@ -464,7 +464,7 @@ def test_flash_is_not_exceeded_and_used(folder, fit, bytes_):
     grid = ["--label", "y", "--set", "kernel.sigma=0.5", "--set", "training.ridge=0.1"]
     report, _ = fit("flow.csv", "--flash", str(bytes_), *grid, "--output", "f.toml")
     assert report["flash_bytes"] <= bytes_
-    told = any(f"as --flash holds {bytes_:,} bytes" in each for each in report["assumed"])
+    told = any(f"because --flash is {bytes_:,} bytes" in each for each in report["assumed"])
     if bytes_ == 100_000:
         assert report["vectors"] == 90 and report["basis"] is None and not told
     else:
@@ -559,7 +559,7 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--n-max", "9", "--set", "training.method=efvs", "--set", "training.with=lazy=2"], "--set training.with=lazy=2: '2' is neither true nor false"),
         (["kinds.csv", "--flash", "40"], "--flash is 40 bytes, but one vector of 2 inputs with its weights takes"),
         (["kinds.csv", "--flash", "much"], "--flash is 'much'; it must be a number such as 4k"),
-        (["kinds.csv", "--hold-out", "1"], "--hold-out is 1; it must be from 0 to below 1"),
+        (["kinds.csv", "--hold-out", "1"], "--hold-out is 1; give a fraction from 0 to below 1"),
         (["kinds.csv", "--hold-out", "0.001"], "--hold-out 0.001 holds out none of 90 rows"),
         (["kinds.csv", "--seed", "-1"], "seed is -1; it must be 0 or more"),
         (["kinds.csv", "--jobs", "0"], "--jobs is '0'; it must be a number of processes from 1"),
@@ -567,8 +567,8 @@ def test_what_cannot_be_written_is_told_before_the_work(folder, run, monkeypatch
         (["kinds.csv", "--set", "precision=float16"], "precision"),
         (["kinds.csv", "--set", "name=2nd"], "name"),
         (["kinds.csv", "--output", "a.b.toml"], "a.b.toml: the model's name is 'a.b'; it must have 1 to 31 characters (a-z, 0-9, single '_')"),
-        (["kinds.csv", "--output", "queue.toml"], "queue.toml: the model's name is 'queue', and queue.h would be taken for another"),
-        (["kinds.csv", "--set", "kernel.sigma=1e-300"], "--set kernel.sigma holds 1e-300; its square must not overflow"),
+        (["kinds.csv", "--output", "queue.toml"], "queue.toml: the model's name is 'queue', and queue.h would be mistaken for another"),
+        (["kinds.csv", "--set", "kernel.sigma=1e-300"], "--set kernel.sigma holds 1e-300; its square must neither overflow"),
         (["kinds.csv", "--seed", str(2**32)], "seed is 4294967296; it must be at most 4294967295"),
         (["kinds.csv", "--jobs", "9" * 20], "it must be a number of processes from 1 to 1,024"),
         (["kinds.csv", "--report", "p.png"], "--report p.png: a report, with its figures, is an HTML file; give p.html"),

@@ -622,7 +622,7 @@ def test_data_that_cannot_be():
         LSSVMRegressor().fit(x, 1e100 * np.arange(60))
     model = single(LSSVMRegressor, "polynomial").fit(*samples("number"))
     with pytest.raises(
-        UserError, match=r"^LSSVMRegressor: values of the polynomial kernel overflow; inputs must be sm"
+        UserError, match=r"^LSSVMRegressor: values of the polynomial kernel overflow; scale the inputs to sm"
     ):
         model.predict([[1e200, 0.0, 0.0]])
 

@@ -935,7 +935,7 @@ REFUSED_GRAPHS = {
     "SVMClassifier: degree is 2.5": graph(svm(kernel_type="POLY", kernel_params=[1.0, 0.0, 2.5])),
     "SVMClassifier: has weights instead of support vectors": graph(svm(vectors_per_class=None)),
     "SVMRegressor: has weights instead of support vectors": graph(svm("SVMRegressor", n_supports=0)),
-    "are not 1,000,000,000,000 support vectors": graph(svm("SVMRegressor", n_supports=10**12)),
+    "do not make 1,000,000,000,000 support vectors": graph(svm("SVMRegressor", n_supports=10**12)),
     "vectors_per_class is [4000000000000000000,": graph(svm(vectors_per_class=[4 * 10**18, -4 * 10**18, 6])),
     "for 2 classes": graph(svm(classlabels_ints=[1, 2])),
     "SVMClassifier: rho has shape (1,)": graph(svm(rho=[0.0])),
@@ -1029,11 +1029,11 @@ for _ in range(40):  # a graph in an attribute of a node of a graph
     NESTED = bytes_of(1, bytes_of(5, bytes_of(6, NESTED)))
 HOSTILE = {
     # what was an initialiser's name is a node's, too
-    "makes 's' twice; each": lambda: graph(loop("x", "s"), *BEFORE["Mul, Add"], svm(x="z"), tables=TABLES | TRIPS),
-    "makes 's' twice;": lambda: graph(node("RandomNormal", [], "s", **NORMAL), *BEFORE["Mul, Add"], svm(x="z"), tables=TABLES),
-    "makes 'c' twice": lambda: changed(lambda m: m.graph.initializer.append(m.graph.initializer[0])),
-    "makes 'x' twice": lambda: graph(node("Neg", ["x"], "x"), svm()),
-    "makes 'z' twice": lambda: graph(node("Identity", ["x"]), node("Neg", ["x"]), svm(x="z")),
+    "defines 's' twice; each": lambda: graph(loop("x", "s"), *BEFORE["Mul, Add"], svm(x="z"), tables=TABLES | TRIPS),
+    "defines 's' twice;": lambda: graph(node("RandomNormal", [], "s", **NORMAL), *BEFORE["Mul, Add"], svm(x="z"), tables=TABLES),
+    "defines 'c' twice": lambda: changed(lambda m: m.graph.initializer.append(m.graph.initializer[0])),
+    "defines 'x' twice": lambda: graph(node("Neg", ["x"], "x"), svm()),
+    "defines 'z' twice": lambda: graph(node("Identity", ["x"]), node("Neg", ["x"]), svm(x="z")),
     # loops, branches, random numbers, tables made of their shape
     "has a 'Loop' before its SVMClassifier": lambda: graph(loop("x", "z"), svm(x="z"), tables=TRIPS),
     "changes the decision values with a 'Loop'": lambda: graph(svm(), loop("scores", "q"), tables=TRIPS),
@@ -1067,9 +1067,9 @@ HOSTILE = {
     "takes 'z', which no earlier node computes": lambda: graph(
         node("Identity", ["z"], "w"), node("Identity", ["w"], "z"), svm(x="z")),
     # tables
-    "keeps 'd' in another file": lambda: changed(
+    "keeps table 'd' in another file": lambda: changed(
         lambda m: m.graph.initializer[1].external_data.add(key="location", value="../../etc/passwd")),
-    "keeps 'd' in another file;": lambda: changed(
+    "keeps table 'd' in another file;": lambda: changed(
         lambda m: setattr(m.graph.initializer[1], "data_location", onnx.TensorProto.EXTERNAL)),
     "table 'd' is damaged": lambda: changed(lambda m: m.graph.initializer[1].dims.__setitem__(0, 2**50)),
     "table 'd' is damaged;": lambda: changed(lambda m: m.graph.initializer[1].dims.__setitem__(0, -1)),

@@ -246,10 +246,10 @@ REFUSED = {
     "has a 'Conv' before its network; there may only be Scaler, Add": lambda: network(before=[node("Conv", ["x", "x"], "b")]),
     # numbers
     "its Gemm has transA 1; transA must be 0": lambda: network(lambda *a: pytorch(*a, transA=1)),
-    "its Gemm has alpha 2.0; it must be 1": lambda: network(lambda *a: pytorch(*a, alpha=2.0)),
-    "its Gemm has beta nan; it must be 1": lambda: network(lambda *a: pytorch(*a, beta=float("nan"))),
+    "its Gemm has alpha 2.0; alpha must be 1": lambda: network(lambda *a: pytorch(*a, alpha=2.0)),
+    "its Gemm has beta nan; beta must be 1": lambda: network(lambda *a: pytorch(*a, beta=float("nan"))),
     "its Gemm has 'alpha', which differs from ONNX's definition": lambda: network(lambda *a: pytorch(*a, alpha=1)),
-    "its Gemm has 'transC', which is not": lambda: network(lambda *a: pytorch(*a, transC=0)),
+    "its Gemm has 'transC', which differs from": lambda: network(lambda *a: pytorch(*a, transC=0)),
     "network: the table of its last layer has shape (5, 3); it must be (6, 3) to fit the other parts": lambda: network(
         values=(W1, B1, W2[:, :5], B2)),
     "its Gemm makes 6 values, and numbers of shape (5,) are added": lambda: network(values=(W1, B1[:5], W2, B2)),

@@ -426,7 +426,7 @@ def test_linear_models_of_features_collapse_to_kernel_expansions():
         (SVR().fit(z, targets[:, 0]), "SVR is not an affine function of the features"),
         (Ridge().fit(z[:, :2], y), "Ridge does not compute numbers from 6 numeric features"),
         ((theta[:, :2], 0.0), "it must be (outputs, 6) or (6,)"),
-        ((theta, [1.0, 2.0, 3.0]), "it must be a number for each output"),
+        ((theta, [1.0, 2.0, 3.0]), "give one number for each output"),
         (KMeans(1).fit(z), "it must be (2 or more, 6)"),
         (object(), "object has neither decision_function nor predict"),
     ):

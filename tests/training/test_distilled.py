@@ -135,7 +135,7 @@ def test_each_step_loses_less_and_the_spec_is_the_machine(name, recorded):
         assert not recorded or low - 0.07 <= differ <= high + 0.07
     assert (smaller.function, smaller.support_class) == ("gaussian", None) and len(smaller.vectors) == 6
     assert smaller.calibration is machine.calibration
-    assert any("one for each class" in note for note in smaller.notes) == (name == "pairs")
+    assert any("became one function for each class" in note for note in smaller.notes) == (name == "pairs")
     assert any("became a Gaussian kernel" in note for note in smaller.notes) == (machine.function != "gaussian")
     report = compare_smaller(to_spec(smaller, "m"), smaller, inputs[500:])
     assert report["ok"] and report["rows"] == 200, report

@@ -262,7 +262,7 @@ def test_processes_give_the_same_bits(whole):
 def test_folds_are_equal_within_classes_and_in_all(positions, count, seed):
     targets = Targets.of_classes(np.array(positions), 4, "counts")
     if count > len(positions):
-        with pytest.raises(UserError, match="there must be from 2"):
+        with pytest.raises(UserError, match="the number of folds must be from 2"):
             stratified_folds(targets, count, seed)
         return
     folds = stratified_folds(targets, count, seed)
@@ -345,9 +345,9 @@ def test_widths_for_which_the_kernel_overflows_are_not_chosen():
     [
         ({"model": "svm"}, "model is 'svm'; it must be one of kfd, ls-svm, krr"),
         ({"kernel": "rbf"}, "kernel is 'rbf'; it must be one of gaussian, laplacian"),
-        ({"widths": [1.0, -1.0]}, "widths holds -1; all numbers must be above zero"),
+        ({"widths": [1.0, -1.0]}, "widths holds -1; each must be above zero"),
         ({"widths": []}, "widths is empty"),
-        ({"ridges": [0.0]}, "ridges holds 0; all numbers must be above zero"),
+        ({"ridges": [0.0]}, "ridges holds 0; each must be above zero"),
         ({"ridges": [np.nan]}, "ridges holds nan"),
         ({"kernel": "linear", "widths": [1.0, 2.0]}, "the linear kernel has no width"),
         ({"cv": "loo"}, 'cv is \'loo\'; it must be "deleted", "kept", or a number of folds'),
@@ -357,7 +357,7 @@ def test_widths_for_which_the_kernel_overflows_are_not_chosen():
         ({"by": "auc"}, 'by is \'auc\'; it must be "error" or "press"'),
         ({"model": "krr", "basis": np.array([1, 2])}, "only kfd takes a basis"),
         ({"basis": np.array([1, 1])}, "basis holds a position twice"),
-        ({"basis": np.array([24])}, "one that is not from 0 to 23"),
+        ({"basis": np.array([24])}, "a position that is not from 0 to 23"),
         ({"basis": np.ones((3, 5))}, "finite vectors of 2 inputs"),
         ({"basis": np.ones((3, 2)), "columns": np.array([1])}, "columns has the shape (1,)"),
         ({"jobs": 0}, "jobs is 0"),

@@ -216,7 +216,7 @@ def test_what_keeps_its_rate_comes_first_and_of_equals_the_smallest():
     assert [arm.name for arm in arms(content | {"learning": {"components": 5}}, table, None, None)] == [
         "gmm 5 components"
     ]
-    with pytest.raises(UserError, match=r"\[kernel\] .* \[novelty\] takes gmm"):
+    with pytest.raises(UserError, match=r"\[kernel\] .* \[novelty\] selects gmm"):
         arms(content | {"kernel": {"sigma": 3.0}}, table, None, None)
     search = Search(every, table, None, None)  # type: ignore[arg-type]
 

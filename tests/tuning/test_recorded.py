@@ -63,7 +63,7 @@ def test_raw_waveforms_get_a_signal_and_nothing_else_does():
     spec = told[told.index("channels") :]
     assert (
         spec == 'channels = ["ax", "ay"], window = 128, features = ["rms", "change", "kurtosis"]'
-        and "spec takes" in told
+        and "a spec that has" in told
     )
     signal = {"channels": ["ax", "ay"], "window": 128, "features": ["rms", "change", "kurtosis"]}
     assert make_spec({"name": "m", "signal": signal, "novelty": {}}).dim == 6
