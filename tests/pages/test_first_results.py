@@ -74,7 +74,7 @@ def test_streams_that_chose_nothing_say_what_the_page_says() -> None:
     mean, before = (np.exp(np.log(each["numbers"]).mean()) for each in (own, stored))
     worst = own["numbers"].max()
     assert (
-        f"error is {mean:.2f} times that of the best simple predictor in the geometric mean, and {worst:.2f} times at worst"
+        f"error is {mean:.2f} times that of the best simple predictor (geometric mean), and {worst:.2f} times at worst"
         in words
     )
     assert f"The former default, `krls-t` with 32 vectors, has a geometric mean of {before:.2f}," in words
@@ -88,8 +88,8 @@ def test_streams_that_chose_nothing_say_what_the_page_says() -> None:
     ]
     assert np.exp(np.log(own["numbers"] / others).mean()) <= 0.77 and (own["numbers"] / others).max() <= 1.05
     told = (
-        f"On {len(own['numbers'])} data sets that were not used to tune it, the default's error is {100 * (1 - mean):.0f} % below the best simple"
-        f" model's in the geometric mean, {100 * (1 - np.median(own['numbers'])):.0f} % in the median."
+        f"On {len(own['numbers'])} data sets that were not used to tune the default, its error is {100 * (1 - mean):.0f} % below that of the"
+        f" best simple model (geometric mean; median: {100 * (1 - np.median(own['numbers'])):.0f} %)."
     )
     assert told in " ".join(README.split())
 
