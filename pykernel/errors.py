@@ -90,7 +90,7 @@ def option(parameter: str, value: object = "") -> str:
         return parameter + after
     if parameter in keys:
         return f"--set {keys[parameter]}" + after.replace(" ", "=", 1)
-    return "--" + parameter.replace("_", "-") + after
+    return "--" + parameter.strip("_").replace("_", "-") + after
 
 
 def need_package(module: str, what: str, extra: str) -> None:

@@ -100,7 +100,7 @@ def command(kind: Any, show: Shown) -> Callable[..., None]:
     interrupted, the exit code and the message say so.
     """
     options = options_of(kind)
-    keys = {each.name.strip("_"): key for key, each in keys_of(kind).items()}
+    keys = {each.name: key for key, each in keys_of(kind).items()}
 
     def called(**words: Any) -> None:
         shell = {each.name: words.pop(each.name, each.default) for each in declared(Shell)}

@@ -138,7 +138,7 @@ def _changes(old: Spec, new: Spec) -> dict[str, tuple[Any, Any]]:
 
 def _frozen(old: Spec, where: str, vectors: int | None = None) -> str:
     few = "VECTORS" if vectors is None else str(vectors)
-    return f"make a frozen model of the state: import {old.name}.toml with {option('state')} {where} and {option('vectors')} {few}"
+    return f"make a frozen model of the state: import {old.name}.toml with {option('start')} {where} and {option('vectors')} {few}"
 
 
 def _told(changes: Mapping[str, tuple[Any, Any]]) -> str:

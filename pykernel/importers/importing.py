@@ -165,13 +165,13 @@ def load_model(
     distance: Distance = "auto",
     vectors: int | None = None,
     data: ArrayLike | None = None,
-    state: str | Path | None = None,
+    start: str | Path | None = None,
     trust_code: bool = False,
 ) -> Spec:
     """Convert a model's file to a spec.
 
     The file is either ``.onnx``, with a support vector machine, a linear model or a network with one hidden layer, or, with
-    ``vectors`` and ``state``, the spec of a model that a device has trained.
+    ``vectors`` and ``start``, the spec of a model that a device has trained.
 
     Nothing in the file is executed: only numbers and names are read from it.  Other files, such as pickled estimators, are
     refused; load such a file yourself, and give the estimator to ``from_sklearn``.
@@ -183,7 +183,7 @@ def load_model(
         Prefix of every symbol and file in C. By default, the file's name.
     precision, max_abs, inputs, classes, distance, vectors, data
         As in ``from_sklearn``.
-    state : path, optional
+    start : path, optional
         For a spec: a file that ``NAME_save`` or ``NAME_store`` wrote, or the ``NAME_STATE_BYTES`` bytes of a device's state.
     trust_code : bool
         For a spec with a custom kernel: execute the Python file in ``[kernel] source``.
@@ -194,8 +194,8 @@ def load_model(
         One sentence, with the file's name, says what is wrong: the file is not such a model, is damaged, or contains
         something that cannot be imported.
     """
-    if state is not None:
-        machine, answers = read_device(path, state, vectors, trust_code)
+    if start is not None:
+        machine, answers = read_device(path, start, vectors, trust_code)
     else:
         (machine, _), answers = read_file(path), None
     with told_of_file(path):
@@ -219,7 +219,7 @@ def read_file(path: str | Path) -> tuple[Machine, Any]:
         "is not an ONNX file; load the estimator in Python, and give it to pykernel.from_sklearn, or save it with skl2onnx "
         "(loading a pickle runs whatever it contains)",
     )
-    learned = f"add {option('state')}, a device's state"
+    learned = f"add {option('start')}, a device's state"
     where.need(suffix != ".toml", f"is a spec, which does not hold what a device has learned; {learned}")
     where.need(suffix == ".onnx", f"is not a model's file; give {FILES}")
     with told_of_file(path):

@@ -155,7 +155,7 @@ class ChosenJob(Job):
         how = f"every row is a vector; give {option('n_max')} or {option('flash')}, too"
         refuse(
             (options.method is not None and every, f"{option('method')} says how vectors are chosen, but {how}"),
-            (options.with_ is not None and every, f"{option('with')} says how vectors are chosen, but {how}"),
+            (options.with_ is not None and every, f"{option('with_')} says how vectors are chosen, but {how}"),
         )
         self._basis_parameters()  # raises UserError for invalid options
         fits = None if limit is None else self.fitting(limit)

@@ -27,7 +27,7 @@ def run(given: Generate) -> Generated:
             remedy = did_you_mean(
                 each, EXTRAS, f"there are {', '.join(EXTRAS)}; other toolchains use the project as it is"
             )
-            raise UserError(f"{option('for')} {each} is not known; {remedy}")
+            raise UserError(f"{option('for_')} {each} is not known; {remedy}")
     need_ram(spec)
     if given.start is not None:
         if given.memory is not None or own is not None:

@@ -72,8 +72,8 @@ def method_options(given: str | Mapping[str, Any] | None, method: str) -> dict[s
         if not equals or name not in known:
             keys = f"give KEY=VALUE; keys for {method}: {', '.join(known)}"
             remedy = did_you_mean(name, known, keys) if equals else keys
-            raise UserError(f"{option('with')} holds {word!r}; {remedy}")
-        found[name] = _value_as(known[name], value, option("with", word))
+            raise UserError(f"{option('with_')} holds {word!r}; {remedy}")
+        found[name] = _value_as(known[name], value, option("with_", word))
     return found
 
 

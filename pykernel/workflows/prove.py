@@ -86,7 +86,7 @@ def run(given: Prove) -> Proved:
     for each in levels:
         if each not in LEVELS:
             hint = did_you_mean(each, LEVELS, f"there are: {', '.join(LEVELS)}")
-            raise UserError(f"{option('from')} {each!r} is not known; {hint}")
+            raise UserError(f"{option('from_')} {each!r} is not known; {hint}")
     tools = frama_c.require()
     spec, _ = spec_and_memory(given.model)
     if given.record is not None:

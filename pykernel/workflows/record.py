@@ -91,7 +91,7 @@ def record(given: TableOf, out: Path) -> Found:
         "columns": tables.header,
         "seconds": seconds,
     }
-    text = f"lines of text are for plan, fit and simulate; state replay needs every digit, which only frames have (generate {option('for', 'recorder')})"
+    text = f"lines of text are for plan, fit and simulate; state replay needs every digit, which only frames have (generate {option('for_', 'recorder')})"
     bits = (
         "the model's work is recorded to the bit: pykernel state replay can repeat it"
         if logged(tables.header)

@@ -1,5 +1,6 @@
 """An option of another command, or of an earlier version, is refused with what this command calls the same thing."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -67,3 +68,18 @@ def test_a_command_of_an_earlier_version(command, run):
 def test_a_value_may_follow_at_once(words, run):
     code, _, err = run(*words)
     assert code == 2 and ("it is --set training.method=METHOD now" in err or "plan chooses the size" in err)
+
+
+def test_messages_name_parameters_that_a_command_has():
+    """A name that no command has would be the name before a renaming; Python's name and the shell's are the same."""
+    named = {
+        (path.name, each.args[0].value)
+        for path in (ROOT / "pykernel").rglob("*.py")
+        for each in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(each, ast.Call)
+        and getattr(each.func, "id", "") == "option"
+        and isinstance(each.args[0], ast.Constant)
+    }
+    known = {each.name for kind in COMMANDS.values() for each in declared(kind) if not isinstance(each.opt, Arg)}
+    assert len(named) > 40
+    assert {(file, name) for file, name in named if name not in known} == set()

@@ -125,14 +125,14 @@ def test_a_state_of_every_rule_becomes_a_small_frozen_model_or_a_sentence(name: 
     if not spec.program.persistent:
         (tmp_path / "flow.toml").write_text(spec.to_toml())
         with pytest.raises(UserError, match="flow learns nothing on the device"):
-            load_model(tmp_path / "flow.toml", state=tmp_path / "state.bin", vectors=2)
+            load_model(tmp_path / "flow.toml", start=tmp_path / "state.bin", vectors=2)
         return
     model = taught(spec)
     files = saved(tmp_path, model)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            made = load_model(files[0], "small", state=files[1], vectors=4, precision=spec.precision)
+            made = load_model(files[0], "small", start=files[1], vectors=4, precision=spec.precision)
         except UserError as error:
             text = str(error)
     if spec.learning.rule in (*LINEAR_MODELS.rules, *SPECTRUM_RULES):
@@ -265,10 +265,10 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
         ),
         (spec, state, 0, "vectors is 0; it must be a whole number of 1 or more"),
         (spec, state, 10**9, "vectors, and 1000000000 were asked for; ask for fewer"),
-        (spec, None, 4, "flow.toml: is a spec, which does not hold what a device has learned; add state"),
+        (spec, None, 4, "flow.toml: is a spec, which does not hold what a device has learned; add start"),
         (model, state, 4, "gate.onnx: is not a spec, but a state belongs to a spec"),
         (tmp_path / "no.toml", state, 4, "no.toml: there is no such file"),
     ):
         with pytest.raises(UserError) as error:
-            load_model(path, state=own, vectors=vectors)
+            load_model(path, start=own, vectors=vectors)
         assert says in str(error.value) and "\n" not in str(error.value), (says, str(error.value))

@@ -225,7 +225,9 @@ def test_numbers_that_only_together_lead_to_none_are_named_with_the_nearest_that
     """The one that alone is to blame, and a value in its place that is accepted."""
     content = content_of("qklms", "float32", "plain")
     assert content is not None
-    with pytest.raises(UserError, match=r"\[learning\] quantisation is 1e-30, .* this number must be at least (\S+)$") as caught:
+    with pytest.raises(
+        UserError, match=r"\[learning\] quantisation is 1e-30, .* this number must be at least (\S+)$"
+    ) as caught:
         make_spec(_with(content, {"learning": {"rule": "qklms", "quantisation": 1e-30}}))
     nearest = float(str(caught.value).rpartition(" ")[2])
     assert judged(_with(content, {"learning": {"rule": "qklms", "quantisation": 1.01 * nearest}})) is not None
