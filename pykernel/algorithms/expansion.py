@@ -341,7 +341,7 @@ def halve(m: ExpansionModel, y: Real[OUTPUTS]) -> None:
 
 @kernel
 def unknown(m: ExpansionModel, o: Index) -> Bool:
-    """Whether a class has had no label yet: then the weight of its constant feature is still 0."""
+    """Whether no sample of class o has been learned yet.  Until then, the weight of the class's constant feature is 0."""
     return m.weights[o, len(m.vectors)] == real(0)
 
 

@@ -7,7 +7,7 @@ answer may be a fault: its distance from the answer is clipped to a multiple of 
 clipped, too.
 
 In a running mean of the first n samples, sample k has the weight k; beyond the horizon, the weights of older samples
-fall by the factor 1 - 2 / (horizon + 1) with each sample.  So the weight of an untypical start falls with 1 / n^2.
+fall by the factor 1 - 2 / (horizon + 1) with each sample.  So the weight of atypical first samples falls as 1 / n^2.
 
 A stage sees only the rule's status and k(x), and changes only after the rule has accepted the sample.  For a rule
 that takes the noise of its labels into account, this noise can be estimated from residuals.  A stage that is switched

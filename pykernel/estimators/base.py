@@ -49,7 +49,7 @@ def warn(sentence: str) -> None:
 
 
 class KernelEstimator(Declared, BaseEstimator):
-    """The base of all estimators: parameters, inputs, errors, and the parts of a spec."""
+    """The base class of all estimators: checks parameters and inputs, and makes the parts of a spec that estimators share."""
 
     def _given(self) -> dict[str, Any]:
         """Return the values of all parameters, in the order of the signature.

@@ -182,7 +182,7 @@ class _Writer:
         return Proof(self.spec, files, tuple(calls))
 
     def driver(self, level: str) -> tuple[str, list[Call]]:
-        """Return the driver of the entries, and of the functions that every model has: NAME_init, NAME_reset, NAME_hash."""
+        """Return a driver in C, and the list of its calls: the model's functions, and NAME_init, NAME_reset and NAME_hash."""
         bodies, calls = [], []
         checks = {STATE: self.ranges, FINITE: [*self.ranges, *self.limits]}.get(level, [])
         for name, body, stated, reached, reads in self.bodies(level):

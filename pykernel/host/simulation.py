@@ -135,7 +135,7 @@ class Simulation(Run):
             self.coverage.add(as_table(asked).astype(np.float64), truth, ends.astype(np.float64))
 
     def _after_first(self, known: np.ndarray) -> np.ndarray:
-        """Return for each of the next rows whether a label was known before it, (rows, labels).
+        """Return, for each of the next rows and each label, whether this label was known before the row, (rows, labels).
 
         known: whether a label becomes known after the row.
         """

@@ -7,9 +7,9 @@ one more axis, with one element for each iteration.  So each iteration uses its 
 sum is the sum of the bounds of its terms.  If a loop has too many iterations for one element each, the bound of a sum
 is the number of iterations times the largest term.
 
-From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  For each value of an
-argument that bounds a function's loops, the function is analysed separately, because the values for which one loop has
-many iterations may be those for which another loop has few.
+From the same intervals, ``most_turns`` finds the largest number of iterations of each loop.  The function is
+analysed separately for each value of an argument that bounds its loops: a value with many iterations of one loop may have
+few iterations of another loop, so the maxima of two loops need not occur in the same call.
 
 P. Cousot, R. Cousot, Abstract interpretation, POPL 1977.
 """

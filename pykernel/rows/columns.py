@@ -268,7 +268,7 @@ class Column:
         ]
 
     def count_other(self, cell: str, line: int) -> None:
-        """Count a cell that is not a number, or not a class."""
+        """Count a cell that holds no number, or in a column of classes no class."""
         self.others += 1
         self.first = self.first or (cell, line)
 

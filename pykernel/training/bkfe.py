@@ -261,7 +261,7 @@ def bkfe_on_basis(basis: Basis, x: Any, rank: int, shrinkage: float) -> tuple[np
 
 
 def directions(basis: Basis, rows: Rows, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the r or fewer largest singular values of the rows' projection features, and their right vectors (r, n)."""
+    """Return at most ``rank`` of the largest singular values of the rows' projection features, and their right singular vectors, (r, n)."""
     triangle = np.zeros((len(basis), len(basis)))
     for _, z in FeatureRows(basis, rows, keep=0):
         triangle = merged(triangle, z)

@@ -30,7 +30,7 @@ class Devices(NamedTuple):
     judge: tuple[int, ...]
 
     def slices(self) -> list[slice]:
-        """Return the rows of each judging device."""
+        """Return the slice of the table that has the rows of each judging device."""
         ends = np.cumsum([sum(self.teach), *self.judge]).tolist()
         return list(map(slice, ends[:-1], ends[1:]))
 

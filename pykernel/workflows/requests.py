@@ -47,7 +47,7 @@ class Demo:
 
     A model of a few kilobytes predicts the rentals of each hour, then learns them. The table compares it with simple
     forecasts and linear models. Then pykernel generates the model's C, compiles it and runs it on the same year. The
-    C's memory must equal the simulation's, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F
+    memory of the C must equal that of the simulation, byte for byte. If the extra emulate is installed, an emulated Cortex-M4F
     runs the C, too. The demo takes less than a minute.
 
         pykernel demo -o my-demo

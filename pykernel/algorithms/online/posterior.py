@@ -65,7 +65,7 @@ def foresee_by_factor(m: FactorModel) -> Real:
 
 @kernel
 def learn_factor(m: FactorModel, noise: Real, own: Real) -> None:
-    """Update L by a sample with a noisy label, given loading.  The sample's part along z_n has the variance ``own``.  O(N^2).
+    """Update L by a sample with a noisy label, given loading.  ``own`` is the variance of the sample's component along z_n.  O(N^2).
 
     The row of z_n is then -share sqrt(own), with sqrt(noise / (noise + own)) on the diagonal.
     """

@@ -278,7 +278,7 @@ class SubspaceModels(Models):
         if not self._moment_limit(spec, value) * max(1.0, value) <= kernel_settings.largest(spec.precision):
             refuse(
                 "[subspace] shrinkage",
-                f"is {subspace.shrinkage:g}, with which sums of |q|^2, up to k(x, x) / (4 shrinkage), overflow if k(x, x) "
+                f"is {subspace.shrinkage:g}, which is too small: numbers up to k(x, x) / (4 shrinkage) are summed, and overflow if k(x, x) "
                 f"reaches {value:.3g}; raise shrinkage, or lower [input] max_abs",
             )
         if step in ("constant", "normalised") and eta_of(spec) >= 2:
