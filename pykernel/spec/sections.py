@@ -441,7 +441,7 @@ class KernelSection(Section):
     ] = Field(None, description="`gaussian`: width, in the inputs' unit")
     gamma: Annotated[float | None, _of_kernels("gamma")] = Field(
         None,
-        description="γ of every kernel except `linear`, `fourier` and hidden units. `gaussian`: instead of `sigma`, γ = 1 / (2 σ²). `custom`: 1 if not given",
+        description="γ of every kernel except `linear`, `fourier` and hidden units. `gaussian`: may be given instead of `sigma`; γ = 1 / (2 σ²). `custom`: 1 if not given",
     )
     alpha: Annotated[float, _of_kernels("alpha")] = Field(1.0, gt=0, description="`rational-quadratic`: the exponent")
     coef0: Annotated[float, _of_kernels("coef0")] = Field(

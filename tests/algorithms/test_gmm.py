@@ -396,6 +396,21 @@ def test_a_frozen_monitor_judges_and_learns_nothing(stage: dict[str, Any]) -> No
         assert np.isfinite(model.memory.field(slot.name)).all(), slot.name
 
 
+def test_a_slow_drift_is_an_alarm_of_a_frozen_monitor_alone() -> None:
+    """docs/guide/monitor-settings.md: freeze after the commissioning, if faults take weeks."""
+    x = regime(np.random.default_rng(5), 9000)
+    x[:, 0] += np.maximum(np.arange(9000) - 3000, 0) / 6000 * 20
+    alarms = {}
+    for freezes in (False, True):
+        model = HostModel(spec_of(warmup=500, commissioning=1500))
+        model.prequential(x[:2500])
+        if freezes:
+            model.freeze()
+        statuses = [model.update(row)[0] for row in x[2500:]]
+        alarms[freezes] = np.mean(np.isin(statuses[-2000:], (Status.NOVEL, Status.HELD)))
+    assert alarms[True] > 0.99 and alarms[False] < 0.1
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("components", [2, 4])
 def test_one_regime_is_never_rejected(components: int, precision: str) -> None:

@@ -31,7 +31,7 @@ class GmmStatus(IntEnum):
     UNARMED = 14  # the row was learned.  Alarms are raised, but an unknown state that occurs several times still becomes normal
     NOTHING_NEW = -10  # there is no regime that could be acknowledged, rejected or unlearned; nothing changed
     NO_ROOM = -11  # no normal regime would be left, or there are no two regimes to merge; nothing changed
-    ABSENT = -12  # alarm: all samples were refused for the time of five rows; the model did not change
+    ABSENT = -12  # alarm: all samples of more than five rows in succession were refused; the model did not change
 
 
 class Bank(Struct):
