@@ -53,7 +53,7 @@ def test_every_status_is_in_the_table() -> None:
 def test_numbers_of_the_text_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
     assert len({DEFAULT_ALD_THRESHOLD, LEAST_ALD_THRESHOLD["float32"]}) == 1
-    assert f"least `ald_threshold` in float32 is {DEFAULT_ALD_THRESHOLD:g}, which is the default" in text
+    assert f"smallest allowed `ald_threshold` in float32 is {DEFAULT_ALD_THRESHOLD:g}, which is the default" in text
     for name, eta in DEFAULT_ETA.items():
         (row,) = (row for row in table(PAGE, "**`step`**") if row[0] == f"`{name}`")
         assert f"({eta:g})" in row[1]

@@ -23,7 +23,7 @@ def test_pages_are_as_short_as_contributing_says():
         for pattern in (
             r"([\d,]+) words a page",
             r"([\d,]+) in all",
-            r"a glossary of (\d+) words",
+            r"a glossary of (\d+) terms",
             r"([\d,]+) words with guide and reference",
             r"(\d+) tables in `docs/tables`",
         )
