@@ -72,12 +72,12 @@ def river_models(classes: int) -> dict[str, Callable[[], Any]]:
 
     if classes:
         return {
-            "river KNN": lambda: scaled(neighbors.KNNClassifier()),
+            "river KNN": lambda: scaled(neighbors.KNNClassifier(engine=neighbors.SWINN(seed=0))),
             "river Hoeffding adaptive tree": lambda: scaled(tree.HoeffdingAdaptiveTreeClassifier(seed=0)),
             "river ARF": lambda: scaled(forest.ARFClassifier(seed=0)),
         }
     return {
-        "river KNN": lambda: scaled(neighbors.KNNRegressor()),
+        "river KNN": lambda: scaled(neighbors.KNNRegressor(engine=neighbors.SWINN(seed=0))),
         "river Hoeffding adaptive tree": lambda: scaled(tree.HoeffdingAdaptiveTreeRegressor(seed=0)),
         "river AMRules": lambda: scaled(rules.AMRules()),
         "river ARF": lambda: scaled(forest.ARFRegressor(seed=0)),

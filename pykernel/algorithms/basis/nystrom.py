@@ -1,7 +1,7 @@
 """Rule nystrom: functions of the coordinates in a constant basis, and the questions that any model with a basis answers.
 
 f(x) = weights' z(x) + bias for the coordinates z(x) = L^-1 k_S(x) of ``pykernel.algorithms.basis.coordinates``.  With
-[expansion] noise, the model is a sparse Gaussian process, and the variance of a label is p (k(x, x) - |z|^2) + v, where p is
+prior_variance, the model is a sparse Gaussian process, and the variance of a label is p (k(x, x) - |z|^2) + v, where p is
 the prior variance and v the variance of a label around the function.
 """
 
