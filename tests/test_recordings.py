@@ -101,10 +101,10 @@ def test_what_is_a_device_and_what_is_none(logs):
 @pytest.mark.parametrize(
     ("header", "what"),
     [
-        ("a,b,z", "it lacks 'y' and has 'z' besides"),
-        ("a,b,y,t", "it has 't' besides"),
+        ("a,b,z", "it lacks 'y' and also has 'z'"),
+        ("a,b,y,t", "it also has 't'"),
         ("a,b", "it lacks 'y'"),
-        ("c,d,e,f,g,h", "it lacks 'a', 'b', 'y' and has 'c', 'd', 'e', 'f' and 2 others besides"),
+        ("c,d,e,f,g,h", "it lacks 'a', 'b', 'y' and also has 'c', 'd', 'e', 'f' and 2 others"),
     ],
 )
 def test_a_file_with_other_columns_is_named_with_what_differs(logs, header, what):
@@ -240,7 +240,7 @@ def test_for_people_and_of_many_the_worst(logs, run, monkeypatch):
     out = run("simulate", "spec.toml", "logs")[1]
     assert (
         "n1: 1 of 450 cells of a is not a number, such as 'n/a' (line 10)" in out
-        and "about 1 of the other devices" in out
+        and "such notes on 1 other device" in out
     )
     monkeypatch.setattr("pykernel.telling.SHOWN_DEVICES", 2)
     out = run("simulate", "spec.toml", "logs")[1]

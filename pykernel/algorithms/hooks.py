@@ -8,8 +8,7 @@ from pykernel.dialect import CLASSES, DIM, OUTPUTS, Bool, Config, Index, Real, p
 
 
 class Status(IntEnum):
-    """The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model is unchanged, and
-    no answer is written."""
+    """The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and answer are unchanged."""
 
     DONE = 0
     REFUSED_INPUT = -1  # an input is not finite, or is beyond its limit

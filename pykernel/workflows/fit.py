@@ -195,7 +195,9 @@ def _write(found: Found, given: Fit, read: Section, arguments: Mapping[str, Any]
     with all_or_none():
         if given.report is not None:
             page.write(Path(given.report))
-        if given.output is not None:  # this file is written last: a second run is refused if it exists, and a failed run must be repeatable
+        if (
+            given.output is not None
+        ):  # this file is written last: a second run is refused if it exists, and a failed run must be repeatable
             write_file(Path(given.output), found.spec.to_toml())
     return page
 

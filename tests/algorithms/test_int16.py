@@ -428,7 +428,7 @@ def test_a_label_offset_is_of_numbers_alone() -> None:
     made = {"name": "flow", "precision": "int16", "input": {"dim": 1, "max_abs": 3.0}}
     for label, message in (
         ({"classes": ["a", "b"], "offset": 3.0}, "is for labels that are numbers"),
-        ({"max_abs": 10.0, "offset": 500.0, "low": 0.0}, r"low is 0; it must be within max_abs, 10 from 500"),
+        ({"max_abs": 10.0, "offset": 500.0, "low": 0.0}, r"low is 0; it must be within max_abs, 10, measured from 500"),
         ({"max_abs": 10.0, "offset": math.inf}, "must be a finite number"),
     ):
         with pytest.raises(UserError, match=message):
@@ -466,7 +466,7 @@ def test_counts_whose_zero_is_elsewhere_are_another_model() -> None:
     [
         (
             {"resolution": 2e-4, "offset": None},
-            r"resolution is 0.0002 for x\[2\].*counts; it must be at least .*, or bring \[input\] offset nearer to center",
+            r"resolution is 0.0002 for x\[2\].*counts; give at least .*, or bring \[input\] offset nearer to center",
         ),
         ({"resolution": 9.0, "offset": 0.0}, r"is 9 for x\[0\], more than max_abs, .*; give a smaller one$"),
         (

@@ -370,7 +370,7 @@ BASE = {"name": "line", "input": {"dim": 2}}
         ("rff-rls", {}, r"\[kernel\] is missing; rff-rls needs sigma"),
         ("rff-rls", {"kernel": {"sigma": 0.0}}, r"\[kernel\] sigma is 0; it must be from 1e-18"),
         ("rff-rls", {"kernel": {"sigma": 1e-18}, "input": {"dim": 2, "max_abs": 1e18}, "learning": {"prior_variance": 1e-9}},
-         "max_abs is 1e.18, too large for sigma, 1e-18"),
+         "max_abs is 1e.18, too large for sigma = 1e-18"),
         ("rff-rls", {"kernel": {"function": "polynomial", "gamma": 1.0}}, "polynomial, for which rff-rls has no random Fourier"),
         ("rff-rls", {"kernel": {"function": "matern32"}}, r"\[kernel\] gamma is missing; a matern32 kernel"),
         ("rls", {"learning": {"prior_variance": 1e-30}}, "prior_variance is 1e-30; it must be from 1e-18"),

@@ -213,7 +213,10 @@ def test_stages_that_mean_nothing_are_refused() -> None:
             {"input": {"dim": 2, "standardise": True, "scale": [1, 1]}, "learning": {"rule": "okfeb"}},
             "has standardise, and also center or scale",
         ),
-        ({"label": {"center": True}, "learning": {"rule": "nystrom-rls"}, "basis": {"method": "sgma"}}, "has stored"),
+        (
+            {"label": {"center": True}, "learning": {"rule": "nystrom-rls"}, "basis": {"method": "sgma"}},
+            "has already stored",
+        ),
         (
             {"label": {"center": True}, "learning": {"rule": "okfeb"}},
             r"\[label\] center is for labels that are numbers",

@@ -367,13 +367,13 @@ def test_plain_execution_refuses_what_c_would_not_survive(precision: Precision) 
             plain(read_pair, shelf, *pair)
     other = np.float64 if precision is FLOAT32 else np.float32
     for value in (other(1), 1, 1.0):
-        with pytest.raises(TypeError, match="stored into"):
+        with pytest.raises(TypeError, match="stored in"):
             plain(write_real, bench, value)
     plain(write_real, bench, number(2))
     assert bench.work[0] == 2
-    with pytest.raises(TypeError, match="stored into"):
+    with pytest.raises(TypeError, match="stored in"):
         plain(write_index_as_real, bench, 1)
-    with pytest.raises(TypeError, match="stored into"):
+    with pytest.raises(TypeError, match="stored in"):
         plain(write_row, shelf, number(1))
     for value in (2**31, -(2**31) - 1):
         with pytest.raises(OverflowError, match="int32"):
@@ -381,7 +381,7 @@ def test_plain_execution_refuses_what_c_would_not_survive(precision: Precision) 
     plain(write_index, bench, 2**31 - 1)
     with pytest.raises(OverflowError, match="int32"):
         plain(add_to_index, bench, 1)
-    with pytest.raises(TypeError, match="stored into"):
+    with pytest.raises(TypeError, match="stored in"):
         plain(write_index, bench, number(1))
     assert bench.turn[0] == 2**31 - 1
 

@@ -194,12 +194,12 @@ REFUSALS = [
     ("@kernel\ndef f(y) -> Real:  !!\n    return y", "parameter y has no type; annotate it, e.g. y: Real"),
     ("@kernel\ndef f(y: float) -> Real:  !!\n    return y", "the types are Real, Index, Int, Word, Bool, arrays"),
     ("@kernel\ndef f(y: Bool[2]) -> Real:  !!\n    return real(0)", "arrays of numbers"),
-    ("@kernel\ndef f(y: Real[N_MAX, DIM]) -> Real:  !!\n    return real(0)", "pass the struct that holds it"),
+    ("@kernel\ndef f(y: Real[N_MAX, DIM]) -> Real:  !!\n    return real(0)", "pass the struct that holds the array"),
     ("@kernel\ndef f(s: Box, w: Box) -> Real:  !!\n    return real(0)", "a second Box"),
     ("@kernel\ndef f(y: Real):  !!\n    return y", "the result has no type; annotate it"),
     ("@kernel\ndef f(y: Real) -> Real[2]:  !!\n    return y", "returns Real, Index, Int, Word, Bool or None"),
     ("@kernel\ndef f(y: Real) -> Real:\n    if y > y:  !!\n        return y", "end with a return"),
-    ("f = kernel(lambda y: y)  !!", "define it with def, in a file"),
+    ("f = kernel(lambda y: y)  !!", "define the kernel with def, in a file"),
     # names
     ("@kernel\ndef f(double: Real) -> Real:  !!\n    return double", "double has a meaning in C or C++"),
     ("Z = y", "Z could clash in C; names are lower case"),
@@ -375,7 +375,7 @@ REFUSALS = [
     ("k = len(x, x)", "len() takes one array"),
     ("k = len(y)", "len() takes an array"),
     ("k = len(s.grid[k])", "len() ignores the position"),
-    ("@kernel\ndef f(x: Real[...]) -> Index:\n    return len(x)  !!", "pass it as an argument"),
+    ("@kernel\ndef f(x: Real[...]) -> Index:\n    return len(x)  !!", "pass the length as an argument"),
     # comments
     ("@kernel\ndef f(y: Real) -> Real:\n    # above\n    return y\n    # below  !!", "this comment would be lost in C"),
     ("y = (y  # inside  !!\n    + y)", "this comment would be lost in C"),

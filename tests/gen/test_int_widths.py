@@ -174,7 +174,7 @@ def test_the_proof_refuses_what_an_int_of_16_bits_does_not_hold(
     case = Case(tmp_path, "return c.q * 5000")
     assert case.prove() == (35000, 35000)
     monkeypatch.setattr(widths, "INT_MAX", 2**31 - 1)
-    with pytest.raises(DialectError, match="this product is from 35000 to 35000 here; an int of 16 bits does not hold"):
+    with pytest.raises(DialectError, match="this product is from 35000 to 35000 here; an int of 16 bits cannot hold"):
         case.prove()
 
 

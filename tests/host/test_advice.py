@@ -147,7 +147,7 @@ def test_rivals_of_a_model_that_gets_no_labels_get_none_either(run, tmp_path, mo
     learner = make_spec({key: content[key] for key in ("name", "input", "label")})
     told = pykernel.simulate(learner, (x[:, None], y))
     assert "last label" in told.simple and "simple predictors" not in told.page.html()
-    assert "first 500 rows, and no others" in pykernel.simulate(spec, (x[:, None], y)).page.html()
+    assert "learned only the labels of the first 500 rows" in pykernel.simulate(spec, (x[:, None], y)).page.html()
 
 
 def test_the_last_label_is_no_rival_of_a_model_that_gets_no_labels() -> None:

@@ -112,7 +112,7 @@ def test_what_cannot_be_converted_says_which_key(changes, sentence):
     given = {"learning": {"rule": "klms"}, "reduction": {"technique": "mklms"}} | changes
     with pytest.raises(UserError, match=sentence) as refused:
         migrate(old, snapshot.save(model), spec_of(6, **given), engine="python")
-    assert "\n" not in str(refused.value) and "state the snapshot and vectors" in str(refused.value)
+    assert "\n" not in str(refused.value) and "start the snapshot and vectors" in str(refused.value)
 
 
 def test_of_several_changes_only_those_are_blamed_that_are_to_blame():

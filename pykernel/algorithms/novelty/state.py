@@ -28,7 +28,7 @@ class GmmStatus(IntEnum):
     STUCK = 11  # a sensor repeats its value
     NOISE = 12  # a sensor became noisier
     REGIME = 13  # several sensors at once have values that were never seen together
-    UNARMED = 14  # the row was learned.  Alarms are raised, but an unknown state that occurs several times still becomes normal
+    UNARMED = 14  # the row was learned.  Alarms are raised, but unknown states that repeat still become normal
     NOTHING_NEW = -10  # there is no regime that could be acknowledged, rejected or unlearned; nothing changed
     NO_ROOM = -11  # no normal regime would be left, or there are no two regimes to merge; nothing changed
     ABSENT = -12  # alarm: all samples of more than five rows in succession were refused; the model did not change

@@ -43,8 +43,7 @@ extern "C" {
 #define FLOW_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model is unchanged, and
-    no answer is written.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and answer are unchanged.
  * Exceptions, which their comments tell: flow_selftest leaves the model reset;
  * flow_restore does so in one case. */
 enum {

@@ -37,8 +37,7 @@ extern "C" {
 #define MONITOR_FLASH
 #endif
 
-/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; the model is unchanged, and
-    no answer is written.
+/* The status of a call.  0: done.  Above 0: done, with a remark.  Below 0: refused; model and answer are unchanged.
  * Exceptions, which their comments tell: monitor_selftest leaves the model reset;
  * monitor_restore does so in one case. */
 enum {
@@ -57,12 +56,13 @@ enum {
     MONITOR_STUCK = 11, /* a sensor repeats its value */
     MONITOR_NOISE = 12, /* a sensor became noisier */
     MONITOR_REGIME = 13, /* several sensors at once have values that were never seen together */
-    /* the row was learned.  Alarms are raised, but an unknown state that occurs several times still becomes normal */
+    /* the row was learned.  Alarms are raised, but unknown states that repeat still become normal */
     MONITOR_UNARMED = 14,
     /* there is no regime that could be acknowledged, rejected or unlearned; nothing changed */
     MONITOR_NOTHING_NEW = -10,
     MONITOR_NO_ROOM = -11, /* no normal regime would be left, or there are no two regimes to merge; nothing changed */
-    MONITOR_ABSENT = -12, /* alarm: all samples were refused for the time of five rows; the model did not change */
+    /* alarm: all samples of more than five rows in succession were refused; the model did not change */
+    MONITOR_ABSENT = -12,
     MONITOR_BROKEN_BUILD = -100, /* the self-test's bits differ from the PC's: check compiler flags and byte order */
     MONITOR_SNAPSHOT_MISSING = -101, /* there is no snapshot */
     /* the snapshot is from another model, whose memory has another layout or meaning */
