@@ -335,7 +335,7 @@ def test_limits_are_as_measured():
     ((_, _, *errors),) = table("kept | for | penalty")
     assert errors == [r["error"] for r in rows if r["kept"] == "Z"]
     text = " ".join(ONLINE.split())
-    assert f"above {WINDUP:g} times" in text
+    assert f"exceeds {WINDUP:g} times" in text
 
 
 @pytest.mark.exhaustive

@@ -78,7 +78,10 @@ def test_streams_that_chose_nothing_say_what_the_page_says() -> None:
         in words
     )
     assert f"The former default, `krls-t` with 32 vectors, has a geometric mean of {before:.2f}," in words
-    assert f"better on {(own['numbers'] < stored['numbers']).sum()} of {len(own['numbers'])} streams," in words
+    assert (
+        f"better than `krls-t` on {(own['numbers'] < stored['numbers']).sum()} of {len(own['numbers'])} streams,"
+        in words
+    )
     fewer = 1 - np.exp(np.log(stored["classes"] / own["classes"]).mean())
     assert f"`krls-t` makes {100 * fewer:.0f} % fewer errors" in words
     # the goals, set before, which do not count the last label, for it is no input
