@@ -47,16 +47,16 @@ median of these errors over the devices, and above a tenth of the answers' stand
 class Merged:
     """A merged state for ``spec``.
 
-    way: "sums", "mean" or "answers".  differences: for each device, the root mean square difference between the other devices' joint
+    way: "sums", "mean" or "answers".  deviations: for each device, the root mean square difference between the other devices' joint
     answers and this device's answers, at inputs from the region where this device has learned.  left: the root mean
-    square difference between the merged model's answers and the joint answers of all devices.  ``differences`` and
+    square difference between the merged model's answers and the joint answers of all devices.  ``deviations`` and
     ``left`` are divided by the answers' standard deviation, and are None for sums and means.
     """
 
     spec: Spec
     data: bytes
     way: str
-    differences: Mapping[str, float | None]
+    deviations: Mapping[str, float | None]
     left: float | None = None
 
     @property
@@ -64,7 +64,7 @@ class Merged:
         """Warnings about devices that disagree with the others.  With only two devices there is no warning, because
         either device may be wrong.
         """
-        told = {name: each for name, each in self.differences.items() if each is not None}
+        told = {name: each for name, each in self.deviations.items() if each is not None}
         usual = max(float(np.median([*told.values()])), 0.1 / STRANGE) if len(told) > 2 else np.inf
         return tuple(
             f"{name} answers differently from the other devices; is a sensor broken, or are its surroundings different? merge the "
@@ -94,15 +94,15 @@ def merge(spec: Spec, states: Mapping[str, bytes], into: Spec | None = None, wat
         raise UserError(f"{spec.name}: the number of states is {len(states)}; give two or more, one from each device")
     devices = {name: _device(spec, name, data) for name, data in states.items()}
     way = _way(spec)
-    differences: Mapping[str, float | None] = dict.fromkeys(devices)
+    deviations: Mapping[str, float | None] = dict.fromkeys(devices)
     left = None
     if way == "answers":
-        model, differences, left = taught(into.inner, devices, watch)
+        model, deviations, left = taught(into.inner, devices, watch)
     else:
         model = (add_sums if way == "sums" else mean_weights)(spec.inner, into.inner, devices)
     outer = HostModel(into)
     outer.memory.copy_from(model.memory, into.inner.program.persistent)
-    return Merged(into, snapshot.as_file(outer), way, differences, left)
+    return Merged(into, snapshot.as_file(outer), way, deviations, left)
 
 
 def _way(spec: Spec) -> str:
@@ -145,7 +145,7 @@ def _device(spec: Spec, name: str, data: bytes) -> HostModel:
 
 
 def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[HostModel, dict[str, float], float]:
-    """Train a new model on the devices' answers.  Returns the model, and the values of ``differences`` and ``left`` for
+    """Train a new model on the devices' answers.  Returns the model, and the values of ``deviations`` and ``left`` for
     ``Merged``.
     """
     rng = np.random.default_rng(0)
@@ -154,7 +154,7 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
         raise UserError(f"{empty[0]}: has learned nothing yet; leave this device out")
     x, begins = np.concatenate(asked), np.cumsum([0, *map(len, asked)])
     nearness = np.stack([log_density(own, x) for own in asked])
-    told, differences = np.zeros((len(devices), len(x), spec.outputs)), {}
+    told, deviations = np.zeros((len(devices), len(x), spec.outputs)), {}
     with watch.progress(len(devices) + ROUNDS) as shown:
         for k, (name, device) in enumerate(devices.items()):
             shown(k, f"asking {name}")
@@ -163,7 +163,7 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
         for k, name in enumerate(devices):
             own = slice(begins[k], begins[k + 1])
             others = together(np.delete(told, k, 0)[:, own], np.delete(nearness, k, 0)[:, own])
-            differences[name] = _rms(others - told[k, own]) / deviation
+            deviations[name] = _rms(others - told[k, own]) / deviation
         g = together(told, nearness)
         # the labels get noise of the size by which the devices' answers differ, because without noise the model would
         # trust its next real label completely.  The labels of a model with a budget get no noise, because its few
@@ -182,7 +182,7 @@ def taught(spec: Spec, devices: Mapping[str, HostModel], watch: Watch) -> tuple[
         raise UserError(
             f"{spec.name}: refuses the answers of its devices as labels; give a larger [input] max_abs and [label] max_abs"
         )
-    return best, differences, left
+    return best, deviations, left
 
 
 def labels_of(spec: Spec, answers: np.ndarray) -> np.ndarray:

@@ -91,8 +91,8 @@ class Merge:
     The spec after --into may have another n_max. docs/guide/many-devices.md describes how each kind of model is merged. To evaluate the
     merged state, run simulate --start merged.bin on rows that no device has learned.
 
-    Columns: difference compares a device's answers with the joint answers of the other devices, for inputs like those that this device has
-    learned. The difference is a root mean square, in standard deviations of the answers.
+    Columns: deviation compares a device's answers with the joint answers of the other devices, for inputs like those that this device has
+    learned. The deviation is a root mean square, in standard deviations of the answers.
 
     Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).
     """

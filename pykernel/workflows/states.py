@@ -123,12 +123,12 @@ def run_merge(given: Merge) -> Found:
         "output": str(given.output),
         "name": made.spec.name,
         "way": made.way,
-        "devices": [{"device": name, "deviation": each} for name, each in made.differences.items()],
+        "devices": [{"device": name, "deviation": each} for name, each in made.deviations.items()],
         "left": made.left,
         "state_hash": f"{made.state_hash:08x}",
         "warnings": list(made.warnings),
     }
-    rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.differences.items()]
+    rows = [(name, "-" if each is None else f"{each:.2g}") for name, each in made.deviations.items()]
     left = f"the merged state's answers differ from the devices' answers by {number(made.left)} of their standard deviation"
     page = told(
         Table(("device", "deviation"), rows, title=f"{given.output}: {len(rows)} devices; {WAYS[made.way]}"),

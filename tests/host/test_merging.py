@@ -121,10 +121,10 @@ def test_units_change_no_merge() -> None:
             assert (model.update(x * fx, y * fy) >= 0).all()
         merged = merge(spec, states_of(devices))
         found.append(
-            (loaded(spec, merged.data).predict(samples(spec, 300, 99)[0] * fx) / fy, [*merged.differences.values()])
+            (loaded(spec, merged.data).predict(samples(spec, 300, 99)[0] * fx) / fy, [*merged.deviations.values()])
         )
-    (one, differences), (other, also) = found
-    assert np.abs(one - other).max() < 1e-3 * np.abs(one).max() and also == pytest.approx(differences, rel=1e-4)
+    (one, deviations), (other, also) = found
+    assert np.abs(one - other).max() < 1e-3 * np.abs(one).max() and also == pytest.approx(deviations, rel=1e-4)
 
 
 @pytest.mark.parametrize("prior", [None, 0.5])
