@@ -46,8 +46,8 @@ class Fit(Training):
     Without --label the spec computes coordinates of a basis: rows whose span is close to all rows. The spec can be the start of a
     model that learns.
 
-    Columns: errors is the fraction of rows with a wrong class. PRESS is the mean squared difference from the targets. RMSE
-    is its square root. Left out is the part of tr K that a basis misses.
+    Columns: "errors" is the fraction of rows with a wrong class. "PRESS" is the mean squared difference from the targets.
+    "RMSE" is its square root. "left out" is the part of tr K that a basis misses.
 
     Exit codes: 0 done, 2 bad input (nothing is written then), 130 interrupted.
     """

@@ -52,8 +52,8 @@ class Demo:
 
         pykernel demo -o my-demo
 
-    Columns: error is the mean absolute error over the second half of the year, in rentals per hour. State is the memory
-    that the predictor needs on the device.
+    Columns: "error" is the mean absolute error over the second half of the year, in rentals per hour. "state" is the
+    memory that the predictor needs on the device.
 
     Exit codes: 0 done, 1 the C computes other bytes, 2 bad input.
     """
@@ -76,11 +76,11 @@ class Simulate:
         pykernel simulate spec.toml data.csv --delay 24 --report report.html
         pykernel simulate spec.toml folder/
 
-    Columns: MAE is the mean absolute error and RMSE the root mean square error, in the label's unit, over all rows and
+    Columns: "MAE" is the mean absolute error and "RMSE" the root mean square error, in the label's unit, over all rows and
     over their second half. The table compares the model with simple forecasts: the last label, the running mean and two
     linear models. If the model does not learn, these forecasts learn only from the first half of the rows. Advice says
     why a model is bad, and which change helps on these rows.
-    For classes, errors is the fraction of rows with a wrong class. For a model without labels, the table shows the mean
+    For classes, "errors" is the fraction of rows with a wrong class. For a model without labels, the table shows the mean
     and the largest answer. A list shows the alarms with the highest levels: rows, level relative to the threshold, and, if
     known, the kind of alarm, the most blamed input with its share, and a second input with at least half that share.
 
@@ -136,8 +136,8 @@ class Generate:
         [reduction]
         n_max = 32
 
-    Columns: state is the memory for what the model learned. Work is the memory for intermediate results. Both are in one
-    struct that you allocate. Constants are in flash.
+    Columns: "state" is the memory for what the model learned. "work" is the memory for intermediate results. Both are in
+    one struct that you allocate. "constants" are in flash.
 
     Exit codes: 0 done, 2 bad input (nothing is written then).
     """
@@ -178,9 +178,9 @@ class Check:
 
     A board needs the firmware of generate --for check (docs/guide/boards.md).
 
-    Columns: equal says whether the bytes are equal. Code and constants are bytes of flash. For a target, flash is the
-    whole program, RAM is the model, and stack is the deepest use. The second table counts instructions: worst is the
-    largest number that a search found, bound is the proved limit (docs/guide/bounds.md).
+    Columns: "equal" says whether the bytes are equal. "code -Os" and "constants" are bytes of flash. For a target, "flash"
+    is the whole program, "RAM" is the model, and "stack" is the deepest use. The second table counts instructions:
+    "worst" is the largest number that a search found, "bound" is the proved limit (docs/guide/bounds.md).
 
     If [target] limits more than RAM, the model is checked on that CPU, too.
 
@@ -249,8 +249,8 @@ class Prove:
 
     The command needs Frama-C, Why3 and Z3: apt install frama-c-base why3 z3.
 
-    Columns: alarms are places where the analysis could not exclude an error. Ranges says how many declared ranges are
-    proved to hold after the call. Reached says how many statements of the called functions the analysis reached.
+    Columns: "alarms" are places where the analysis could not exclude an error. "ranges" says how many declared ranges are
+    proved to hold after the call. "reached" says how many statements of the called functions the analysis reached.
     docs/proof.md describes what the proof covers, and what it does not.
 
     Exit codes: 0 proved, 1 not proved, 2 bad input, or no Frama-C.
@@ -437,9 +437,9 @@ class Import:
         pykernel import gate.onnx -o gate.toml --data held.csv
         pykernel import flow.toml --start state.bin --vectors 16 -o small.toml
 
-    Columns: vectors, functions and weights are numbers of stored values. Flash is the size of the tables. Error is how
-    much --vectors changes the answers, in standard deviations; low and high are its 95 % interval. With --data, difference is the largest
-    difference of a decision value. Allowed is the largest effect of rounding, which may change the class of undecided rows.
+    Columns: "vectors", "functions" and "weights" are numbers of stored values. "flash" is the size of the tables. "error" is how
+    much --vectors changes the answers, in standard deviations; "low" and "high" are its 95 % interval. With --data, "difference" is the
+    largest difference of a decision value. "allowed" is the largest effect of rounding, which may change the class of undecided rows.
     At most 1,000 rows or steps are compared.
 
     Exit codes: 0 done, 1 the comparison failed, 2 bad input.
@@ -506,7 +506,7 @@ class Info:
 
     pykernel info commands prints the arguments of all commands in the same form.
 
-    Columns: part is the microcontroller into whose RAM and flash a model must fit. "Built by" names the
+    Columns: "part" is the microcontroller into whose RAM and flash a model must fit. "built by" names the
     toolchains, and "run by" the emulators. Names in brackets were not found on this machine. To install zig, unicorn and
     wasmtime, run pip install -e '.[emulate]' in a clone of pykernel. Your system's package manager installs the other tools.
 

@@ -31,7 +31,7 @@ class Show:
     A state is checked as the device checks it: format, kind of state, length, CRC-32, then every number. With --json all values are
     printed, under the names of the C struct's fields.
 
-    Columns: not zero is the number of values that are not zero. Unused places are zero. The state's hash is the number
+    Columns: "not zero" is the number of values that are not zero. Unused places are zero. The state's hash is the number
     that NAME_hash returns. For two states, the table shows for each field how many values differ, and the position and both values (in A and
     in B) of the first difference. The sequence number, which counts how often a state was saved, is not compared.
 
@@ -91,7 +91,7 @@ class Merge:
     The spec after --into may have another n_max. docs/guide/many-devices.md describes how each kind of model is merged. To evaluate the
     merged state, run simulate --start merged.bin on rows that no device has learned.
 
-    Columns: deviation compares a device's answers with the joint answers of the other devices, for inputs like those that this device has
+    Columns: "deviation" compares a device's answers with the joint answers of the other devices, for inputs like those that this device has
     learned. The deviation is a root mean square, in standard deviations of the answers.
 
     Exit codes: 0 done, 2 bad input, or models that cannot be merged (nothing is written then).

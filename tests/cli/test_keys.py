@@ -2,19 +2,23 @@
 
 import contextlib
 import functools
+import inspect
 import io
 import itertools
 import json
 import re
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pykernel.cli import commands
 from pykernel.cli.app import assembled, main
 from pykernel.cli.face import options_of
 from pykernel.gen import check
+from pykernel.report.document import Facts, Table
 from pykernel.telling import MEASURES
 from pykernel.workflows import demo
 from pykernel.workflows.prove import Proved
@@ -63,6 +67,14 @@ info
 state show spec.toml state.bin
 state show spec.toml state.bin merged.bin
 """
+PROVED = {
+    "call": "m_update",
+    "level": "state",
+    "proved": True,
+    "why": "",
+    **dict.fromkeys(("alarms", "ranges", "proved_ranges", "statements", "reached"), 1),
+    "seconds": 1.0,
+}
 FREE = {"values"}
 """Objects whose keys are of a spec."""
 
@@ -117,8 +129,29 @@ def printed(*words):
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory):
+def pages():
+    """Command -> the names that its tables and facts showed in the examples: columns, and the first cell of each row."""
+    return defaultdict(set)
+
+
+def names_shown(page):
+    for section in page.sections:
+        for part in section.parts if section.shown == "both" else ():
+            if isinstance(part, Table) and part.rows:
+                yield from (*part.columns, *(str(row[0]) for row in part.rows))
+            elif isinstance(part, Facts):
+                yield from (name for name, text in part.pairs if text)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory, pages):
     """What each example prints: [(its words, the object)]."""
+    words, present = [], commands.present
+
+    def watched(found, *args, **more):
+        pages[called(words)].update(names_shown(found.page))
+        present(found, *args, **more)
+
     year = demo.bikeshare()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("keys"))
@@ -128,8 +161,14 @@ def reports(tmp_path_factory):
         patch.setattr(demo, "check", check.check)
         patch.setattr(demo, "find_compilers", lambda: first)
         patch.setattr(demo, "bikeshare", lambda: (year[0][:2500], year[1][:2500], year[2]))
-        found = [(words, printed(*words, "--json")) for words in map(str.split, EXAMPLES.strip().splitlines())]
-    found.append((["prove"], Proved("m", "00000000", "Frama-C", [], [], 0, 0, 1.0).report))
+        patch.setattr(commands, "present", watched)
+        found = []
+        for line in EXAMPLES.strip().splitlines():
+            words[:] = line.split()
+            found.append(([*words], printed(*words, "--json")))
+    prove = Proved("m", "00000000", "Frama-C", [], [], 0, 0, 1.0)
+    pages["prove"].update(names_shown(replace(prove, calls=[PROVED]).page))
+    found.append((["prove"], prove.report))
     return found
 
 
@@ -212,3 +251,15 @@ def test_keys_are_what_the_glossary_says(reports):
 def test_a_later_version_keeps_every_key(reports, pytestconfig):
     found = {f"{called(words)} {path}": each for words, report in reports for path, each in paths(report)}
     keeps(pytestconfig, "keys of --json", found)
+
+
+def test_columns_that_help_explains_are_printed(reports, pages):
+    explained = [
+        (command, name)
+        for command, request in REQUESTS.items()
+        for block in (inspect.getdoc(request) or "").split("\n\n")
+        if block.startswith("Columns:")
+        for name in re.findall(r'"([^"]+)"', block)
+    ]
+    assert len(explained) > 30
+    assert not [(command, name) for command, name in explained if name not in pages[command]]
