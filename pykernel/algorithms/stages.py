@@ -58,7 +58,7 @@ class Stages(Struct):
     mean: between(Real[DIM], "-2 * input_max_abs", "2 * input_max_abs", after="observed")
     variance: between(Real[DIM], 0, "8 * input_max_abs * input_max_abs", after="observed")
     scale: between(Real[DIM], 0, SCALE_MOST, after="observed")  # 1 / standard deviation of each input
-    # 0, 1, 3, 7 ... after 0, 1, 2, 3 ... consecutive outlying samples: the limit of the inputs is multiplied by 1 + shock
+    # 2^n - 1 after n consecutive outlying samples; the limit of the inputs is multiplied by 1 + shock
     shock: between(Real, 0, LOUD)
     observed: between(Index, 0, "input_horizon")  # number of samples in these statistics, at most the horizon
     held_input: between(
@@ -538,8 +538,8 @@ def valid_inputs(m: Staged) -> Bool:
 
 @kernel
 def valid_stages(m: Staged, blank: Bool) -> Bool:
-    """Whether samples within their limits could have led to this state of the stages, and the rule has learned nothing
-    during the warm-up.
+    """Return whether samples within their limits can produce this state of the stages.  During the warm-up, this requires
+    that the rule has learned nothing.
 
     blank: whether the rule has learned nothing yet.  O(D) for each output.
     """

@@ -60,7 +60,7 @@ state_app = typer.Typer(cls=PlainGroup, context_settings={"help_option_names": [
 
 @state_app.callback()
 def state() -> None:
-    """Work with a state that a device has saved: what its model has learned.
+    """Show, convert, merge or replay a state: what the model has learned, as a device saves it.
 
     A snapshot is a model that NAME_save wrote to a buffer, or NAME_store to a slot. It has NAME_SNAPSHOT_BYTES bytes.
 

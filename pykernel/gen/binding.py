@@ -77,7 +77,7 @@ class CModel:
     def callback(self, name: str, function: Callable[..., int]) -> Any:
         """Return a C callback of the function type NAME_<name> that calls a Python function.
 
-        Keep a reference to the callback for as long as the C may call it.
+        Keep a reference to the callback for as long as the C code may call it.
         """
         return self._ffi.callback(f"{self.spec.name}_{name}", function)
 

@@ -43,7 +43,7 @@ KINDS = {
     "is_nan_or_infinite": "a number may be NaN or infinite where it becomes an integer",
     "float_to_int": "a number may be too large to become an integer",
     "initialization": "a variable may be read before it is set",
-    "shift": "a shift may be by too many bits",
+    "shift": "a shift may be by as many bits as the value has, or more",
     "division_by_zero": "a divisor may be zero",
     "ptr_comparison": "pointers into different arrays may be compared",
     INSIDE: "an index may leave the array that was passed",

@@ -237,8 +237,8 @@ class _Writer:
         )
 
     def bodies(self, level: str) -> Iterator[tuple[str, list[str], list[str], set[str], frozenset[str]]]:
-        """Yield for each public function its name, C that calls it, statements about its answers, the C functions that it reaches, and the
-        fields that it reads.
+        """Yield for each public function its name, C code that calls it, assertions about its return values, the C functions that it
+        calls directly or indirectly, and the fields that it reads.
         """
         name, prefix = self.name, self.printer.prefix
         for clear in ("init", "reset") if self.program.persistent else ("init",):

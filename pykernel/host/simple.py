@@ -61,7 +61,8 @@ class LastAndMajority:
 
 
 def linear_specs(spec: Spec) -> dict[str, Spec]:
-    """Return specs of linear recursive least squares on the same columns, by name; empty if there are too many inputs.
+    """Return the specs of linear models for the same columns, which learn by recursive least squares, by name.  If there are
+    too many inputs, the result is empty.
 
     One spec has standardised inputs with clipped outliers.  The other spec has raw inputs, float64 and forgetting; it
     is better if inputs drift, because a drifting standardiser changes the meaning of the learned weights.  Memory: D +

@@ -429,8 +429,8 @@ def composed(machine: Machine, features: Machine, where: Place) -> Machine:
 
 
 def features_of(step: Any, width: int | None, where: Place) -> tuple[int, Callable[[Machine], Machine]] | None:
-    """Return the number of features of a step with kernel features, and a function that folds the step into a linear
-    machine.  The result is None for other steps.
+    """For a step that computes kernel features, return the number of features and a function that folds the step into a
+    linear machine.  For other steps, return None.
     """
     kind = type(step)
     if kind not in kernel_types():

@@ -65,7 +65,7 @@ def complain(signal: SignalSection) -> None:
             )
     if signal.log:
         raise ValueError(
-            "log needs logarithms, which int16 does not compute; leave it out, or choose precision float32"
+            "log is not available with precision int16; remove log, or choose precision float32"
         )
     if signal.bands and (signal.window or 0) > BAND_WINDOW:
         raise ValueError(f"window is {signal.window}; bands in int16 need a window of at most {BAND_WINDOW}")

@@ -469,8 +469,8 @@ def verified(
 def verify(spec: Spec, table: Table, target: str) -> dict[str, Any]:
     """Check a model on the target with the table's first rows, byte for byte, and search for the worst case.
 
-    Returns a row of the check's report; or only ``refused``, as in ``target_costs``.  Raises CheckFailed if the device's memory differs
-    from the host's.
+    Returns a row of the check's report.  If the target cannot run the model, the row has only the key ``refused``.  Raises CheckFailed
+    if the device's memory differs from the host's.
     """
     from pykernel.engine.choice import chosen_engine, engine_used
     from pykernel.targets.check import check_targets

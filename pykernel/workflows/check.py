@@ -223,7 +223,7 @@ def _need_possible(asked: Check) -> None:
             asked.data and asked.samples,
             f"{option('samples')} is for random samples; leave {option('samples')} or {option('data')} out",
         ),
-        (asked.data and asked.stream is not None, "data and stream are two recordings; give one of them"),
+        (asked.data and asked.stream is not None, "data and stream each name a recording; give only one of them"),
         (
             how_of(asked) and (asked.target or asked.board),
             f"{next(iter(how_of(asked)), '')} is for this machine's compilers; give neither {target} nor {board} with it",

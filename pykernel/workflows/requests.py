@@ -508,7 +508,7 @@ class Info:
 
     Columns: "part" is the microcontroller into whose RAM and flash a model must fit. "built by" names the
     toolchains, and "run by" the emulators. Names in brackets were not found on this machine. To install zig, unicorn and
-    wasmtime, run pip install -e '.[emulate]' in a clone of pykernel. Your system's package manager installs the other tools.
+    wasmtime, run pip install -e '.[emulate,zig]' in a clone of pykernel. Your system's package manager installs the other tools.
 
     Exit codes: 0 done.
     """

@@ -1406,11 +1406,11 @@ def test_the_page_is_true(tmp_path, monkeypatch, capsys):
     # what fewer vectors change
     few = {row["model"]: row for row in measured("distilled.csv") if row["rows"] == "recorded"}
     bikes, digits = few["bike rentals, SVR"], few["digits, SVC"]
-    before = f"an RMSE of {bikes['source_error']} with its {bikes['before']} vectors"
-    assert f"{before}, and of {bikes['error']} with {bikes['vectors']}." in text
+    before = f"the RMSE is {bikes['source_error']} with the original {bikes['before']} vectors"
+    assert f"{before}, and {bikes['error']} with {bikes['vectors']} vectors." in text
     wrong, after = (f"{100 * float(digits[key]):.1f} %" for key in ("source_error", "error"))
-    before = f"wrong for {wrong} of the held-out rows with its {digits['before']} vectors"
-    assert f"{before}, and for {after} with {digits['vectors']} ([all six examples]" in text and len(few) == 6
+    before = f"wrong for {wrong} of the held-out rows with the original {digits['before']} vectors"
+    assert f"{before}, and for {after} with {digits['vectors']} vectors ([all six examples]" in text and len(few) == 6
 
 
 WITH = {
@@ -1485,7 +1485,7 @@ def test_the_page_says_which_formats_cover_which_models(tmp_path):
     assert everywhere == {
         kind.__name__ for kind in (*svms, *NETWORKS, *(k for k in read if read[k] is import_sklearn._linear))
     }
-    assert last[2] == "with the models above"
+    assert last[2] == "if the model itself can be imported from `.onnx`"
     for scaler in import_steps.scaler_types():
         assert converts(fit(scaled(SVC(), scaler)))
 

@@ -436,7 +436,7 @@ def test_each_papers_page_begins_with_a_table_of_everything_in_it(paper):
 def test_what_pages_say_is_not_here_is_not():
     assert "lp" in FIT_MODELS and {"skfa", "rpcholesky"} <= set(METHODS)
     page = (ROOT / "docs" / "reference/rules.md").read_text(encoding="utf-8")
-    assert "the default of all rules is `mklms`" in " ".join(page.split())
+    assert "the default technique of all rules is `mklms`" in " ".join(page.split())
     defaults = {"kernel": {"sigma": 1.0}, "name": "m", "input": {"dim": 1}}
     for rule in ("klms", "qklms", "krls-t", "fb-krls"):
         assert make_spec(defaults | {"learning": {"rule": rule}}).reduction.technique == "mklms"
@@ -484,7 +484,7 @@ def test_every_page_is_reached_from_the_first_one():
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in found} - {"README.md"}
     assert pages <= set(re.findall(r"\]\(([\w/-]+\.md)", index))
     (first,) = re.findall(r"^## Which command do I need\?\n(.*?)^## ", index, re.DOTALL | re.MULTILINE)
-    assert len(re.findall(r"^\| (?!you \|)\w", first, re.MULTILINE)) == 5
+    assert len(re.findall(r"^\| (?!situation \|)\w", first, re.MULTILINE)) == 5
 
 
 def test_anchors_of_the_first_pages_exist():
@@ -537,9 +537,9 @@ print("TRACE", *max(reversed(each), key=len))
 
 
 def walk(heading: str, number: int = 0) -> list[str]:
-    """The files of a numbered list below the heading, in their order."""
+    """The files of a table of steps below the heading, in their order."""
     part = CONTRIBUTING.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    text = re.split(r"\n\n(?=1\. )", part)[1 + number].split("\n\n")[0]
+    text = re.split(r"\n\n(?=\| step \|)", part)[1 + number].split("\n\n")[0]
     return re.findall(r"`((?:pykernel|gen)/[\w./]+)`", text)
 
 

@@ -47,8 +47,8 @@ def test_the_examples_cost_is_what_it_printed() -> None:
     said = " ".join(OUTPUT.split())
     ((mean, most),) = re.findall(r"update: ([\d,]+) instructions, at most ([\d,]+)", said)
     ((flash, compiler, level),) = re.findall(r"([\d,]+) bytes of flash, .*? \((\w+) .*? (-O\d)\)", said)
-    assert f"On a Cortex-M4F, its update takes {mean} instructions on average, at most {most}," in WORDS
-    assert f"and its code {flash} bytes of flash ({compiler}, `{level}`)" in WORDS
+    assert f"an update of this monitor takes {mean} instructions on average, and at most {most}." in WORDS
+    assert f"takes {flash} bytes of flash, if {compiler} compiles it with `{level}`" in WORDS
 
 
 def test_the_text_is_of_these_results() -> None:
@@ -75,12 +75,12 @@ def test_numbers_in_the_text() -> None:
         assert f"| `{key}` | {value} |" in WORDS, key
     assert bare.input.max_abs == 1e12 and "| `[input] max_abs` | 10¹² |" in WORDS
     named = make_spec(written | {"learning": {"rule": "gmm", "components": 8}})
-    assert named.input.max_abs == 1e6 and "The default of `max_abs` is then 10⁶." in WORDS
+    assert named.input.max_abs == 1e6 and "the default of `max_abs` is 10⁶ instead of 10¹²" in WORDS
     found = bare.family.parameters(bare)
     assert found["patience"] == 20 and "(in the warm-up, 20 rows)" in WORDS
     assert found["relearn_soon"] == bare.novelty.relearn_after // 6 and "a sixth of `relearn_after`" in WORDS
     quiet = 1 / (found["correction"] * found["alarm_rate"])
-    assert quiet == pytest.approx(5000) and "this takes thousands of rows" in WORDS
+    assert quiet == pytest.approx(5000) and "the threshold takes thousands of rows to fall" in WORDS
     assert bare.novelty.warmup + bare.novelty.commissioning == 2000 and "in the first 2,000 rows" in WORDS
     kinds = {status.name for status in GmmStatus if GmmStatus.UNKNOWN <= status <= GmmStatus.REGIME}
     assert kinds == set(re.findall(r"^\| `([A-Z]+)` \|", TEXT, re.MULTILINE))

@@ -87,7 +87,8 @@ def noise_at(m: KrlsTModel) -> Real:
 
 @kernel
 def foresee(m: KrlsTModel) -> None:
-    """Compute h, the covariances of the function at the sample with z, and the function's variance there, kappa + l'h.  O(N^2)."""
+    """Compute h, the covariances of the function's value at the sample with the values z.  Also compute the variance of the
+    function's value at the sample, kappa + l'h.  O(N^2)."""
     spread = m.kappa[0]
     if m.forgets:
         n = m.n[0]

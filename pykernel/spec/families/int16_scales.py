@@ -1,4 +1,4 @@
-"""How the numbers of integer models are scaled: conversions of inputs, units of kernels and of learning rates."""
+"""How integer models scale their values: how inputs are converted, and which units kernel values and learning rates have."""
 
 from __future__ import annotations
 

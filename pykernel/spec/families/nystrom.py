@@ -122,7 +122,7 @@ class BasisSection(Section):
         0.0,
         ge=0,
         lt=1,
-        description="`efvs`, `sgma`: choosing ends when, on average, at most this fraction of a reservoir row is outside the span of the basis",
+        description="`efvs`, `sgma`: the selection stops when the mean fraction of a reservoir row outside the span of the basis is this value or less",
     )
     horizon: Annotated[int, RESERVOIR] = Field(
         0,
